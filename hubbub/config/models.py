@@ -1,0 +1,194 @@
+"""The YAML of a network as models. `hubbub schema` prints their JSON Schema.
+
+Unknown keys are errors everywhere; the loader turns them into sentences with file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+
+from hubbub.protocol.messages import Card
+from hubbub.protocol.thread_ids import ID_PATTERN
+
+__all__ = [
+    "AgentConfig",
+    "Budgets",
+    "ChannelConfig",
+    "History",
+    "HumanConfig",
+    "Limits",
+    "ModelConfig",
+    "NetworkConfig",
+    "NetworkFile",
+    "WakePolicy",
+]
+
+_SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
+_SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+def _size(value: object) -> object:
+    """`256KiB` as bytes (or tokens, for `32k`)."""
+    match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2].upper() not in _SIZES:
+        return value
+    return int(float(match[1]) * _SIZES[match[2].upper()])
+
+
+def _span(value: object) -> object:
+    """`30m` as seconds."""
+    match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2] not in _SPANS:
+        return value
+    return float(match[1]) * _SPANS[match[2]]
+
+
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1)]
+"""Bytes: a number, or a text such as 256KiB or 1MB."""
+Span = Annotated[float, BeforeValidator(_span), Field(gt=0)]
+"""Seconds: a number, or a text such as 500ms, 10s, 30m, 2h."""
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Limits(Section):
+    """What the hub accepts from one participant."""
+
+    frame: Size = 256 * 1024
+    """Bytes of one frame."""
+    json_depth: Annotated[int, Field(ge=4, le=100)] = 32
+    text: Size = 64 * 1024
+    """Bytes of one text."""
+    calls_per_second: Annotated[float, Field(gt=0)] = 20
+    burst: Annotated[int, Field(ge=1)] = 100
+    channels: Annotated[int, Field(ge=1)] = 128
+    thread_depth: Annotated[int, Field(ge=0, le=20)] = 5
+    unacknowledged: Annotated[int, Field(ge=1)] = 256
+    """Events in flight to one socket."""
+    unsent: Size = 1024 * 1024
+    """Bytes a socket may leave unread before it is closed as slow."""
+    unsent_for: Span = 10.0
+    """Seconds a socket may accept nothing before it is closed as slow."""
+    identify_within: Span = 10.0
+    heartbeat: Span = 25.0
+    """Seconds between pings."""
+    heartbeat_reply: Span = 8.0
+    """Seconds a pong may take."""
+    bad_frames: Annotated[int, Field(ge=1)] = 100
+    """Bad frames from one socket before it is closed with 4501."""
+
+
+class WakePolicy(Section):
+    broadcast: Literal["humans", "all", "mentioned"] = "humans"
+    """Whose broadcasts wake agents that they do not mention."""
+
+
+class Budgets(Section):
+    """Limits of one interaction. This version enforces `hops`."""
+
+    hops: Annotated[int, Field(ge=1, le=1000)] = 8
+
+
+class NetworkConfig(Section):
+    name: Id = "hubbub"
+    listen: str = "127.0.0.1:4820"
+    """host:port"""
+    store: str = "sqlite:hubbub.db"
+    """sqlite:<file> or sqlite::memory:"""
+    auth: Literal["tokens", "open"] = "tokens"
+    """tokens, or open: everybody on this machine may join as anybody (loopback only)."""
+    limits: Limits = Limits()
+    wake: WakePolicy = WakePolicy()
+    budgets: Budgets = Budgets()
+    compression: bool = False
+    """Compress frames: less traffic for three times the memory of a connection."""
+
+
+class ChannelConfig(Section):
+    description: str = ""
+    members: Literal["all"] | list[Id] = "all"
+    """`all` (who joins the network joins the channel) or a list of participants."""
+
+
+class ModelConfig(Section):
+    """An OpenAI-compatible endpoint and a model of it."""
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    api_key: str = ""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    timeout: Span = 60.0
+    """Of one request."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 2
+    stream: bool = False
+    tool_choice: Literal["required", "auto"] = "required"
+    """`auto` for endpoints that do not know `required`."""
+
+
+class History(Section):
+    """How much of its threads an agent's prompt shows."""
+
+    messages: Annotated[int, Field(ge=1, le=50)] = 10
+    """Per thread."""
+    threads: Annotated[int, Field(ge=1, le=200)] = 50
+    types: list[Literal["direct", "channel", "broadcast", "mod"]] | None = None
+    """Only messages of these types; None: all."""
+    hide_senders: list[str] = []
+    """Messages of these senders are left out."""
+
+
+class AgentConfig(Section):
+    kind: Literal["llm", "python"] = "llm"
+    card: Card = Card()
+    model: str = "default"
+    """llm: a name from `models`."""
+    instruction: str = ""
+    """llm: the system prompt."""
+    tools: list[str] | None = None
+    """llm: names of operations, or `file.py:function`; left out: all that the agent may use."""
+    template: str | None = None
+    """llm: a Jinja2 file in place of the shipped conversation template."""
+    history: History = History()
+    max_steps: Annotated[int, Field(ge=1, le=100)] = 10
+    turn_timeout: Span = 300.0
+    tool_timeout: Span = 60.0
+    class_: Annotated[str | None, Field(alias="class")] = None
+    """python: file.py:ClassName"""
+    settings: dict[str, JsonValue] = {}
+    """python: handed to the class as `self.settings`."""
+    concurrency: Annotated[int, Field(ge=1, le=64)] = 4
+    """Threads that the agent works in at the same time."""
+    ignore_senders: list[Id] = []
+    """Participants to whom the agent never reacts."""
+    process: Literal["own", "shared"] = "own"
+    greet: str | None = None
+    """A message that the agent broadcasts when the network starts."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True
+    )
+
+
+class HumanConfig(Section):
+    roles: list[Literal["owner", "member"]] = ["member"]
+    card: Card = Card()
+
+
+class NetworkFile(Section):
+    """One YAML file: a whole network."""
+
+    network: NetworkConfig = NetworkConfig()
+    channels: dict[Id, ChannelConfig] = {}
+    mods: list[str | dict[str, dict[str, JsonValue] | None]] = []
+    """Names, or a name with its settings; their order is the order of the pipeline."""
+    models: dict[Id, ModelConfig] = {}
+    agents: dict[Id, AgentConfig] = {}
+    humans: dict[Id, HumanConfig] = {}

@@ -1,0 +1,90 @@
+"""Every failure that Hubbub raises, as one tree.
+
+    HubbubError
+    ├── UserError                 what the user wrote is wrong; exit code 2
+    │   ├── ConfigError           a config file: path, line, what was expected
+    │   └── StoreVersionError     the database was written by another version
+    ├── OperationError            the hub refused a call; carries a wire code
+    ├── ConnectionLost            the socket ended; carries the close code
+    ├── StoreUnavailable          the disk said no; trying again later may help
+    └── ModelError                a model endpoint failed for good
+
+Wire errors are data: `OperationError` is what an `error` frame says, on both sides of the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = [
+    "ConfigError",
+    "ConnectionLost",
+    "HubbubError",
+    "ModelError",
+    "OperationError",
+    "StoreUnavailable",
+    "StoreVersionError",
+    "UserError",
+]
+
+
+class HubbubError(Exception):
+    """The root: catching it catches everything Hubbub raises on purpose."""
+
+
+class UserError(HubbubError):
+    """The user's input is wrong. The text is one sentence that says where and what to do."""
+
+
+class ConfigError(UserError):
+    """A config file cannot be used.
+
+    `path` and `line` (from 1) say where; `line` is None when the whole file is meant.
+    """
+
+    def __init__(self, message: str, path: Path | str | None = None, line: int | None = None):
+        self.message, self.path, self.line = message, path, line
+        place = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
+        super().__init__(place + message)
+
+
+class StoreVersionError(UserError):
+    """The database's schema is newer than this program, or is not Hubbub's."""
+
+
+class OperationError(HubbubError):
+    """A call that the hub refused.
+
+    `code` is one of `hubbub.protocol.codes.ErrorCode` (mods may add their own), `temporary` says
+    whether the same call may succeed later, `details` is JSON that a program can act on.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        temporary: bool = False,
+        retry_after_s: float | None = None,
+        details: Mapping[str, object] | None = None,
+    ):
+        self.code, self.message, self.temporary = str(code), message, temporary
+        self.retry_after_s, self.details = retry_after_s, dict(details or {})
+        super().__init__(f"{self.code}: {message}")
+
+
+class ConnectionLost(HubbubError):
+    """The connection ended before the answer came. `code` is the WebSocket close code."""
+
+    def __init__(self, code: int, reason: str = ""):
+        self.code, self.reason = code, reason
+        super().__init__(f"connection closed with {code}{f' ({reason})' if reason else ''}")
+
+
+class StoreUnavailable(HubbubError):
+    """The store could not commit (disk full, I/O error). Nothing of the batch was kept."""
+
+
+class ModelError(HubbubError):
+    """A model endpoint failed and retrying will not help, or no longer."""

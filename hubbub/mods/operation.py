@@ -1,0 +1,107 @@
+"""Operations: what a participant may ask of the hub, each declared once.
+
+    @operation(permission="write")
+    def post_to_channel(call: Calling, args: PostToChannel) -> Speaking:
+        '''Post a text message to a channel you are a member of.'''
+
+From the declaration come the wire call, the agents' tool, the CLI's help and the reference page.
+The first line of the docstring up to a blank line is the description that models read. Core and mods declare theirs the
+same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, get_type_hints
+
+from pydantic import BaseModel
+
+from hubbub.protocol.messages import Draft, Kind, OperationInfo, Permission
+from hubbub.protocol.operations import Input
+
+__all__ = ["Calling", "Operation", "Speaking", "operation"]
+
+
+class Calling(Protocol):
+    """Who calls, and with what: the first parameter of every handler."""
+
+    @property
+    def participant(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+
+@dataclass(slots=True)
+class Speaking:
+    """A handler's answer that says: append this draft to the log, then answer with its position."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A declared operation.
+
+    `handler(call, args)` returns the output, a `Speaking`, or a coroutine of either. It raises
+    `OperationError` to refuse.
+    """
+
+    name: str
+    description: str
+    permission: Permission
+    tool: bool
+    input: type[Input]
+    output: type[BaseModel]
+    handler: Callable[..., Any]  # sync or async, of any subtype of Calling: checked at declaration
+    is_async: bool
+
+    def info(self) -> OperationInfo:
+        """What `ready` tells of it."""
+        return OperationInfo(
+            name=self.name,
+            description=self.description,
+            permission=self.permission,
+            tool=self.tool,
+            input_schema=self.input.model_json_schema(),
+            output_schema=self.output.model_json_schema(mode="serialization"),
+        )
+
+
+def operation(
+    *,
+    permission: Permission = "read",
+    tool: bool = True,
+    output: type[BaseModel] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Operation]:
+    """Declare a handler as an operation; input and output come from its annotations.
+
+    `output` is named explicitly where the handler returns a `Speaking`. Raises TypeError at import
+    when the docstring or an annotation is missing.
+    """
+
+    def declare(handler: Callable[..., Any]) -> Operation:
+        hints = get_type_hints(handler)
+        returned = hints.pop("return", None)
+        models = [h for h in hints.values() if isinstance(h, type) and issubclass(h, Input)]
+        result = output or returned
+        if len(models) != 1 or not (isinstance(result, type) and issubclass(result, BaseModel)):
+            raise TypeError(f"{handler.__name__}: needs one Input parameter and a model as output")
+        description = " ".join((inspect.getdoc(handler) or "").split("\n\n")[0].split())
+        if not description:
+            raise TypeError(f"{handler.__name__}: needs a docstring, it is what models read")
+        return Operation(
+            name=name or handler.__name__,
+            description=description,
+            permission=permission,
+            tool=tool,
+            input=models[0],
+            output=result,
+            handler=handler,
+            is_async=inspect.iscoroutinefunction(handler),
+        )
+
+    return declare

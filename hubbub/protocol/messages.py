@@ -1,0 +1,208 @@
+"""What stands in the log and what people and agents are told about each other.
+
+Everything here is immutable data that travels as JSON; `docs/reference/protocol.md` is generated
+from these models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+
+from hubbub.protocol.thread_ids import ID_PATTERN
+
+__all__ = [
+    "Attachment",
+    "Card",
+    "Channel",
+    "Draft",
+    "Id",
+    "Kind",
+    "Message",
+    "MessageType",
+    "OperationInfo",
+    "Participant",
+    "PendingWake",
+    "Permission",
+    "Quote",
+    "ReplyNeed",
+    "SenderKind",
+    "ThreadSummary",
+    "Wake",
+]
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Kind = Literal["agent", "human", "service"]
+SenderKind = Literal["agent", "human", "service", "system"]
+MessageType = Literal["direct", "channel", "broadcast", "mod"]
+ReplyNeed = Literal["required", "optional"]
+Permission = Literal["read", "write", "admin"]
+
+
+class Model(BaseModel):
+    """Base of all wire data: immutable, fields that are not known are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+
+class Attachment(Model):
+    """Something that belongs to a message and is stored elsewhere."""
+
+    name: str
+    media_type: str = "application/octet-stream"
+    uri: str
+    """Where it is to be had."""
+    size: int | None = None
+    """Bytes."""
+
+
+class Quote(Model):
+    """A piece of an earlier message that this one speaks of."""
+
+    message_id: str
+    text: str
+
+
+class Message(Model):
+    """One immutable entry of the log. The hub stamps all that could be forged."""
+
+    id: str
+    """`m<seq>`."""
+    seq: int
+    """Position in the network's log: the total order."""
+    thread_id: str
+    """Canonical id of the thread."""
+    tseq: int
+    """Position in the thread, dense, from 1."""
+    sender_id: str
+    sender_kind: SenderKind
+    type: MessageType
+    recipients: tuple[str, ...] = ()
+    """The recipients of a direct message; empty for the other types."""
+    content: JsonValue
+    """Text, or any other JSON value."""
+    text_representation: str | None = None
+    """What a reader is shown in place of JSON content."""
+    reply_to: str | None = None
+    """The message under which this one stands."""
+    quote: Quote | None = None
+    mentions: tuple[str, ...] = ()
+    """Ids of the participants that the message mentions."""
+    attachments: tuple[Attachment, ...] = ()
+    interaction_id: str
+    """What set this message in motion: `i<seq>` of the message that opened the interaction."""
+    cause_id: str | None = None
+    """The message or turn that made the sender speak."""
+    hop: int
+    """Distance from the opening message of the interaction, which has 0."""
+    sent_at: AwareDatetime
+    """When the hub accepted it, UTC."""
+
+    @property
+    def text(self) -> str:
+        """The message as text: its text representation, else its content, JSON if it is not text."""
+        if self.text_representation is not None:
+            return self.text_representation
+        if isinstance(self.content, str):
+            return self.content
+        import json  # only JSON content needs it
+
+        return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class Draft:
+    """A message on its way to the log: what the sender said, resolved by the hub, not yet numbered.
+
+    Mods see drafts; a verdict may replace one (`dataclasses.replace`).
+    """
+
+    sender_id: str
+    sender_kind: SenderKind
+    thread_id: str
+    type: MessageType
+    content: JsonValue
+    recipients: tuple[str, ...] = ()
+    text_representation: str | None = None
+    reply_to: str | None = None
+    quote: Quote | None = None
+    mentions: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    cause_id: str | None = None
+    unresolved: tuple[str, ...] = field(default=())
+    """`@names` in the text that belong to nobody."""
+
+
+class Wake(Model):
+    """The hub's decision that a delivered message starts a turn."""
+
+    reason: str
+    """A code of `hubbub.network.wakes.Reason`."""
+    reply: ReplyNeed
+    turn: str
+    """The id of the turn to run; the same if the wake is delivered again."""
+
+
+class PendingWake(Model):
+    """A wake whose turn has not ended yet, told to an agent that returns."""
+
+    message: Message
+    wake: Wake
+    started: str | None = None
+    """The turn that had begun with this message when the agent went away; None if none had."""
+
+
+class Card(Model):
+    """What a participant says about itself."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+
+    description: str = ""
+    skills: tuple[str, ...] = ()
+
+
+class Participant(Model):
+    """A member of the network, as others see it."""
+
+    id: str
+    kind: Kind
+    present: bool
+    card: Card = Card()
+
+
+class Channel(Model):
+    """A channel, as a participant sees it."""
+
+    name: str
+    description: str = ""
+    members: tuple[str, ...] = ()
+    joined: bool = False
+    """Whether the asker is a member."""
+
+
+class ThreadSummary(Model):
+    """A thread with its last messages."""
+
+    id: str
+    """Canonical id."""
+    type: MessageType
+    head: int
+    """`tseq` of the last message."""
+    last_seq: int
+    """`seq` of the last message: the order of activity."""
+    messages: tuple[Message, ...] = ()
+    """The last messages up to the reader's position, oldest first."""
+
+
+class OperationInfo(Model):
+    """An operation as `ready` tells it: enough to call it or to offer it to a model as a tool."""
+
+    name: str
+    description: str
+    permission: Permission
+    tool: bool = True
+    """Whether it is meant for a model; the others are for programs (records of turns, for example)."""
+    input_schema: dict[str, JsonValue] = Field(default_factory=dict)
+    output_schema: dict[str, JsonValue] = Field(default_factory=dict)

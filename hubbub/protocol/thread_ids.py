@@ -1,0 +1,141 @@
+"""Thread ids: canonical on the wire, relative where a participant reads them.
+
+    canonical                     shown to alice            what it is
+    dm.alice.bob                  direct_bob                a direct conversation
+    dm.alice.bob.carol            direct_bob+carol          the same, up to 8 participants
+    channel.general               channel_general           a channel
+    broadcast                     broadcast                 everyone
+    mod.tasks                     mod_tasks                 what a mod has to say
+    channel.general.t42           channel_general.t42       the replies to message m42
+
+Ids contain no dots and no participant is called `t5`, so a canonical id splits without ambiguity,
+and every part is a legal NATS token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+__all__ = [
+    "BROADCAST",
+    "ID_PATTERN",
+    "MAX_GROUP",
+    "RESERVED_IDS",
+    "ThreadKind",
+    "canonical",
+    "channel",
+    "depth",
+    "direct",
+    "is_id",
+    "is_participant_id",
+    "kind_of",
+    "members_of",
+    "parent",
+    "relative",
+    "reply_thread",
+    "root",
+]
+
+ThreadKind = Literal["direct", "channel", "broadcast", "mod"]
+
+ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+BROADCAST = "broadcast"
+MAX_GROUP = 8
+RESERVED_IDS = frozenset({"hub", "operator", "broadcast", "all", "everyone", "here"})
+"""Names that no participant may take: `hub` speaks for the network, `operator` is whoever
+runs it (the CLI joins by that name), the others mean everybody."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_CANONICAL = re.compile(
+    r"(?P<root>dm(?:\.[A-Za-z0-9_-]{1,64}){2,8}|(?:channel|mod)\.[A-Za-z0-9_-]{1,64}|broadcast)"
+    r"(?P<replies>(?:\.t[1-9][0-9]{0,17})*)\Z"
+)
+_RELATIVE = re.compile(
+    r"(?P<kind>direct|channel|mod)_(?P<name>[A-Za-z0-9_+-]+)(?P<replies>(?:\.t[1-9][0-9]{0,17})*)\Z"
+)
+_REPLY = re.compile(r"\.t[1-9][0-9]{0,17}\Z")
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` has the form of an id (of a participant, channel or mod)."""
+    return _ID.match(text) is not None
+
+
+def is_participant_id(text: str) -> bool:
+    """Whether a participant may be called `text`.
+
+    Besides the reserved names, `t5` and its like are out: `dm.ann.bob.t5` would be two threads.
+    """
+    return is_id(text) and text not in RESERVED_IDS and not _REPLY.match("." + text)
+
+
+def direct(participants: Iterable[str]) -> str:
+    """The direct thread of 2 to 8 participants, the asker included."""
+    return "dm." + ".".join(sorted(participants))
+
+
+def channel(name: str) -> str:
+    return f"channel.{name}"
+
+
+def reply_thread(thread_id: str, seq: int) -> str:
+    """The thread of replies to the message at `seq`, which stands in `thread_id`."""
+    return f"{thread_id}.t{seq}"
+
+
+def parent(thread_id: str) -> str | None:
+    """The thread that a reply thread hangs in; None for a thread that is no reply thread."""
+    match = _REPLY.search(thread_id)
+    return thread_id[: match.start()] if match else None
+
+
+def depth(thread_id: str) -> int:
+    """How many reply threads deep: 0 for a conversation or channel itself."""
+    up = parent(thread_id)
+    return 0 if up is None else 1 + depth(up)
+
+
+def root(thread_id: str) -> str:
+    """The conversation, channel, broadcast or mod thread in which `thread_id` lives."""
+    up = parent(thread_id)
+    return thread_id if up is None else root(up)
+
+
+def kind_of(thread_id: str) -> ThreadKind:
+    head = thread_id.partition(".")[0]
+    if head == "dm":
+        return "direct"
+    return head  # type: ignore[return-value]  # a canonical id starts with one of the kinds
+
+
+def members_of(thread_id: str) -> tuple[str, ...]:
+    """The participants of a direct thread, sorted; empty for the other kinds."""
+    top = root(thread_id)
+    return tuple(top.split(".")[1:]) if top.startswith("dm.") else ()
+
+
+def relative(thread_id: str, reader: str) -> str:
+    """The id of a thread as `reader` is shown it."""
+    top = root(thread_id)
+    replies = thread_id[len(top) :]
+    if top.startswith("dm."):
+        return "direct_" + "+".join(p for p in members_of(top) if p != reader) + replies
+    return top.replace(".", "_", 1) + replies
+
+
+def canonical(thread_id: str, reader: str) -> str | None:
+    """The canonical id of a thread that `reader` named in either form; None if it is neither."""
+    if _CANONICAL.match(thread_id):
+        return thread_id
+    match = _RELATIVE.match(thread_id)
+    if match is None:
+        return None
+    kind, name, replies = match["kind"], match["name"], match["replies"]
+    if kind != "direct":
+        return f"{kind}.{name}{replies}" if is_id(name) else None
+    others = set(name.split("+")) | {reader}
+    if not all(map(is_id, others)) or not 2 <= len(others) <= MAX_GROUP:
+        return None
+    return direct(others) + replies

@@ -1,0 +1,100 @@
+"""The record of a turn: what an agent saw, did and spent. Prompts are kept as rendered."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import AwareDatetime, Field, JsonValue
+
+from hubbub.protocol.messages import Model
+
+__all__ = ["Outcome", "Step", "ToolCallRecord", "Turn", "TurnEnd", "TurnStart"]
+
+Outcome = Literal[
+    "finished",
+    "no_action",
+    "max_steps",
+    "timeout",
+    "loop_detected",
+    "cancelled",
+    "model_error",
+    "handler_error",
+]
+"""How a turn ended; `handler_error` is an exception in a Python agent's handler."""
+
+
+class ToolCallRecord(Model):
+    """One tool call of a step. `result` is None until it has run."""
+
+    id: str
+    name: str
+    arguments: JsonValue
+    """As the model gave them: a JSON object, or the raw text when it did not parse."""
+    result: str | None = None
+    """What the model was told."""
+    error: str | None = None
+    """The kind of failure, for example `unknown_tool`; None when the call succeeded."""
+    duration_ms: float | None = None
+
+
+class Step(Model):
+    """One answer of the model and what came of it."""
+
+    n: int = Field(ge=1)
+    text: str | None = None
+    """Text beside the calls, or instead of them."""
+    calls: tuple[ToolCallRecord, ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    finish_reason: str | None = None
+    duration_ms: float | None = None
+
+
+class TurnStart(Model):
+    """What is known when a turn begins."""
+
+    id: str
+    """The id that the wake gave it."""
+    thread_id: str
+    """Canonical id of the thread that woke the agent."""
+    messages: tuple[str, ...]
+    """Ids of the messages that woke it, oldest first."""
+    model: str | None = None
+    system_prompt: str | None = None
+    prompt: str | None = None
+    tools: tuple[str, ...] = ()
+
+
+class TurnEnd(Model):
+    """How a turn ended."""
+
+    id: str
+    outcome: Outcome
+    reason: str = ""
+    """What `finish` was given, or what went wrong."""
+    text: str | None = None
+    """Text of the model that led to no action; kept, never published."""
+
+
+class Turn(Model):
+    """The whole record."""
+
+    start: TurnStart
+    agent: str
+    started_at: AwareDatetime
+    attempts: int = 1
+    """2 and more: the agent died in the middle and the turn was taken up again."""
+    steps: tuple[Step, ...] = ()
+    end: TurnEnd | None = None
+    """None while it runs."""
+    ended_at: AwareDatetime | None = None
+    sent: tuple[str, ...] = ()
+    """Ids of the messages that the turn sent."""
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(step.tokens_in for step in self.steps)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(step.tokens_out for step in self.steps)
