@@ -1,0 +1,37 @@
+"""The client library: a participant's end of the protocol."""
+
+from __future__ import annotations
+
+from hubbub.client.backoff import Backoff
+from hubbub.client.client import Client, Disconnected, Incoming
+from hubbub.client.memory import MemoryTransport
+from hubbub.client.runfile import (
+    DEFAULT_ADDRESS,
+    Address,
+    RunFile,
+    find_network,
+    find_run_files,
+    remove_run_file,
+    state_dir,
+    write_run_file,
+)
+from hubbub.client.transport import Transport, WebSocketTransport, Wire
+
+__all__ = [
+    "DEFAULT_ADDRESS",
+    "Address",
+    "Backoff",
+    "Client",
+    "Disconnected",
+    "Incoming",
+    "MemoryTransport",
+    "RunFile",
+    "Transport",
+    "WebSocketTransport",
+    "Wire",
+    "find_network",
+    "find_run_files",
+    "remove_run_file",
+    "state_dir",
+    "write_run_file",
+]

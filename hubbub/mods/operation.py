@@ -5,8 +5,8 @@
         '''Post a text message to a channel you are a member of.'''
 
 From the declaration come the wire call, the agents' tool, the CLI's help and the reference page.
-The first line of the docstring up to a blank line is the description that models read. Core and mods declare theirs the
-same way.
+The docstring's first paragraph is the description that models read. Core and mods declare theirs
+the same way.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ class Operation:
 
     `handler(call, args)` returns the output, a `Speaking`, or a coroutine of either. It raises
     `OperationError` to refuse.
+
+    `idempotent` says that repeating the call changes nothing, so that its `cid` need not be kept.
     """
 
     name: str
     description: str
     permission: Permission
     tool: bool
+    idempotent: bool
     input: type[Input]
     output: type[BaseModel]
     handler: Callable[..., Any]  # sync or async, of any subtype of Calling: checked at declaration
@@ -74,6 +77,7 @@ def operation(
     *,
     permission: Permission = "read",
     tool: bool = True,
+    idempotent: bool = False,
     output: type[BaseModel] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
@@ -98,6 +102,7 @@ def operation(
             description=description,
             permission=permission,
             tool=tool,
+            idempotent=idempotent,
             input=models[0],
             output=result,
             handler=handler,

@@ -127,7 +127,7 @@ class CursorMoved:
 
 @dataclass(slots=True)
 class WakesSettled:
-    """Wakes of `participant` with seq <= `upto` need no turn any more (acknowledged without one)."""
+    """Wakes of `participant` up to `upto` need no turn: it acknowledges without recording any."""
 
     participant: str
     upto: int
@@ -377,7 +377,7 @@ class Store(Protocol):
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        """By thread number, the bodies of its last `limit` messages with seq <= `upto`, oldest first."""
+        """By thread number: the bodies of its last `limit` messages up to `upto`, oldest first."""
         ...
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:

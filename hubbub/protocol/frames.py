@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 VERSION = "hubbub.v1"
+MAX_SEQ = 2**62
+"""No log gets longer."""
 
 Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Cid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
@@ -49,7 +51,7 @@ class Cursor(Model):
     """A position in one incarnation of the log."""
 
     epoch: str
-    seq: int = Field(ge=0)
+    seq: int = Field(ge=0, le=MAX_SEQ)
 
 
 class LimitsInfo(Model):
@@ -93,7 +95,7 @@ class Identify(Model):
     until its turn has ended; otherwise the acknowledgement of the event settles it."""
     observe: bool = False
     """Stream the whole log instead of one's own messages (admin only). An observer is nobody's
-    recipient: it is not listed, not present and never woken. Without a cursor it starts at the head."""
+    recipient: not listed, not present, never woken. Without a cursor it starts at the head."""
 
 
 class Ready(Model):
@@ -166,7 +168,7 @@ class Ack(Model):
     """client: everything up to `seq` is safely with me."""
 
     op: Literal["ack"] = "ack"
-    seq: int = Field(ge=0)
+    seq: int = Field(ge=0, le=MAX_SEQ)
 
 
 class Signal(Model):

@@ -102,7 +102,7 @@ class Message(Model):
 
     @property
     def text(self) -> str:
-        """The message as text: its text representation, else its content, JSON if it is not text."""
+        """The message as text: its text representation, else its content (as JSON if no text)."""
         if self.text_representation is not None:
             return self.text_representation
         if isinstance(self.content, str):
@@ -203,6 +203,6 @@ class OperationInfo(Model):
     description: str
     permission: Permission
     tool: bool = True
-    """Whether it is meant for a model; the others are for programs (records of turns, for example)."""
+    """Whether it is meant for a model; others are for programs (records of turns, for example)."""
     input_schema: dict[str, JsonValue] = Field(default_factory=dict)
     output_schema: dict[str, JsonValue] = Field(default_factory=dict)

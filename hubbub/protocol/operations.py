@@ -21,7 +21,7 @@ from hubbub.protocol.messages import (
     ThreadSummary,
     Wake,
 )
-from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
 __all__ = [
     "BeginTurn",
@@ -38,9 +38,12 @@ __all__ = [
     "ListParticipants",
     "ListThreads",
     "ListTurns",
+    "NetworkStatus",
+    "NewToken",
     "Participants",
     "PostToChannel",
     "ReadMessage",
+    "ReadStatus",
     "ReadThread",
     "ReadTurn",
     "RecordStep",
@@ -50,6 +53,7 @@ __all__ = [
     "SendTextMessage",
     "ThreadPage",
     "Threads",
+    "TokenFor",
     "TurnSummary",
     "Turns",
     "WakeExplanation",
@@ -68,7 +72,7 @@ Recipients = Annotated[
     str | Annotated[list[str], Field(min_length=1, max_length=128)],
     Field(
         union_mode="left_to_right",
-        description="A participant's id, a list of ids (a group), or the id of a thread you are in.",
+        description="A participant's id, a list of ids (a group), or the id of a thread of yours.",
     ),
 ]
 
@@ -146,7 +150,7 @@ class Threads(Model):
 class ReadThread(Input):
     thread: str
     """The thread's id, as you are shown it or canonical."""
-    before: Annotated[int, Field(ge=1)] | None = None
+    before: Annotated[int, Field(ge=1, le=2**62)] | None = None
     """Only messages before this position (tseq) of the thread."""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
@@ -257,4 +261,33 @@ class WakeExplanation(Model):
     """Of a wake: pending, running or ended."""
 
 
-Turn.model_rebuild()
+class TokenFor(Input):
+    participant: Name
+
+
+class NewToken(Model):
+    participant: str
+    token: str
+    """Shown this once."""
+
+
+class ReadStatus(Input):
+    pass
+
+
+class NetworkStatus(Model):
+    """How the hub is doing."""
+
+    network: str
+    epoch: str
+    head: int
+    """The last position of the log."""
+    sessions: int
+    present: int
+    """Participants who are connected."""
+    participants: int
+    threads: int
+    channels: int
+    commit_queue: int
+    """Messages and changes waiting for the next commit."""
+    draining: bool

@@ -1,0 +1,18 @@
+"""Stores: where the log is kept. `open_store` makes one from the `store` line of a config."""
+
+from __future__ import annotations
+
+from hubbub.network.ports import Store
+from hubbub.network.store.offline import add_token_offline, revoke_tokens_offline
+from hubbub.network.store.place import parse_url
+from hubbub.network.store.sqlite import SqliteStore
+
+__all__ = ["SqliteStore", "add_token_offline", "open_store", "revoke_tokens_offline"]
+
+
+def open_store(url: str) -> Store:
+    """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`); call its `open` next.
+
+    Raises `UserError` for anything else.
+    """
+    return SqliteStore(parse_url(url))

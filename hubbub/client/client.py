@@ -1,0 +1,517 @@
+"""A participant's end of the protocol: calls that survive lost connections, events without gaps.
+
+    async with Client(WebSocketTransport("ws://127.0.0.1:4820"), "ann", "human") as client:
+        await client.call("send_text_message", to="bob", text="hello")
+        async for item in client.events():
+            match item:
+                case Event():
+                    print(item.message.text)
+                    await client.ack(item.seq)
+
+At least once from the hub, `cid` on writes, and acknowledgement after the effect make effects
+happen exactly once: an event is handed out once by one client, and again only to a client that
+starts anew from a cursor before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pydantic import JsonValue, ValidationError
+
+from hubbub.client.backoff import Backoff
+from hubbub.client.calls import encode_call
+from hubbub.client.stream import Stream, Verdict
+from hubbub.client.transport import ABNORMAL, Transport, Wire
+from hubbub.clock import Clock, SystemClock
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.ids import new_ulid
+from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
+from hubbub.protocol.frames import (
+    VERSION,
+    Cursor,
+    ErrorFrame,
+    Event,
+    Hello,
+    HubFrame,
+    Identify,
+    Ready,
+    Reconnect,
+    Result,
+    Signal,
+    hub_frames,
+)
+from hubbub.protocol.messages import Card, Kind
+
+__all__ = ["Client", "Disconnected", "Incoming"]
+
+HANDSHAKE_S = 10.0
+"""Seconds for connecting, `hello` and `ready` together."""
+FLUSH_S = 1.0
+"""Seconds that leaving waits for what is still to be written."""
+MOST_SIGNALS = 256
+"""Signals that wait for a slow consumer; beyond, the oldest are dropped."""
+_CLOSES: dict[str, CloseCode] = {
+    ErrorCode.AUTH_FAILED: CloseCode.AUTH,
+    ErrorCode.UNSUPPORTED_VERSION: CloseCode.VERSION,
+}
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """The connection is lost for now; the client tries again after `retry_in_s` seconds."""
+
+    code: int
+    """The close code; 1006 when there was none."""
+    reason: str
+    retry_in_s: float
+
+
+F = TypeVar("F", Hello, Ready)
+Incoming = Ready | Event | Signal | Disconnected
+"""What `Client.events` hands out."""
+
+
+@dataclass(eq=False)
+class _Call:
+    frame: bytes
+    future: asyncio.Future[JsonValue]
+
+
+class Client:
+    """One participant on one connection at a time, for as long as its `async with` block lasts.
+
+    Entering connects, and raises `OperationError` when the hub refuses (`auth_failed`,
+    `unsupported_version`, ...) and `ConnectionLost` when there is none. From then on a lost
+    connection is taken up again by itself, unless the close code forbids it (page 2). Leaving
+    writes what was posted (for at most a second), closes, and ends every task.
+
+    hello    the latest `hello`: limits, epoch, name of the network
+    ready    the latest `ready`: threads, participants, operations as of that moment
+    """
+
+    hello: Hello
+    ready: Ready
+
+    def __init__(
+        self,
+        transport: Transport,
+        participant: str,
+        kind: Kind = "agent",
+        *,
+        token: str | None = None,
+        card: Card | None = None,
+        turns: bool = False,
+        observe: bool = False,
+        cursor: Cursor | None = None,
+        backoff: Backoff | None = None,
+        clock: Clock | None = None,
+    ):
+        """`cursor` is where an earlier client stopped; without it the hub's own cursor counts."""
+        self.participant = participant
+        self._transport = transport
+        self._identity = Identify(
+            version=VERSION,
+            participant=participant,
+            kind=kind,
+            token=token,
+            card=card,
+            turns=turns,
+            observe=observe,
+        )
+        self._backoff = backoff or Backoff()
+        self._clock = clock or SystemClock()
+        self._stream = Stream(cursor)
+        self._items: deque[Incoming] = deque()
+        self._signals = 0
+        self._news = asyncio.Event()
+        self._consumed = False
+        self._calls: dict[str, _Call] = {}
+        self._refs = 0
+        self._outgoing: deque[_Call | bytes] = deque()
+        self._acked = 0  # told to the hub on this connection
+        self._output = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._connected = False
+        self._come_back_s: float | None = None
+        self._reads: frozenset[str] = frozenset()
+        self._end: ConnectionLost | None = None
+        self._runner: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        wire = await self._connect()
+        self._runner = asyncio.create_task(self._run(wire), name=f"hubbub {self.participant}")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        runner = self._runner
+        assert runner is not None, "entered before"
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await self._idle.wait()
+        except TimeoutError:
+            pass  # the hub reads no more; what was not written will never be
+        finally:
+            runner.cancel()
+            await asyncio.wait([runner])
+        if not runner.cancelled() and (crash := runner.exception()) is not None:
+            raise crash
+
+    @property
+    def network(self) -> str:
+        """The network's name."""
+        return self.hello.network
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """The last acknowledged position: what a later client may start from."""
+        return self._stream.cursor
+
+    # Calls --------------------------------------------------------------------------------------
+
+    async def call(self, name: str, /, *, cid: str | None = None, **args: object) -> JsonValue:
+        """Ask for an operation and wait for its result.
+
+        The arguments are JSON or pydantic models. Writes get a fresh `cid` unless one is given. A
+        lost connection is survived: the call is sent again, with the same `cid`, after the resume.
+        Temporary errors (`rate_limited`, `store_unavailable`, `draining`) are retried up to
+        `Backoff.retries` times, with the delay that the hub names or else a growing one.
+
+        Raises `OperationError` when the hub refuses or could only refuse (arguments that are no
+        JSON, too much), and `ConnectionLost` when the client is closed for good.
+        """
+        cid = cid or self._fresh_cid(name)
+        attempt = 0
+        while True:
+            try:
+                return await self.post(name, cid=cid, **args)
+            except OperationError as exc:
+                if not exc.temporary or attempt >= self._backoff.retries:
+                    raise
+                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
+            attempt += 1
+
+    def post(
+        self, name: str, /, *, cid: str | None = None, **args: object
+    ) -> asyncio.Future[JsonValue]:
+        """Ask for an operation without waiting. Frames leave in the order of the calls.
+
+        As `call`, but temporary errors are not retried: that would change the order. The future
+        may be dropped; its exception is then ignored.
+        """
+        future: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()
+        self._refs += 1
+        ref = str(self._refs)
+        future.add_done_callback(lambda done: self._forget(ref, done))
+        try:
+            if self._end is not None:
+                raise ConnectionLost(self._end.code, self._end.reason)
+            cid = cid or self._fresh_cid(name)
+            frame = encode_call(ref, name, args, cid, self.hello.limits)
+        except HubbubError as exc:
+            future.set_exception(exc)
+        else:
+            self._calls[ref] = _Call(frame, future)
+            self._write_soon(self._calls[ref])
+        return future
+
+    def _fresh_cid(self, name: str) -> str | None:
+        return None if name in self._reads else new_ulid()
+
+    def _forget(self, ref: str, future: asyncio.Future[JsonValue]) -> None:
+        self._calls.pop(ref, None)
+        if not future.cancelled():
+            future.exception()  # marks it as seen: posts may be dropped
+
+    # Events -------------------------------------------------------------------------------------
+
+    async def events(self) -> AsyncGenerator[Incoming]:
+        """What arrives, in order, for one consumer.
+
+        Begins with `Ready`. Every reconnection gives another one: with `resumed=True` the stream
+        simply goes on; with `resumed=False` forget what you know and start afresh from it (events
+        that waited to be handed out are dropped, they belong to the old state). An event is handed
+        out once and never behind a gap. One's own messages arrive as events only when another
+        connection sent them, or when the connection was lost about that time.
+
+        Ends by raising `ConnectionLost` when the hub closed for good or the client was left.
+        Raises RuntimeError for a second consumer.
+        """
+        if self._consumed:
+            raise RuntimeError("events() has a consumer already")
+        self._consumed = True
+        try:
+            while True:
+                while not self._items:
+                    if self._end is not None:
+                        raise ConnectionLost(self._end.code, self._end.reason)
+                    self._news.clear()
+                    await self._news.wait()
+                yield self._hand_out()
+        finally:
+            self._consumed = False
+
+    def _hand_out(self) -> Incoming:
+        item = self._items.popleft()
+        if isinstance(item, Event):
+            self._stream.hand_out(item.seq)
+        elif isinstance(item, Signal):
+            self._signals -= 1
+        return item
+
+    async def ack(self, seq: int) -> None:
+        """Everything up to `seq` is safely with this participant, and its effects are.
+
+        Cheap: the acknowledgement is remembered as the place to resume from and told to the hub
+        together with those of the same moment. The hub has at most 256 unacknowledged events on
+        its way. A position that was not handed out belongs to an older stream and is passed over.
+        """
+        if self._stream.ack(seq):
+            self._idle.clear()
+            self._output.set()
+
+    async def signal(self, type: str, thread_id: str | None = None, data: JsonValue = None) -> None:
+        """Tell something ephemeral (typing, activity). Not sent while there is no connection."""
+        frame = Signal(type=type, thread_id=thread_id, data=data)
+        if self._connected:
+            self._write_soon(frame.model_dump_json(exclude_none=True).encode())
+
+    # The connection -----------------------------------------------------------------------------
+
+    async def _connect(self) -> Wire:
+        """Open, `hello`, `identify`, `ready`. Raises `OperationError` or `ConnectionLost`."""
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                wire = await self._transport.open()
+                try:
+                    await self._introduce(wire)
+                except BaseException:
+                    await wire.close()
+                    raise
+        except TimeoutError as exc:
+            raise ConnectionLost(ABNORMAL, "the hub does not answer") from exc
+        except OSError as exc:
+            raise ConnectionLost(ABNORMAL, exc.strerror or str(exc)) from exc
+        return wire
+
+    async def _introduce(self, wire: Wire) -> None:
+        hello = await _expect(wire, Hello)
+        if VERSION not in hello.versions:
+            raise OperationError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the hub speaks {', '.join(hello.versions)}, this client {VERSION}",
+            )
+        identify = self._identity.model_copy(update={"cursor": self._stream.cursor})
+        await wire.send(identify.model_dump_json(exclude_none=True))
+        self._begin(hello, await _expect(wire, Ready))
+
+    def _begin(self, hello: Hello, ready: Ready) -> None:
+        self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready)
+        self._reads = frozenset(o.name for o in ready.operations if o.permission == "read")
+        if not self.ready.resumed:
+            self._items.clear()
+            self._signals = 0
+        self._put(self.ready)
+        self._acked = ready.cursor
+        self._come_back_s = None
+        self._connected = True
+        self._outgoing = deque(self._calls.values())  # in the order they were made
+        self._idle.clear()
+        self._output.set()
+
+    async def _run(self, wire: Wire) -> None:
+        """Serve one connection after the other until the last one is over."""
+        end = ConnectionLost(1000, "the client was closed")
+        attempt = 0
+        try:
+            while True:
+                since = self._clock.monotonic()
+                end = await self._serve(wire)
+                if self._clock.monotonic() - since >= self._backoff.steady_s:
+                    attempt = 0
+                wire, attempt = await self._reconnect(end, attempt)
+        except ConnectionLost as final:
+            end = final
+        finally:
+            self._finish(end)
+
+    async def _serve(self, wire: Wire) -> ConnectionLost:
+        """Read and write until the connection is lost; says how."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                writer = group.create_task(self._write(wire))
+                end = await self._read(wire)
+                writer.cancel()
+            return end
+        finally:
+            self._connected = False
+            self._idle.set()
+            await wire.close()
+
+    async def _reconnect(self, end: ConnectionLost, attempt: int) -> tuple[Wire, int]:
+        """Try until a connection stands. Raises `ConnectionLost` if there shall be none."""
+        while may_reconnect(end.code):
+            delay = self._backoff.delay(attempt)
+            if self._come_back_s is not None:
+                delay = self._backoff.after(self._come_back_s, attempt)
+                self._come_back_s = None
+            attempt += 1
+            self._put_disconnected(Disconnected(end.code, end.reason, delay))
+            await self._backoff.sleep(delay)
+            try:
+                return await self._connect(), attempt
+            except ConnectionLost as lost:
+                end = lost
+            except OperationError as refusal:
+                end = _final(refusal)
+                self._come_back_s = refusal.retry_after_s
+        raise end
+
+    def _finish(self, end: ConnectionLost) -> None:
+        self._end = end
+        for call in list(self._calls.values()):
+            if not call.future.done():
+                call.future.set_exception(ConnectionLost(end.code, end.reason))
+        self._idle.set()
+        self._news.set()
+
+    # Writing ------------------------------------------------------------------------------------
+
+    def _write_soon(self, item: _Call | bytes) -> None:
+        self._outgoing.append(item)
+        if self._connected:
+            self._idle.clear()
+        self._output.set()
+
+    async def _write(self, wire: Wire) -> None:
+        try:
+            while True:
+                await self._output.wait()
+                self._output.clear()
+                await self._write_queued(wire)
+                if not self._output.is_set():
+                    self._idle.set()
+        except ConnectionLost:
+            return  # the reader learns of it too, with what the hub had still to say
+
+    async def _write_queued(self, wire: Wire) -> None:
+        while self._outgoing:
+            item = self._outgoing.popleft()
+            if isinstance(item, bytes):
+                await wire.send(item)
+            elif not item.future.done():
+                await wire.send(item.frame)
+        if self._stream.tellable > self._acked:
+            self._acked = self._stream.tellable
+            await wire.send(b'{"op":"ack","seq":%d}' % self._acked)
+
+    # Reading ------------------------------------------------------------------------------------
+
+    async def _read(self, wire: Wire) -> ConnectionLost:
+        try:
+            while True:
+                frame = _decode(await wire.recv())
+                if frame is not None:
+                    self._take(frame)
+        except ConnectionLost as end:
+            return end
+
+    def _take(self, frame: HubFrame) -> None:
+        match frame:
+            case Event():
+                self._take_event(frame)
+            case Result():
+                self._answer(frame.ref, frame.value)
+            case ErrorFrame(ref=str(ref)):
+                self._answer(ref, _refused(frame))
+            case Signal():
+                self._take_signal(frame)
+            case Reconnect():
+                # The hub closes when it has answered what is in flight; until then we stay.
+                self._come_back_s = frame.after_s
+            case _:
+                pass  # an error about no call comes before a close that says the same
+
+    def _take_event(self, event: Event) -> None:
+        verdict = self._stream.receive(event)
+        if verdict is Verdict.NEW:
+            self._put(event)
+        elif verdict is Verdict.GAP:
+            raise ConnectionLost(
+                CloseCode.STATE_LOST, f"event {event.seq} follows {event.prev}, which is not here"
+            )
+        elif self._stream.tellable > self._acked:
+            self._output.set()  # acknowledged on an earlier connection
+
+    def _take_signal(self, signal: Signal) -> None:
+        if self._signals >= MOST_SIGNALS:
+            oldest = next(item for item in self._items if isinstance(item, Signal))
+            self._items.remove(oldest)
+            self._signals -= 1
+        self._signals += 1
+        self._put(signal)
+
+    def _answer(self, ref: str, answer: JsonValue | OperationError) -> None:
+        call = self._calls.get(ref)
+        if call is None or call.future.done():
+            return  # nobody waits any more
+        if isinstance(answer, OperationError):
+            call.future.set_exception(answer)
+        else:
+            call.future.set_result(answer)
+
+    def _put(self, item: Incoming) -> None:
+        self._items.append(item)
+        self._news.set()
+
+    def _put_disconnected(self, item: Disconnected) -> None:
+        if self._items and isinstance(self._items[-1], Disconnected):
+            self._items.pop()  # only the latest attempt matters to one who was not looking
+        self._put(item)
+
+
+def _decode(data: bytes) -> HubFrame | None:
+    """A frame of the hub, or None for an `op` that this version does not know."""
+    try:
+        return hub_frames.validate_json(data)
+    except ValidationError as exc:
+        if exc.errors(include_input=False)[0]["type"] == "union_tag_invalid":
+            return None
+        # It would come again after every resume: this client and this hub do not fit.
+        raise ConnectionLost(CloseCode.BAD_FRAME, f"unreadable frame from the hub: {exc}") from exc
+
+
+async def _expect(wire: Wire, kind: type[F]) -> F:
+    while True:
+        frame = _decode(await wire.recv())
+        if isinstance(frame, kind):
+            return frame
+        if isinstance(frame, ErrorFrame):
+            raise _refused(frame)
+
+
+def _refused(error: ErrorFrame) -> OperationError:
+    return OperationError(
+        error.code,
+        error.message,
+        temporary=error.temporary,
+        retry_after_s=error.retry_after_s,
+        details=error.details,
+    )
+
+
+def _final(refusal: OperationError) -> ConnectionLost:
+    """A refusal at the door as a close: to come back from if temporary, else final."""
+    if refusal.temporary:
+        return ConnectionLost(CloseCode.INTERNAL, refusal.message)
+    return ConnectionLost(_CLOSES.get(refusal.code, CloseCode.BAD_FRAME), refusal.message)

@@ -1,0 +1,172 @@
+"""Run files: how programs of the same user find a running network and its tokens.
+
+`hubbub up` writes `<state dir>/run/<host>_<port>.json`, readable by its user alone, and removes it
+when it stops. A file whose process is dead is ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from hubbub.errors import UserError
+
+__all__ = [
+    "DEFAULT_ADDRESS",
+    "Address",
+    "RunFile",
+    "find_network",
+    "find_run_files",
+    "remove_run_file",
+    "state_dir",
+    "write_run_file",
+]
+
+DEFAULT_ADDRESS = "127.0.0.1:4820"
+_HOST_PORT = re.compile(
+    r"(?:wss?://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})/?"
+)
+
+
+class RunFile(BaseModel):
+    """A running network."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    network: str
+    """Its name."""
+    url: str
+    """ws://host:port"""
+    pid: int
+    """The process that runs it."""
+    auth: str = "tokens"
+    """tokens or open"""
+    tokens: dict[str, str] = {}
+    """By participant."""
+    humans: list[str] = []
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a network is and what opens it."""
+
+    url: str
+    tokens: dict[str, str] = field(default_factory=dict)
+    """By participant; empty for a network that this user did not start here."""
+    humans: tuple[str, ...] = ()
+    network: str | None = None
+    """Its name, if known."""
+
+
+def state_dir() -> Path:
+    """Where Hubbub keeps what is neither configuration nor data of a network."""
+    if own := os.environ.get("HUBBUB_STATE_DIR"):
+        return Path(own)
+    if base := os.environ.get("XDG_STATE_HOME"):
+        return Path(base) / "hubbub"
+    return Path.home() / ".local" / "state" / "hubbub"
+
+
+def write_run_file(run: RunFile) -> Path:
+    """Write (or replace) the file of a network; only its user can read it."""
+    path = _path(run.url)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(run.model_dump_json(indent=2))
+    draft.replace(path)
+    return path
+
+
+def remove_run_file(run: RunFile) -> None:
+    """Remove the file of a network, unless another process has written its own since."""
+    path = _path(run.url)
+    current = _read(path)
+    if current is not None and current.pid == run.pid:
+        path.unlink(missing_ok=True)
+
+
+def find_run_files() -> list[RunFile]:
+    """The networks that this user runs on this machine, sorted by address."""
+    found = (_read(path) for path in sorted((state_dir() / "run").glob("*.json")))
+    return [run for run in found if run is not None and _alive(run.pid)]
+
+
+def find_network(address: str | None) -> Address:
+    """Where to connect.
+
+    `address` is host:port, a ws:// URL or the name of a running network; None means the one that
+    runs here, and if there are several, the one at the default address. Raises `UserError` when
+    that does not say which.
+    """
+    running = find_run_files()
+    if address is not None:
+        return _named(address, running)
+    chosen = running if len(running) == 1 else [r for r in running if _is_default(r)]
+    if len(chosen) == 1:
+        return _address(chosen[0])
+    if not running:
+        raise UserError("no network runs here; start one with `hubbub up`, or give its address")
+    names = ", ".join(f"{run.network} ({run.url.removeprefix('ws://')})" for run in running)
+    raise UserError(f"several networks run here, name one with --address: {names}")
+
+
+def _named(address: str, running: list[RunFile]) -> Address:
+    match = _HOST_PORT.fullmatch(address)
+    if match is None:
+        named = [run for run in running if run.network == address]
+        if len(named) == 1:
+            return _address(named[0])
+        raise UserError(
+            f"{address!r} is neither host:port nor the name of a network that runs here"
+        )
+    if not 0 < int(match["port"]) <= 65535:
+        raise UserError(f"{address!r}: a port is a number from 1 to 65535")
+    scheme = "wss" if address.startswith("wss://") else "ws"
+    url = f"{scheme}://{match['host']}:{match['port']}"
+    here = [run for run in running if _same_place(run.url, url)]
+    return _address(here[0]) if here else Address(url)
+
+
+def _address(run: RunFile) -> Address:
+    return Address(run.url, run.tokens, tuple(run.humans), run.network)
+
+
+def _is_default(run: RunFile) -> bool:
+    return _same_place(run.url, f"ws://{DEFAULT_ADDRESS}")
+
+
+def _same_place(one: str, other: str) -> bool:
+    return one.replace("localhost", "127.0.0.1") == other.replace("localhost", "127.0.0.1")
+
+
+def _path(url: str) -> Path:
+    match = _HOST_PORT.fullmatch(url)
+    if match is None:
+        raise ValueError(f"not the URL of a network: {url!r}")
+    host = match["host"].strip("[]").replace(":", "-")
+    return state_dir() / "run" / f"{host}_{match['port']}.json"
+
+
+def _read(path: Path) -> RunFile | None:
+    """None when it is gone by now, or is no run file (of this version)."""
+    try:
+        return RunFile.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's, but it lives
+    return True

@@ -1,0 +1,97 @@
+"""What carries frames between a client and a hub. The client knows only these two protocols."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from hubbub.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+    from websockets.exceptions import ConnectionClosed
+
+__all__ = ["Transport", "WebSocketTransport", "Wire"]
+
+MAX_FRAME = 64 * 1024 * 1024
+"""Bytes of one frame from the hub; `ready` of a busy participant may be some MiB."""
+CLOSE_WITHIN_S = 1.0
+"""Seconds that the hub has for the closing handshake."""
+ABNORMAL = 1006
+"""The close code of a connection that ended without one."""
+
+
+class Wire(Protocol):
+    """One open connection."""
+
+    async def send(self, frame: str | bytes) -> None:
+        """Send one frame of JSON. Raises `ConnectionLost`."""
+        ...
+
+    async def recv(self) -> bytes:
+        """The next frame. Raises `ConnectionLost` with the close code once there is none."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection. Doing so again, or after the hub did, is fine."""
+        ...
+
+
+class Transport(Protocol):
+    """A way to reach one hub."""
+
+    async def open(self) -> Wire:
+        """A new connection. Raises `ConnectionLost`, or OSError when nobody listens."""
+        ...
+
+
+class WebSocketTransport:
+    """Frames over WebSocket, as page 2 of the protocol has them: text, without compression."""
+
+    def __init__(self, url: str):
+        """`url` is, for example, ws://127.0.0.1:4820."""
+        self.url = url
+
+    async def open(self) -> Wire:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import InvalidHandshake, InvalidURI
+
+        try:
+            connection = await connect(
+                self.url,
+                compression=None,
+                proxy=None,  # a hub is on this machine or named outright
+                max_size=MAX_FRAME,
+                close_timeout=CLOSE_WITHIN_S,
+            )
+        except (InvalidHandshake, InvalidURI) as exc:
+            raise ConnectionLost(ABNORMAL, f"{self.url} is no hub: {exc}") from exc
+        return _WebSocketWire(connection)
+
+
+class _WebSocketWire:
+    def __init__(self, connection: ClientConnection):
+        from websockets.exceptions import ConnectionClosed
+
+        self._connection = connection
+        self._closed: type[ConnectionClosed] = ConnectionClosed
+
+    async def send(self, frame: str | bytes) -> None:
+        try:
+            await self._connection.send(frame, text=True)
+        except self._closed as exc:
+            raise _lost(exc) from exc
+
+    async def recv(self) -> bytes:
+        try:
+            return await self._connection.recv(decode=False)
+        except self._closed as exc:
+            raise _lost(exc) from exc
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+def _lost(closed: ConnectionClosed) -> ConnectionLost:
+    """The hub's verdict if it gave one; else why this side closed (frame too big, silence)."""
+    close = closed.rcvd or closed.sent
+    return ConnectionLost(close.code, close.reason) if close else ConnectionLost(ABNORMAL)

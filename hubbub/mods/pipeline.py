@@ -1,0 +1,51 @@
+"""The pipeline: each message passes the mods in their order before the hub routes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod, Pass, Reject, Replace
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """The mods of a network, in the order of its YAML."""
+
+    def __init__(self, mods: Sequence[Mod] = ()):
+        self.mods = tuple(mods)
+        # A mod that keeps the hook of the base class has nothing to say about messages.
+        self._hooks = [
+            (mod.name, mod.on_message) for mod in mods if type(mod).on_message is not Mod.on_message
+        ]
+
+    def run(self, draft: Draft) -> Draft:
+        """The draft as the mods leave it. Raises `OperationError` when one of them rejects it."""
+        for name, hook in self._hooks:
+            verdict = hook(draft)
+            match verdict:
+                case Pass():
+                    pass
+                case Replace(replacement):
+                    _check_replacement(name, draft, replacement)
+                    draft = replacement
+                case Reject(reason):
+                    raise OperationError(
+                        ErrorCode.REJECTED, f"{name}: {reason}", details={"mod": name}
+                    )
+                case _:
+                    assert_never(verdict)
+        return draft
+
+
+def _check_replacement(mod: str, old: Draft, new: Draft) -> None:
+    before = (old.sender_id, old.sender_kind, old.thread_id, old.type, old.recipients)
+    after = (new.sender_id, new.sender_kind, new.thread_id, new.type, new.recipients)
+    if before != after:
+        raise OperationError(
+            ErrorCode.INTERNAL, f"the mod {mod} tried to change a message's sender or thread"
+        )

@@ -1,0 +1,55 @@
+"""What the core's handlers are given, and the answers that only they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError
+from hubbub.network.ports import Record
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Kind, Permission
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Caller", "Recording"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The `Calling` of the core's handlers: the participant, its rights, the hub it talks to."""
+
+    hub: Hub
+    participant: str
+    kind: Kind
+    owner: bool
+    """Whether admin operations are allowed."""
+
+    def may(self, permission: Permission) -> bool:
+        return self.owner or permission != "admin"
+
+    def require_owner(self) -> None:
+        if not self.owner:
+            raise OperationError(ErrorCode.FORBIDDEN, "only an owner of the network may do that")
+
+
+@dataclass(slots=True)
+class Recording:
+    """A handler's answer that says: write these records, then do and say this.
+
+    It is handed to the log before the next frame of the same socket is read, so writes keep the
+    order in which they were asked for.
+    """
+
+    records: Callable[[int], Sequence[Record]]
+    """Made when the batch is formed; the argument is the last position before it."""
+    answer: BaseModel | Callable[[], Coroutine[Any, Any, BaseModel]]
+    """The output, or what makes it after the commit."""
+    committed: Callable[[], None] | None = None
+    """Takes the change over into memory."""
+    failed: Callable[[], None] | None = None
+    """Takes back what was reserved."""

@@ -1,0 +1,166 @@
+"""One WebSocket as the hub's outlet: complete text frames in, coalesced writes out.
+
+The `websockets` library does the handshake, the parsing, control frames and closing. Two short cuts
+keep a message from paying for a coroutine: complete text frames go straight to the session, and
+what the hub writes in one pass of the loop leaves in one write per socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from struct import Struct
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+
+from hubbub.protocol.wire import Inlet
+
+__all__ = ["Connection", "ConnectionOutlet", "Flusher"]
+
+ABORT_AFTER_S = 2.0
+"""How long a peer may take to answer the closing handshake."""
+
+_MEDIUM = Struct("!BBH").pack
+_LONG = Struct("!BBQ").pack
+_SHORT = [bytes((0x81, size)) for size in range(126)]
+
+
+def _header(size: int) -> bytes:
+    """The head of an unmasked, final text frame."""
+    if size < 126:
+        return _SHORT[size]
+    if size < 65536:
+        return _MEDIUM(0x81, 126, size)
+    return _LONG(0x81, 127, size)
+
+
+class Flusher:
+    """Writes out all connections that were written to in this pass of the loop."""
+
+    __slots__ = ("_loop", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = loop
+        self._waiting: list[Connection] = []
+
+    def add(self, connection: Connection) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self.flush)
+        self._waiting.append(connection)
+
+    def flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for connection in waiting:
+            connection.flush()
+
+
+class Connection(ServerConnection):
+    """A server connection that is an `Outlet` and feeds an `Inlet`."""
+
+    flusher: Flusher
+    max_unsent: int
+    """Bytes left unread by the peer that end the connection."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # handed on to the library as they are
+        super().__init__(*args, **kwargs)
+        self.inlet: Inlet | None = None
+        self.heard = True
+        """Whether anything has arrived since the last look."""
+        self.overflowed = False
+        self._early: list[bytes] = []
+        self._fragments: list[bytes] = []
+        self._out: list[bytes] = []
+        self._written = 0
+        self._compressed = False
+
+    # In -----------------------------------------------------------------------------------
+
+    def start(self, inlet: Inlet) -> None:
+        """Hand what arrives to `inlet`, beginning with what came before it was there."""
+        self.inlet = inlet
+        early, self._early = self._early, []
+        for data in early:
+            inlet.receive(data)
+
+    def process_event(self, event: Frame | Request) -> None:  # type: ignore[override]
+        if type(event) is not Frame:
+            super().process_event(event)
+            return
+        self.heard = True
+        opcode = event.opcode
+        if opcode is Opcode.TEXT and event.fin:
+            self._receive(bytes(event.data))
+        elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            self._collect(event)
+        else:
+            super().process_event(event)
+
+    def _collect(self, frame: Frame) -> None:
+        """A fragment, or a binary message: text in another wrapping, and read as such."""
+        self._fragments.append(bytes(frame.data))
+        if frame.fin:
+            data, self._fragments = b"".join(self._fragments), []
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        if self.inlet is not None:
+            self.inlet.receive(data)
+        else:
+            self._early.append(data)
+
+    # Out ----------------------------------------------------------------------------------
+
+    def write(self, frame: bytes) -> None:
+        out = self._out
+        if not out:
+            self.flusher.add(self)
+        out.append(_header(len(frame)))
+        out.append(frame)
+
+    def flush(self) -> None:
+        """Hand what was written to the transport."""
+        out, self._out = self._out, []
+        if not out or self.protocol.state is not State.OPEN or self.transport.is_closing():
+            return
+        if self.protocol.extensions:
+            for frame in out[1::2]:
+                self.protocol.send_text(frame)
+            self.send_data()
+        else:
+            data = b"".join(out)
+            self._written += len(data)
+            self.transport.write(data)
+        if self.paused and self.unsent() > self.max_unsent:
+            self.overflowed = True
+
+    def unsent(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def accepted(self) -> int:
+        """Bytes that the peer has taken since the connection began."""
+        return self._written - self.unsent()
+
+    def close_soon(self, code: int, reason: str) -> None:
+        """Send a close frame after what was written; a peer that does not answer is cut off."""
+        self.flush()
+        if self.protocol.state is State.OPEN:
+            self.protocol.send_close(code, reason[:120])
+            self.send_data()
+        self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
+
+
+class ConnectionOutlet:
+    """The `Outlet` of a connection (whose own `close` is the library's coroutine)."""
+
+    __slots__ = ("_connection", "unsent", "write")
+
+    def __init__(self, connection: Connection):
+        self._connection = connection
+        self.write = connection.write
+        self.unsent = connection.unsent
+
+    def close(self, code: int, reason: str) -> None:
+        self._connection.close_soon(code, reason)

@@ -1,0 +1,63 @@
+"""Durable cursors: what each participant has acknowledged, written along with other commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from hubbub.network.log import Change, Log
+from hubbub.network.ports import CursorMoved, Record, WakesSettled
+from hubbub.network.state import NetworkState
+
+__all__ = ["Cursors"]
+
+WRITE_AFTER_S = 1.0
+"""Acknowledgements gather this long: losing some means only that events are sent again."""
+
+
+class Cursors:
+    """Remembers acknowledgements and writes them now and then."""
+
+    def __init__(self, state: NetworkState, log: Log):
+        self._state, self._log = state, log
+        self._moved: dict[str, int] = {}
+        self._settled: dict[str, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def move(self, participant: str, seq: int, *, settles_wakes: bool) -> None:
+        """The participant has everything up to `seq`.
+
+        `settles_wakes`: it does not record turns, so that having a wake is having dealt with it.
+        """
+        known = self._state.get(participant)
+        if known is None or (seq <= known.cursor and not settles_wakes):
+            return
+        known.cursor = max(known.cursor, seq)
+        self._moved[participant] = known.cursor
+        if settles_wakes:
+            self._settled[participant] = max(seq, self._settled.get(participant, 0))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
+
+    def flush(self) -> None:
+        """Hand what has gathered to the log."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._moved:
+            return
+        moved, self._moved = self._moved, {}
+        settled, self._settled = self._settled, {}
+
+        def records(head: int) -> Sequence[Record]:
+            made: list[Record] = [CursorMoved(name, seq) for name, seq in moved.items()]
+            made += [WakesSettled(name, seq) for name, seq in settled.items()]
+            return made
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                # Kept in memory: the next acknowledgement writes it again.
+                self._moved = {**moved, **self._moved}
+                self._settled = {**settled, **self._settled}
+
+        self._log.change(Change(records, done))

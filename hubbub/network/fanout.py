@@ -1,0 +1,93 @@
+"""Who is connected, and pushing what was committed to them: each event is encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hubbub.network.log import Entry
+from hubbub.network.metrics import HubMetrics
+from hubbub.network.session import Session
+from hubbub.network.state import NetworkState
+from hubbub.protocol.codec import encode_shared, encode_wake
+
+__all__ = ["Fanout"]
+
+
+class Fanout:
+    """The ready sessions, by participant."""
+
+    def __init__(self, state: NetworkState, metrics: HubMetrics):
+        self._state, self._metrics = state, metrics
+        self._sessions: dict[str, list[Session]] = {}
+        self._observers: list[Session] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sessions.values())) + len(self._observers)
+
+    def add(self, session: Session) -> None:
+        if session.observe:
+            self._observers.append(session)
+        else:
+            self._sessions.setdefault(session.participant, []).append(session)
+
+    def discard(self, session: Session) -> bool:
+        """Forget a session. False if it was not there."""
+        if session in self._observers:
+            self._observers.remove(session)
+            return True
+        held = self._sessions.get(session.participant, [])
+        if session not in held:
+            return False
+        held.remove(session)
+        if not held:
+            del self._sessions[session.participant]
+        return True
+
+    def of(self, participant: str) -> Sequence[Session]:
+        return self._sessions.get(participant, ())
+
+    def all(self) -> list[Session]:
+        return [s for held in self._sessions.values() for s in held] + self._observers
+
+    def push(self, entry: Entry) -> None:
+        """Offer a committed entry to every session that should have it."""
+        shared = encode_shared(entry.seq, entry.tseq, entry.body.encode())
+        draft = entry.draft
+        sender = draft.sender_id
+        wakes: dict[str, bytes] = {}
+        for participant, reason, reply in entry.decisions:
+            if reply is not None:
+                self._metrics.wakes[reason] += 1
+                turn = f"{participant}-m{entry.seq}"
+                wakes[participant] = encode_wake(reason, reply, turn)
+        audience: Iterable[str] = draft.recipients
+        if entry.thread.scope is not None:
+            audience = self._state.members.of(entry.thread.scope)
+        for participant in audience:
+            if participant != sender:
+                for session in self._sessions.get(participant, ()):
+                    session.offer(entry.seq, shared, wakes.get(participant, b""))
+        self._push_to_own_others(entry, shared)
+        for session in self._observers:
+            session.offer(entry.seq, shared, b"")
+
+    def _push_to_own_others(self, entry: Entry, shared: bytes) -> None:
+        """The sender's other sockets (a person's second tab) see what the first one sent."""
+        held = self._sessions.get(entry.draft.sender_id, ())
+        if len(held) > 1 or (held and held[0] is not entry.origin):
+            for session in held:
+                if session is not entry.origin:
+                    session.offer(entry.seq, shared, b"")
+
+    def whisper(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
+        """Write an ephemeral frame to those of the participants who are connected."""
+        for participant in participants:
+            if participant != without:
+                for session in self._sessions.get(participant, ()):
+                    session.whisper(frame)
+
+    def whisper_all(self, frame: bytes, without: str = "") -> None:
+        """Write an ephemeral frame to everybody, observers included."""
+        self.whisper(list(self._sessions), frame, without)
+        for session in self._observers:
+            session.whisper(frame)

@@ -1,0 +1,409 @@
+"""The hub: routes, stores and pushes messages between sessions.
+
+    client frame -> connection -> Session.receive -> Hub.call(operation)
+       a message: Speaker.draft -> Writes.speak: mods -> lineage -> wakes -> Log.append
+          -> (group commit) -> result to the sender -> Fanout.push to every recipient's session
+
+The hub knows no sockets: a server or the in-process transport attaches outlets to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Self
+
+import structlog
+from pydantic import BaseModel
+
+from hubbub.clock import Clock, SystemClock
+from hubbub.config.models import NetworkFile
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.mods.api import Mod
+from hubbub.mods.operation import Operation, Speaking
+from hubbub.mods.pipeline import Pipeline
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.cursors import Cursors
+from hubbub.network.fanout import Fanout
+from hubbub.network.joining import Joining
+from hubbub.network.limits import TokenBucket
+from hubbub.network.log import Entry, Log
+from hubbub.network.metrics import HubMetrics
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.network.ports import Store, StoredEvent
+from hubbub.network.repeats import call_digest
+from hubbub.network.session import Session
+from hubbub.network.speaking import Speaker
+from hubbub.network.state import NetworkState
+from hubbub.network.writes import Writes
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codec import Decoder, TypedCall, encode_send_result
+from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect, Signal
+from hubbub.protocol.operations import Input
+from hubbub.protocol.session import SessionState
+from hubbub.protocol.wire import Outlet
+
+__all__ = ["Hub"]
+
+PRESENCE_AFTER_S = 0.05
+"""Comings and goings gather this long, so that a thousand joins are a handful of signals."""
+
+log = structlog.get_logger(__name__)
+
+
+class Hub:
+    """One network. Use it as an async context manager: it runs from enter to exit.
+
+    `file` is the network's config (its models and agents' prompts do not concern the hub), `store`
+    is opened and closed by the hub. Entering raises what `Store.open` raises.
+    """
+
+    def __init__(
+        self,
+        file: NetworkFile,
+        store: Store,
+        *,
+        mods: Sequence[Mod] = (),
+        clock: Clock | None = None,
+    ):
+        self.file, self.config, self.limits = file, file.network, file.network.limits
+        self.store, self.clock = store, clock or SystemClock()
+        self.metrics = HubMetrics()
+        self.operations = _all_operations(mods)
+        self.decoder = Decoder(
+            {op.name: op.input for op in self.operations.values()},
+            max_bytes=self.limits.frame,
+            max_depth=self.limits.json_depth,
+        )
+        self.draining = False
+        self._pipeline = Pipeline(mods)
+        self._buckets: dict[str, TokenBucket] = {}
+        self._sessions: set[Session] = set()
+        self._presence_timer: asyncio.TimerHandle | None = None
+        self._stack = AsyncExitStack()
+
+    # Life ---------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        stored = await self.store.open()
+        self._stack.push_async_callback(self.store.close)
+        try:
+            await self._start(NetworkState(stored), stored.head)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self, state: NetworkState, head: int) -> None:
+        self.state = state
+        self.log = Log(self.store, state.threads, self.clock, self)
+        self.log.head = head
+        self.speaker = Speaker(state, self.config)
+        self.writes = Writes(
+            self.store,
+            self.log,
+            state,
+            self.speaker,
+            self._pipeline,
+            self.metrics,
+            self.spawn,
+        )
+        self.fanout = Fanout(state, self.metrics)
+        self.cursors = Cursors(state, self.log)
+        self.joining = Joining(self, self.file, self.store, self.writes)
+        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._writer = self._tasks.create_task(self.log.run(), name="log")
+        await self.joining.declare()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.drain()
+        self._writer.cancel()
+        await self._stack.aclose()
+
+    async def drain(self, after_s: float = 1.0) -> None:
+        """Take no more calls, finish what was taken, and send everybody away to come back."""
+        self.draining = True
+        frame = Reconnect(after_s=after_s).model_dump_json().encode()
+        for session in list(self._sessions):
+            session.write(frame)
+        self.cursors.flush()
+        if not self._writer.done():
+            await self.log.settle()
+        if self._presence_timer is not None:
+            self._presence_timer.cancel()
+        for session in list(self._sessions):
+            session.close(CloseCode.DRAIN, "the hub is stopping")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something in the hub's task group."""
+        self._tasks.create_task(_guarded(work))
+
+    # Sessions -----------------------------------------------------------------------------
+
+    def attach(self, outlet: Outlet) -> Session:
+        """A new connection: greet it. What it sends goes to the returned session."""
+        session = Session(self, outlet, self.clock.monotonic())
+        self._sessions.add(session)
+        limits = self.limits
+        hello = Hello(
+            network=self.config.name,
+            epoch=self.state.epoch,
+            heartbeat_s=limits.heartbeat,
+            limits=LimitsInfo(
+                frame_bytes=limits.frame,
+                json_depth=limits.json_depth,
+                text_bytes=limits.text,
+                calls_per_second=limits.calls_per_second,
+                burst=limits.burst,
+                channels=limits.channels,
+                thread_depth=limits.thread_depth,
+                unacknowledged=limits.unacknowledged,
+            ),
+        )
+        session.write(hello.model_dump_json().encode())
+        return session
+
+    def sessions(self) -> Sequence[Session]:
+        """All open sessions, identified or not."""
+        return list(self._sessions)
+
+    def identify(self, session: Session, frame: Identify) -> None:
+        self.spawn(self.joining.join(session, frame))
+
+    def welcome(self, session: Session, caller: Caller, cursor: int, ready: bytes) -> None:
+        """The session has joined: from here on it is pushed to."""
+        if session.state is SessionState.CLOSED:
+            return
+        if caller.kind == "agent":
+            for older in list(self.fanout.of(caller.participant)):
+                older.close(CloseCode.REPLACED, "the agent has connected again")
+        session.write(ready)
+        session.start(caller, cursor)
+        self.fanout.add(session)
+        self.metrics.sessions = len(self.fanout)
+        if self.state.knows(caller.participant) and not session.observe:
+            self.state.presence.join(caller.participant)
+            self._presence_changed()
+
+    def detach(self, session: Session) -> None:
+        """The session is over, whoever ended it."""
+        self._sessions.discard(session)
+        if self.fanout.discard(session):
+            self.metrics.sessions = len(self.fanout)
+            if self.state.knows(session.participant) and not session.observe:
+                self.state.presence.leave(session.participant)
+                self._presence_changed()
+
+    def acknowledged(self, session: Session, seq: int) -> None:
+        self.cursors.move(session.participant, seq, settles_wakes=not session.turns)
+
+    async def read_events(
+        self, session: Session, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """The next events of a session that is behind."""
+        if session.observe:
+            return await self.store.log(after, upto, limit)
+        own = session.caller is not None and session.caller.kind == "human"
+        return await self.store.events(session.participant, after, upto, limit, own)
+
+    async def revoke(self, participant: str) -> None:
+        """Close the participant's sockets: its token is no longer valid."""
+        for session in list(self.fanout.of(participant)):
+            session.close(CloseCode.REVOKED, "the token was revoked")
+
+    # Calls --------------------------------------------------------------------------------
+
+    def call(self, session: Session, call: TypedCall[Input]) -> None:
+        """Run one operation and answer it."""
+        caller = session.caller
+        assert caller is not None, "the state table lets calls through only after `ready`"
+        self.metrics.calls += 1
+        operation = self.operations[call.name]
+        try:
+            self._admit(session, caller)
+            if operation.permission == "admin":
+                caller.require_owner()
+            if operation.is_async:
+                self.spawn(self._call_async(session, caller, call, operation))
+            else:
+                outcome = operation.handler(caller, call.args)
+                self._conclude(session, caller, call, operation, outcome)
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+
+    def _admit(self, session: Session, caller: Caller) -> None:
+        if self.draining:
+            raise OperationError(
+                ErrorCode.DRAINING,
+                "the hub is stopping; come back",
+                temporary=True,
+                retry_after_s=1,
+            )
+        now = self.clock.monotonic()
+        bucket = self._buckets.get(caller.participant)
+        if bucket is None:
+            bucket = TokenBucket(self.limits.calls_per_second, self.limits.burst, now)
+            self._buckets[caller.participant] = bucket
+        wait = bucket.take(now)
+        if wait:
+            session.rate_limited()
+            raise OperationError(
+                ErrorCode.RATE_LIMITED,
+                f"at most {self.limits.calls_per_second:g} calls a second",
+                temporary=True,
+                retry_after_s=round(wait, 3),
+            )
+
+    async def _call_async(
+        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
+    ) -> None:
+        try:
+            outcome = await operation.handler(caller, call.args)
+            self._conclude(session, caller, call, operation, outcome)
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+        except StoreUnavailable as error:
+            session.failed(call.ref, error)
+        except Exception as error:
+            log.exception("operation failed", operation=operation.name)
+            session.failed(call.ref, error)
+
+    def _conclude(
+        self,
+        session: Session,
+        caller: Caller,
+        call: TypedCall[Input],
+        operation: Operation,
+        outcome: BaseModel | Speaking | Recording,
+    ) -> None:
+        """Bring a handler's outcome to its end."""
+        ref, cid = call.ref, call.cid
+        if isinstance(outcome, Speaking):
+            digest = call_digest(call) if cid is not None else None
+            self.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
+        elif isinstance(outcome, Recording):
+            keep = cid is not None and not operation.idempotent
+            settle = (caller.participant, cid or "", call_digest(call)) if keep else None
+
+            def done(answer: BaseModel | Exception) -> None:
+                if isinstance(answer, BaseModel):
+                    session.result(ref, answer.model_dump_json(exclude_none=True).encode())
+                else:
+                    self._refuse(session, caller, call, operation, answer)
+
+            self.writes.record(outcome, done, settle)
+        else:
+            session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
+
+    def _refuse(
+        self,
+        session: Session,
+        caller: Caller,
+        call: TypedCall[Input],
+        operation: Operation,
+        error: Exception,
+    ) -> None:
+        """Answer with an error, unless this repeats a write that succeeded before."""
+        if call.cid is None or operation.permission == "read" or _is_temporary(error):
+            session.failed(call.ref, error)
+            return
+        digest = call_digest(call)
+        self.spawn(
+            self.writes.answer_repeat(
+                caller.participant, call.cid, digest, session, call.ref, otherwise=error
+            )
+        )
+
+    def send_result(self, entry: Entry) -> bytes:
+        """What the sender of a committed entry is told, as JSON."""
+        draft, presence = entry.draft, self.state.presence
+        named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
+        present = [p for p in named if p in presence]
+        absent = [p for p in named if p not in presence] if len(present) < len(named) else ()
+        return encode_send_result(
+            entry.seq, entry.tseq, entry.thread.id, present, absent, draft.unresolved
+        )
+
+    # The log's listener -------------------------------------------------------------------
+
+    def committed(self, entries: Sequence[Entry], seconds: float) -> None:
+        self.metrics.committed(seconds)
+        self.metrics.messages += len(entries)
+        self.metrics.waiting = self.log.waiting
+        for entry in entries:
+            self.writes.committed(entry)
+            self.fanout.push(entry)
+
+    def refused(self, entries: Sequence[Entry]) -> None:
+        self.metrics.refused += len(entries)
+        for entry in entries:
+            self.writes.forget(entry)
+
+    def repeated(self, entry: Entry) -> None:
+        self.writes.repeated(entry)
+
+    # Signals ------------------------------------------------------------------------------
+
+    def relay_signal(self, session: Session, frame: Signal) -> None:
+        """Pass an ephemeral frame on to those who read its thread, or to everybody."""
+        caller = session.caller
+        if caller is None or self.draining or session.observe:
+            return
+        bucket = self._buckets.get(caller.participant)
+        if bucket is not None and bucket.take(self.clock.monotonic()):
+            return
+        told = frame.model_copy(update={"sender": caller.participant})
+        if frame.thread_id is None:
+            self.fanout.whisper_all(_dump(told), without=caller.participant)
+            return
+        canonical = thread_ids.canonical(frame.thread_id, caller.participant)
+        thread = self.state.threads.get(canonical or "")
+        if thread is not None and self.state.may_read(thread, caller.participant):
+            told = told.model_copy(update={"thread_id": thread.id})
+            readers = self.state.readers(thread, caller.participant)
+            self.fanout.whisper(readers, _dump(told))
+
+    def _presence_changed(self) -> None:
+        if self._presence_timer is None and not self.draining:
+            loop = asyncio.get_running_loop()
+            self._presence_timer = loop.call_later(PRESENCE_AFTER_S, self._tell_presence)
+
+    def _tell_presence(self) -> None:
+        self._presence_timer = None
+        came, went = self.state.presence.changes()
+        if came or went:
+            people = [self.state.get(name) for name in came]
+            data = {
+                "online": [self.state.describe(p).model_dump(mode="json") for p in people if p],
+                "offline": went,
+            }
+            self.fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
+
+
+def _dump(frame: Signal) -> bytes:
+    return frame.model_dump_json(exclude_none=True).encode()
+
+
+def _is_temporary(error: Exception) -> bool:
+    return isinstance(error, StoreUnavailable) or (
+        isinstance(error, OperationError) and error.temporary
+    )
+
+
+def _all_operations(mods: Sequence[Mod]) -> dict[str, Operation]:
+    found: dict[str, Operation] = {}
+    for operation in (*CORE_OPERATIONS, *(op for mod in mods for op in mod.operations())):
+        if operation.name in found:
+            raise ValueError(f"the operation {operation.name} is declared twice")
+        found[operation.name] = operation
+    return found
+
+
+async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+    """A task that fails is reported and must not take the hub down with it."""
+    try:
+        await work
+    except Exception:
+        log.exception("task failed")

@@ -1,0 +1,272 @@
+"""Joining: from an `identify` frame to `ready`. First join and resume are one path.
+
+version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -> stream
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
+
+from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.network.auth import proves, token_hash
+from hubbub.network.caller import Caller
+from hubbub.network.ports import (
+    ChannelCreated,
+    MemberJoined,
+    ParticipantSeen,
+    PendingRow,
+    Record,
+    Store,
+    ThreadCreated,
+)
+from hubbub.network.state import ChannelState, Known
+from hubbub.network.threads import Thread
+from hubbub.network.writes import Writes
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frames import VERSION, Identify
+from hubbub.protocol.messages import Card, Kind
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+    from hubbub.network.session import Session
+
+__all__ = ["OPERATOR", "Joining", "Refused"]
+
+OPERATOR = "operator"
+"""Whoever runs the network: may do everything, is nobody's recipient."""
+
+SNAPSHOT_THREADS = 50
+SNAPSHOT_MESSAGES = 10
+
+
+class Refused(OperationError):
+    """Joining failed for good: after the error the socket is closed with `close`."""
+
+    def __init__(self, code: ErrorCode, message: str, close: CloseCode):
+        super().__init__(code, message)
+        self.close = close
+
+
+class Joining:
+    """Lets participants in."""
+
+    def __init__(self, hub: Hub, file: NetworkFile, store: Store, writes: Writes):
+        self._hub, self._store, self._writes = hub, store, writes
+        self._config: NetworkConfig = file.network
+        self._file = file
+        self._launched: dict[str, list[str]] = {}
+        self._operations: dict[bool, bytes] = {}
+
+    # What the YAML says exists ------------------------------------------------------------
+
+    async def declare(self) -> None:
+        """Make sure that the participants and channels of the config exist. At start only."""
+        state = self._hub.state
+        cards: dict[str, tuple[Kind, Card]] = {
+            **{name: ("agent", agent.card) for name, agent in self._file.agents.items()},
+            **{name: ("human", human.card) for name, human in self._file.humans.items()},
+        }
+        records: list[Record] = []
+        if not state.broadcast.stored:
+            records.append(ThreadCreated(state.broadcast.no, state.broadcast.id))
+            state.broadcast.stored = True
+        for name, channel in self._file.channels.items():
+            if name not in state.channels:
+                records += self._new_channel(name, channel.description)
+        for name, (kind, card) in cards.items():
+            records += self._new_participant(name, kind, card)
+        records += self._named_members()
+        if records:
+            await self._writes.write(lambda head: records)
+
+    def _new_channel(self, name: str, description: str) -> Iterable[Record]:
+        state = self._hub.state
+        thread = state.threads.ensure(thread_ids.channel(name))
+        state.channels[name] = ChannelState(name, description, thread.no)
+        if not thread.stored:
+            thread.stored = True
+            yield ThreadCreated(thread.no, thread.id)
+        yield ChannelCreated(name, description)
+
+    def _named_members(self) -> Iterable[Record]:
+        state = self._hub.state
+        for name, channel in self._file.channels.items():
+            scope = state.channels[name].scope
+            members = state.participants() if channel.members == "all" else channel.members
+            for member in list(members):
+                if state.members.since(member, scope) is None:
+                    state.members.join(member, scope, self._hub.log.head)
+                    yield MemberJoined(member, scope, self._hub.log.head)
+
+    def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
+        """Records and takes over a participant that is new or has changed."""
+        state, head = self._hub.state, self._hub.log.head
+        known = state.get(name)
+        text = card.model_dump_json()
+        if known is not None and (known.kind, known.card) == (kind, text):
+            return
+        yield ParticipantSeen(name, kind, text)
+        state.add(Known(name, kind, text, known.cursor if known else head))
+        if known is not None:
+            return
+        scopes = [state.broadcast.no] + [
+            state.channels[channel].scope
+            for channel, config in self._file.channels.items()
+            if config.members == "all"
+        ]
+        for scope in scopes:
+            state.members.join(name, scope, head)
+            yield MemberJoined(name, scope, head)
+
+    # Tokens -------------------------------------------------------------------------------
+
+    def add_token(self, participant: str, token: str) -> None:
+        """Let `token` prove the participant until the hub stops; nothing is stored."""
+        self._launched.setdefault(participant, []).append(token_hash(token))
+
+    async def _authenticate(self, frame: Identify) -> bool:
+        """Check who it is; returns whether it is an owner. Raises `Refused`."""
+        name, kind = frame.participant, frame.kind
+        known = self._hub.state.get(name)
+        hashes = self._launched.get(name, []) + list(await self._store.token_hashes(name))
+        open_to_all = self._config.auth == "open"
+        if (hashes or not open_to_all) and not proves(frame.token, hashes):
+            raise Refused(
+                ErrorCode.AUTH_FAILED,
+                f"the token does not prove {name!r}; `hubbub token add {name}` makes one",
+                CloseCode.AUTH,
+            )
+        if name == OPERATOR and kind == "service":
+            return True
+        if not thread_ids.is_participant_id(name):
+            text = f"participant: {name!r} is a reserved name"
+            raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
+        if known is not None and known.kind != kind:
+            text = f"{name!r} is known as {known.kind}, not as {kind}"
+            raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
+        human = self._file.humans.get(name, HumanConfig())
+        return kind != "agent" and (open_to_all or "owner" in human.roles)
+
+    # The path -----------------------------------------------------------------------------
+
+    async def join(self, session: Session, frame: Identify) -> None:
+        """Answer `identify` with `ready` and start the stream, or refuse and close."""
+        try:
+            await self._join(session, frame)
+        except Refused as error:
+            session.error(error, None)
+            session.close(error.close, error.message[:100])
+        except StoreUnavailable as error:
+            session.failed("", error)
+            session.close(CloseCode.INTERNAL, "the store is not available; come back")
+
+    async def _join(self, session: Session, frame: Identify) -> None:
+        if frame.version != VERSION:
+            text = f"version: this hub speaks {VERSION}, not {frame.version[:40]!r}"
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
+        owner = await self._authenticate(frame)
+        if frame.observe and not owner:
+            text = "observe: only an owner of the network may watch everything"
+            raise Refused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
+        caller = Caller(self._hub, frame.participant, frame.kind, owner)
+        if frame.participant != OPERATOR and not frame.observe:
+            await self._register(frame)
+        cursor, resumed = self._position(frame)
+        session.turns, session.observe = frame.turns, frame.observe
+        ready = await self._ready(caller, frame, cursor, resumed)
+        self._hub.welcome(session, caller, cursor, ready)
+
+    async def _register(self, frame: Identify) -> None:
+        known = self._hub.state.get(frame.participant)
+        card = frame.card
+        if card is None:
+            card = Card.model_validate_json(known.card) if known else Card()
+        records = list(self._new_participant(frame.participant, frame.kind, card))
+        if not records:
+            return
+        try:
+            await self._writes.write(lambda head: records)
+        except StoreUnavailable:
+            if known is None:
+                self._hub.state.forget(frame.participant)
+            raise
+
+    def _position(self, frame: Identify) -> tuple[int, bool]:
+        """Where the stream starts, and whether that is where the client asked for."""
+        head = self._hub.log.head
+        wanted = frame.cursor
+        if wanted is not None and wanted.epoch == self._hub.state.epoch and wanted.seq <= head:
+            return wanted.seq, True
+        known = self._hub.state.get(frame.participant)
+        if frame.observe or known is None:
+            return head, False
+        return min(known.cursor, head), False
+
+    # The snapshot -------------------------------------------------------------------------
+
+    async def _ready(self, caller: Caller, frame: Identify, cursor: int, resumed: bool) -> bytes:
+        """The `ready` frame as bytes; message bodies go in as they are stored."""
+        state, name = self._hub.state, caller.participant
+        pending: Sequence[PendingRow] = ()
+        if frame.turns:
+            pending = await self._store.pending(name, cursor)
+        threads = b"" if frame.observe else await self._threads(name, cursor)
+        people = [state.describe(known) for known in state.everybody()]
+        channels = [state.describe_channel(c, name) for c in state.channels.values()]
+        return (
+            b'{"op":"ready","participant":%b,"kind":"%b","resumed":%b,"head":%d,"cursor":%d,'
+            b'"threads":[%b],"pending":[%b],"participants":%b,"channels":%b,"operations":%b}'
+        ) % (
+            to_json(name),
+            caller.kind.encode(),
+            b"true" if resumed else b"false",
+            self._hub.log.head,
+            cursor,
+            threads,
+            b",".join(map(_pending, pending)),
+            to_json(people),
+            to_json(channels),
+            self._operations_for(caller),
+        )
+
+    async def _threads(self, participant: str, cursor: int) -> bytes:
+        """The last threads of a participant as they stood at `cursor`."""
+        state = self._hub.state
+        visible = state.threads.visible(participant, state.members.scopes(participant))
+        latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[:SNAPSHOT_THREADS]
+        latest = [thread for thread in latest if thread.tseq]
+        numbers = [thread.no for thread in latest]
+        tails = await self._store.tails(numbers, cursor, SNAPSHOT_MESSAGES) if numbers else {}
+        return b",".join(thread_json(t, tails[t.no]) for t in latest if tails.get(t.no))
+
+    def _operations_for(self, caller: Caller) -> bytes:
+        made = self._operations.get(caller.owner)
+        if made is None:
+            allowed = [
+                op.info() for op in self._hub.operations.values() if caller.may(op.permission)
+            ]
+            made = self._operations[caller.owner] = to_json(allowed)
+        return made
+
+
+def thread_json(thread: Thread, bodies: Sequence[bytes]) -> bytes:
+    """A `ThreadSummary` as JSON, as it stood at the last of the messages."""
+    last = json.loads(bodies[-1])
+    return b'{"id":"%b","type":"%b","head":%d,"last_seq":%d,"messages":[%b]}' % (
+        thread.id.encode(),
+        thread.type.encode(),
+        last["tseq"],
+        last["seq"],
+        b",".join(bodies),
+    )
+
+
+def _pending(row: PendingRow) -> bytes:
+    wake = to_json({"reason": row.reason, "reply": row.reply, "turn": row.turn})
+    return b'{"message":%b,"wake":%b,"started":%b}' % (row.body, wake, to_json(row.started))

@@ -1,0 +1,313 @@
+"""The log's pen: whatever has queued becomes one transaction; answers and pushes come after it.
+
+    append(entry) --> pending --> number --> encode --> store.append --> committed(entries)
+
+One task writes. While a commit is under way the next batch gathers, so load makes batches larger
+and nothing waits for a timer. Positions are given when a batch is formed and taken back when its
+commit fails; nobody has seen them by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from hubbub.clock import Clock
+from hubbub.errors import StoreUnavailable
+from hubbub.ids import interaction_id, turn_id
+from hubbub.network.ports import (
+    Batch,
+    Delivery,
+    DuplicateCids,
+    MessageRow,
+    Record,
+    Store,
+    ThreadCreated,
+    TurnSent,
+)
+from hubbub.network.threads import Thread, Threads
+from hubbub.network.wakes import Decision
+from hubbub.protocol.codec import encode_message
+from hubbub.protocol.messages import Draft
+
+__all__ = ["Asker", "Change", "Entry", "Log", "LogListener"]
+
+MAX_BATCH = 512
+"""Entries in one transaction: more would only make the first of them wait."""
+
+
+class Asker(Protocol):
+    """Who waits for an entry to become durable. `ref` is the call's."""
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None: ...
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        """It was in the log before: `value` is the first result as JSON."""
+        ...
+
+    def failed(self, ref: str, error: Exception) -> None: ...
+
+
+class Entry:
+    """A message on its way into the log, with all that was decided about it."""
+
+    __slots__ = (
+        "askers",
+        "body",
+        "cid",
+        "decisions",
+        "digest",
+        "draft",
+        "hop",
+        "hop_limit",
+        "interaction",
+        "origin",
+        "sent_turn",
+        "seq",
+        "thread",
+        "tseq",
+    )
+
+    def __init__(
+        self,
+        draft: Draft,
+        thread: Thread,
+        decisions: list[Decision],
+        asker: Asker,
+        ref: str = "",
+        *,
+        interaction: str | None = None,
+        hop: int = 0,
+        hop_limit: int = 0,
+        cid: str | None = None,
+        digest: int | None = None,
+        sent_turn: str | None = None,
+        origin: object = None,
+    ):
+        self.draft, self.thread, self.decisions = draft, thread, decisions
+        self.askers = [(asker, ref)]
+        self.interaction, self.hop, self.hop_limit = interaction, hop, hop_limit
+        self.cid, self.digest, self.sent_turn, self.origin = cid, digest, sent_turn, origin
+        self.seq = self.tseq = 0
+        self.body = ""
+
+    def fail(self, error: Exception) -> None:
+        """Tell all who wait that the entry is not in the log."""
+        for asker, ref in self.askers:
+            asker.failed(ref, error)
+
+
+class Change:
+    """Records to write that are no message.
+
+    `records(head)` is asked when the batch is formed, `head` being the last position before it.
+    `done(error)` is called after the commit, before the batch's messages are pushed.
+    """
+
+    __slots__ = ("cid", "done", "records")
+
+    def __init__(
+        self,
+        records: Callable[[int], Sequence[Record]],
+        done: Callable[[Exception | None], None],
+        cid: tuple[str, str] | None = None,
+    ):
+        self.records, self.done, self.cid = records, done, cid
+
+
+class LogListener(Protocol):
+    """Who is told what the log did."""
+
+    def committed(self, entries: Sequence[Entry], seconds: float) -> None:
+        """These entries are durable. Called once per batch, in order."""
+        ...
+
+    def refused(self, entries: Sequence[Entry]) -> None:
+        """The store could not keep these entries; who asked has been told."""
+        ...
+
+    def repeated(self, entry: Entry) -> None:
+        """The entry's cid was used before: it is not in the log a second time."""
+        ...
+
+
+class Log:
+    """Numbers entries and writes them in groups."""
+
+    def __init__(self, store: Store, threads: Threads, clock: Clock, listener: LogListener):
+        self._store, self._threads, self._clock, self._listener = store, threads, clock, listener
+        self._entries: list[Entry] = []
+        self._changes: list[Change] = []
+        self._wakeup = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._stamp = (-1, "")
+        self.head = 0
+        """The last committed position."""
+
+    @property
+    def waiting(self) -> int:
+        """Entries and changes that wait for the next commit."""
+        return len(self._entries) + len(self._changes)
+
+    def append(self, entry: Entry) -> None:
+        """Queue an entry; its askers are answered after the commit."""
+        self._entries.append(entry)
+        self._wakeup.set()
+
+    def change(self, change: Change) -> None:
+        """Queue a change."""
+        self._changes.append(change)
+        self._wakeup.set()
+
+    async def settle(self) -> None:
+        """Wait until all that was handed over is committed or refused."""
+        while self.waiting or not self._idle.is_set():
+            await self._idle.wait()
+            await asyncio.sleep(0)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            self._idle.clear()
+            while self._entries or self._changes:
+                entries, self._entries = self._entries[:MAX_BATCH], self._entries[MAX_BATCH:]
+                changes, self._changes = self._changes, []
+                await self._write(entries, changes)
+            self._idle.set()
+
+    async def _write(self, entries: list[Entry], changes: list[Change]) -> None:
+        while entries or changes:
+            undo = _Undo(self.head)
+            batch = self._number(entries, changes, undo)
+            started = self._clock.monotonic()
+            try:
+                await self._store.append(batch)
+            except DuplicateCids as duplicates:
+                undo.apply()
+                entries, changes = self._set_aside(entries, changes, duplicates)
+            except StoreUnavailable as error:
+                undo.apply()
+                _refuse(entries, changes, error)
+                self._listener.refused(entries)
+                return
+            else:
+                for thread in undo.created:
+                    thread.stored = True
+                self.head += len(entries)
+                for change in changes:
+                    change.done(None)
+                self._listener.committed(entries, self._clock.monotonic() - started)
+                return
+
+    def _number(self, entries: list[Entry], changes: list[Change], undo: _Undo) -> Batch:
+        head = seq = self.head
+        records: list[Record] = []
+        for change in changes:
+            records.extend(change.records(head))
+        messages: list[MessageRow] = []
+        deliveries: list[Delivery] = []
+        sent_at = self._now()
+        for entry in entries:
+            seq += 1
+            thread, draft = entry.thread, entry.draft
+            undo.remember(thread)
+            if not thread.stored:
+                self._create(thread, records, undo)
+            thread.tseq += 1
+            thread.last_seq = seq
+            if draft.sender_kind == "agent":
+                thread.last_agent = draft.sender_id
+            entry.seq, entry.tseq = seq, thread.tseq
+            entry.body = encode_message(
+                draft,
+                seq,
+                thread.tseq,
+                entry.interaction or interaction_id(seq),
+                entry.hop,
+                sent_at,
+            )
+            messages.append(
+                MessageRow(
+                    seq,
+                    thread.no,
+                    thread.tseq,
+                    thread.scope,
+                    draft.sender_id,
+                    entry.cid,
+                    entry.digest,
+                    entry.body,
+                )
+            )
+            for participant, reason, reply in entry.decisions:
+                turn = turn_id(participant, seq) if reply else None
+                deliveries.append(Delivery(participant, seq, reason, reply, turn))
+            if entry.sent_turn is not None:
+                records.append(TurnSent(entry.sent_turn, seq))
+        return Batch(records, messages, deliveries)
+
+    def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:
+        """Record a thread that is not in the store yet, its root before it."""
+        if thread.scope not in (None, thread.no):
+            root = self._threads.by_no(thread.scope or 0)
+            if not root.stored and root not in undo.created:
+                self._create(root, records, undo)
+        if thread not in undo.created:
+            undo.created.append(thread)
+            records.append(ThreadCreated(thread.no, thread.id))
+
+    def _set_aside(
+        self, entries: list[Entry], changes: list[Change], duplicates: DuplicateCids
+    ) -> tuple[list[Entry], list[Change]]:
+        """What is left of a batch without its repetitions, which are handed to the listener."""
+        fresh: list[Entry] = []
+        for entry in entries:
+            if (entry.draft.sender_id, entry.cid) in duplicates.found:
+                self._listener.repeated(entry)
+            else:
+                fresh.append(entry)
+        left = []
+        for change in changes:
+            if change.cid in duplicates.found:
+                change.done(duplicates)
+            else:
+                left.append(change)
+        return fresh, left
+
+    def _now(self) -> str:
+        """The time as it stands in messages, cached for its millisecond."""
+        ms = int(self._clock.now() * 1000)
+        if ms != self._stamp[0]:
+            moment = datetime.fromtimestamp(ms / 1000, UTC)
+            self._stamp = (ms, moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z")
+        return self._stamp[1]
+
+
+class _Undo:
+    """The numbers of threads as they were before a batch was numbered."""
+
+    __slots__ = ("_before", "created", "head")
+
+    def __init__(self, head: int):
+        self.head = head
+        self._before: dict[Thread, tuple[int, int, str | None]] = {}
+        self.created: list[Thread] = []
+
+    def remember(self, thread: Thread) -> None:
+        if thread not in self._before:
+            self._before[thread] = (thread.tseq, thread.last_seq, thread.last_agent)
+
+    def apply(self) -> None:
+        for thread, before in self._before.items():
+            thread.tseq, thread.last_seq, thread.last_agent = before
+
+
+def _refuse(entries: list[Entry], changes: list[Change], error: StoreUnavailable) -> None:
+    for change in changes:
+        change.done(error)
+    for entry in entries:
+        entry.fail(error)

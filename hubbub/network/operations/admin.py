@@ -1,0 +1,61 @@
+"""What only the owners of a network may do."""
+
+from __future__ import annotations
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.auth import new_token, token_hash
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.ports import TokenAdded, TokenRevoked
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.operations import (
+    Done,
+    NetworkStatus,
+    NewToken,
+    ReadStatus,
+    TokenFor,
+)
+
+__all__ = ["add_token", "network_status", "revoke_tokens"]
+
+
+@operation(permission="admin", tool=False, idempotent=True, output=NewToken)
+def add_token(call: Caller, args: TokenFor) -> Recording:
+    """Make a token that proves a participant; it is shown this once, the hub keeps its hash."""
+    if not thread_ids.is_participant_id(args.participant):
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"participant: nobody may be called {args.participant[:64]!r}"
+        )
+    token = new_token()
+    added = TokenAdded(token_hash(token), args.participant)
+    return Recording(lambda head: [added], NewToken(participant=args.participant, token=token))
+
+
+@operation(permission="admin", tool=False, idempotent=True, output=Done)
+def revoke_tokens(call: Caller, args: TokenFor) -> Recording:
+    """Make all stored tokens of a participant invalid and close its sockets."""
+
+    async def answer() -> Done:
+        await call.hub.revoke(args.participant)
+        return Done()
+
+    return Recording(lambda head: [TokenRevoked(args.participant)], answer)
+
+
+@operation(permission="admin", tool=False)
+def network_status(call: Caller, args: ReadStatus) -> NetworkStatus:
+    """Tell how the hub is doing: sessions, position of the log, queues."""
+    hub = call.hub
+    return NetworkStatus(
+        network=hub.config.name,
+        epoch=hub.state.epoch,
+        head=hub.log.head,
+        sessions=hub.metrics.sessions,
+        present=len(hub.state.presence),
+        participants=len(hub.state.participants()),
+        threads=len(hub.state.threads),
+        channels=len(hub.state.channels),
+        commit_queue=hub.log.waiting,
+        draining=hub.draining,
+    )

@@ -1,0 +1,106 @@
+"""Channels: listing, making, joining, leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.ports import (
+    ChannelCreated,
+    MemberJoined,
+    MemberLeft,
+    Record,
+    ThreadCreated,
+)
+from hubbub.network.router import nearest
+from hubbub.network.state import ChannelState
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Channel
+from hubbub.protocol.operations import ChannelName, Channels, CreateChannel, Done, ListChannels
+
+__all__ = ["create_channel", "join_channel", "leave_channel", "list_channels"]
+
+
+@operation()
+def list_channels(call: Caller, args: ListChannels) -> Channels:
+    """List the channels of the network, with their members and whether you are one."""
+    state = call.hub.state
+    found = [state.describe_channel(c, call.participant) for c in state.channels.values()]
+    return Channels(channels=tuple(sorted(found, key=lambda channel: channel.name)))
+
+
+@operation(permission="write", output=Channel)
+def create_channel(call: Caller, args: CreateChannel) -> Recording:
+    """Create a channel; you and the members you name join it at once."""
+    state = call.hub.state
+    if args.name in state.channels:
+        raise OperationError(
+            ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
+        )
+    if len(state.channels) >= call.hub.limits.channels:
+        limit = call.hub.limits.channels
+        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+    for member in args.members:
+        if not state.knows(member):
+            hint = nearest(member, state.participants())
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT, f"members: nobody is called {member[:64]!r}{hint}"
+            )
+    # The name is taken from here on, so that two makers cannot both win; a failed commit frees it.
+    thread = state.threads.ensure(thread_ids.channel(args.name))
+    channel = ChannelState(args.name, args.description, thread.no)
+    state.channels[args.name] = channel
+    members = sorted({call.participant, *args.members})
+
+    def records(head: int) -> Sequence[Record]:
+        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+        made.append(ChannelCreated(args.name, args.description))
+        return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+
+    def committed() -> None:
+        thread.stored = True
+        for member in members:
+            state.members.join(member, thread.no, call.hub.log.head)
+
+    answer = Channel(
+        name=args.name, description=args.description, members=tuple(members), joined=True
+    )
+    return Recording(records, answer, committed, lambda: _free(call, args.name))
+
+
+def _free(call: Caller, name: str) -> None:
+    call.hub.state.channels.pop(name, None)
+
+
+@operation(permission="write", idempotent=True, output=Done)
+def join_channel(call: Caller, args: ChannelName) -> Recording | Done:
+    """Join a channel: from now on you receive what is posted there."""
+    state = call.hub.state
+    scope = state.channel(args.channel).scope
+    if state.members.since(call.participant, scope) is not None:
+        return Done()
+    since = call.hub.log.head
+
+    def records(head: int) -> Sequence[Record]:
+        nonlocal since
+        since = head
+        return [MemberJoined(call.participant, scope, head)]
+
+    return Recording(records, Done(), lambda: state.members.join(call.participant, scope, since))
+
+
+@operation(permission="write", idempotent=True, output=Done)
+def leave_channel(call: Caller, args: ChannelName) -> Recording | Done:
+    """Leave a channel: you no longer receive what is posted there."""
+    state = call.hub.state
+    scope = state.channel(args.channel).scope
+    if state.members.since(call.participant, scope) is None:
+        return Done()
+    return Recording(
+        lambda head: [MemberLeft(call.participant, scope, head)],
+        Done(),
+        lambda: state.members.leave(call.participant, scope),
+    )

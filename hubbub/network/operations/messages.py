@@ -1,0 +1,110 @@
+"""Sending and reading single messages."""
+
+from __future__ import annotations
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.mods.operation import Speaking, operation
+from hubbub.network.caller import Caller
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import (
+    BroadcastTextMessage,
+    PostToChannel,
+    ReadMessage,
+    Reply,
+    SendMessage,
+    SendResult,
+    SendTextMessage,
+)
+
+__all__ = [
+    "broadcast_text_message",
+    "find_message",
+    "post_to_channel",
+    "read_message",
+    "reply",
+    "send_message",
+    "send_text_message",
+]
+
+
+@operation(permission="write", output=SendResult)
+def send_text_message(call: Caller, args: SendTextMessage) -> Speaking:
+    """Send a text to a participant, to several (a group), or into a thread you are in. Agents it
+    is sent to directly will act on it."""
+    speaker = call.hub.speaker
+    thread = speaker.thread(args.to, call.participant)
+    return Speaking(speaker.draft(call.participant, call.kind, thread, args.text, args))
+
+
+@operation(permission="write", output=SendResult)
+def send_message(call: Caller, args: SendMessage) -> Speaking:
+    """Send JSON content to a participant, a group or a thread, with a text that says how it
+    reads."""
+    speaker = call.hub.speaker
+    thread = speaker.thread(args.to, call.participant)
+    draft = speaker.draft(
+        call.participant,
+        call.kind,
+        thread,
+        args.content,
+        args,
+        text_representation=args.text_representation,
+    )
+    return Speaking(draft)
+
+
+@operation(permission="write", output=SendResult)
+def broadcast_text_message(call: Caller, args: BroadcastTextMessage) -> Speaking:
+    """Send a text to everybody in the network. Mention an agent with @name to make it act."""
+    thread = call.hub.state.broadcast
+    return Speaking(call.hub.speaker.draft(call.participant, call.kind, thread, args.text, args))
+
+
+@operation(permission="write", output=SendResult)
+def post_to_channel(call: Caller, args: PostToChannel) -> Speaking:
+    """Post a text to a channel you are a member of. Mention an agent with @name to make it act."""
+    channel = call.hub.state.channel(args.channel)
+    thread = call.hub.state.threads.by_no(channel.scope)
+    if not call.hub.state.may_read(thread, call.participant):
+        raise OperationError(
+            ErrorCode.FORBIDDEN, f"you are no member of {channel.name!r}; use join_channel first"
+        )
+    return Speaking(call.hub.speaker.draft(call.participant, call.kind, thread, args.text, args))
+
+
+@operation(permission="write", output=SendResult)
+async def reply(call: Caller, args: Reply) -> Speaking:
+    """Reply under a message: opens or continues that message's own reply thread. To answer beside
+    the message, in its thread itself, send a text to the thread's id instead."""
+    message = await find_message(call, args.message_id)
+    state, speaker = call.hub.state, call.hub.speaker
+    under = state.thread_for(message.thread_id, call.participant)
+    thread = speaker.reply_thread(under, message.seq)
+    if thread.last_agent is None and message.sender_kind == "agent":
+        thread.last_agent = message.sender_id
+    draft = speaker.draft(call.participant, call.kind, thread, args.text, args, reply_to=message.id)
+    return Speaking(draft)
+
+
+@operation()
+async def read_message(call: Caller, args: ReadMessage) -> Message:
+    """Read one message by its id, for example m42."""
+    return await find_message(call, args.id)
+
+
+async def find_message(call: Caller, message_id: str) -> Message:
+    """The message, if the caller may read its thread. Raises `OperationError`."""
+    seq = parse_message_id(message_id)
+    if seq is None:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"{message_id[:64]!r} is no message id; they look like m42"
+        )
+    body = await call.hub.store.message(seq) if seq <= call.hub.log.head else None
+    if body is not None:
+        message = Message.model_validate_json(body)
+        thread = call.hub.state.threads.get(message.thread_id)
+        if call.owner or (thread and call.hub.state.may_read(thread, call.participant)):
+            return message
+    raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id} for you")

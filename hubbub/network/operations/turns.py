@@ -1,0 +1,241 @@
+"""Turns: agents record what they do; people look into it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.operations.messages import find_message
+from hubbub.network.ports import StepRecorded, StoredTurn, TurnBegun, TurnEnded
+from hubbub.network.speaking import cause_position
+from hubbub.network.wakes import SENTENCES, Reason, explain_absence
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message, Wake
+from hubbub.protocol.operations import (
+    BeginTurn,
+    BeginTurnResult,
+    Done,
+    EndTurn,
+    ExplainWake,
+    ListTurns,
+    ReadTurn,
+    RecordStep,
+    Turns,
+    TurnSummary,
+    WakeExplanation,
+)
+from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["begin_turn", "end_turn", "explain_wake", "list_turns", "read_turn", "record_step"]
+
+NO_ANSWER = {
+    "finished": "{agent} has read this and decided not to answer{reason}.",
+    "no_action": "{agent} gave no usable answer{reason}.",
+    "max_steps": "{agent} ran out of steps before it answered{reason}.",
+    "timeout": "{agent} ran out of time before it answered{reason}.",
+    "loop_detected": "{agent} repeated itself and was stopped before it answered{reason}.",
+    "cancelled": "{agent} was stopped before it answered{reason}.",
+    "model_error": "{agent} could not reach its model{reason}.",
+    "handler_error": "{agent} failed while it worked on this{reason}.",
+}
+"""The notice to a person who waits, by the turn's outcome."""
+
+
+@operation(permission="write", tool=False, idempotent=True, output=BeginTurnResult)
+def begin_turn(call: Caller, args: BeginTurn) -> Recording:
+    """Record that a turn begins, or begins again after a crash; tells what was done before."""
+    start, hub = args.start, call.hub
+    _own_turn(call, start.id)
+    seqs = tuple(parse_message_id(message) or 0 for message in start.messages)
+    if not seqs or min(seqs) < 1 or max(seqs) > hub.log.head:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, "start.messages: needs the ids of the messages that woke you"
+        )
+    begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
+
+    async def answer() -> BeginTurnResult:
+        stored = await _stored(hub, start.id)
+        steps = tuple(Step.model_validate_json(step) for step in stored.steps)
+        return BeginTurnResult(attempts=stored.attempts, steps=steps)
+
+    return Recording(lambda head: [begun], answer)
+
+
+@operation(permission="write", tool=False, idempotent=True, output=Done)
+def record_step(call: Caller, args: RecordStep) -> Recording:
+    """Record a step of a running turn; the same number again replaces it."""
+    _own_turn(call, args.turn)
+    step = StepRecorded(args.turn, args.step.n, args.step.model_dump_json())
+    return Recording(lambda head: [step], Done())
+
+
+@operation(permission="write", tool=False, idempotent=True, output=Done)
+def end_turn(call: Caller, args: EndTurn) -> Recording:
+    """Record how a turn ended. A person who still waits for an answer is told by the hub."""
+    hub, end = call.hub, args.end
+    _own_turn(call, end.id)
+    ended = TurnEnded(end.id, hub.clock.now(), end.model_dump_json())
+
+    async def answer() -> Done:
+        stored = await _stored(hub, end.id)
+        hub.metrics.turns[end.outcome] += 1
+        for step in map(Step.model_validate_json, stored.steps):
+            hub.metrics.tokens_in += step.tokens_in
+            hub.metrics.tokens_out += step.tokens_out
+        if not stored.sent:
+            await _tell_who_waits(hub, stored, end)
+        return Done()
+
+    return Recording(lambda head: [ended], answer)
+
+
+async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
+    """Post one notice for each message that required a reply and got none."""
+    start = TurnStart.model_validate_json(stored.start)
+    reason = f" ({end.reason})" if end.reason else ""
+    text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
+    for message_id in start.messages:
+        seq = parse_message_id(message_id) or 0
+        wake = await hub.store.wake(stored.agent, seq)
+        body = await hub.store.message(seq)
+        if wake is None or wake.reply != "required" or body is None:
+            continue
+        details = {
+            "code": end.outcome,
+            "agent": stored.agent,
+            "turn": stored.id,
+            "message": message_id,
+        }
+        once = f"notice:{stored.id}:{seq}"[:200]
+        hub.writes.notice(json.loads(body)["thread_id"], text, details, once)
+
+
+@operation(tool=False)
+async def list_turns(call: Caller, args: ListTurns) -> Turns:
+    """List the latest turns, newest first: of everybody for an owner, else your own."""
+    agent = args.agent if call.owner else call.participant
+    stored = await call.hub.store.turns(agent, args.limit)
+    return Turns(turns=tuple(map(_summary, stored)))
+
+
+@operation(tool=False)
+async def read_turn(call: Caller, args: ReadTurn) -> Turn:
+    """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
+    stored = await _stored(call.hub, args.id)
+    if not call.owner and stored.agent != call.participant:
+        raise _unknown(args.id)
+    return _turn(stored)
+
+
+@operation(tool=False)
+async def explain_wake(call: Caller, args: ExplainWake) -> WakeExplanation:
+    """Tell why a message woke an agent, or why it did not."""
+    message = await find_message(call, args.message_id)
+    known = call.hub.state.get(args.agent)
+    if known is None or known.kind != "agent":
+        raise OperationError(
+            ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
+        )
+    stored = await call.hub.store.wake(args.agent, message.seq)
+    if stored is None:
+        return await _absence(call, args.agent, message)
+    reason = Reason(stored.reason)
+    wake = None
+    if stored.reply in ("required", "optional") and stored.turn is not None:
+        need = "required" if stored.reply == "required" else "optional"
+        wake = Wake(reason=reason, reply=need, turn=stored.turn)
+    return WakeExplanation(
+        agent=args.agent,
+        message_id=message.id,
+        woken=wake is not None,
+        reason=reason,
+        explanation=SENTENCES[reason],
+        wake=wake,
+        state=stored.state,
+    )
+
+
+async def _absence(call: Caller, agent: str, message: Message) -> WakeExplanation:
+    thread = call.hub.state.threads.ensure(message.thread_id)
+    received = agent in thread.members
+    if thread.scope is not None:
+        received = await call.hub.store.was_member(agent, thread.scope, message.seq)
+    reason = explain_absence(
+        own=message.sender_id == agent,
+        received=received,
+        type=message.type,
+        sender_kind=message.sender_kind,
+    )
+    return WakeExplanation(
+        agent=agent,
+        message_id=message.id,
+        woken=False,
+        reason=reason,
+        explanation=SENTENCES[reason],
+    )
+
+
+def _own_turn(call: Caller, turn: str) -> None:
+    """Raises `OperationError` unless the id is of a turn that the hub gave to the caller."""
+    seq, named = cause_position(turn, call.participant)
+    if named is None or seq > call.hub.log.head:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"{turn[:100]!r} is no turn of yours; the wake names it"
+        )
+
+
+def _unknown(turn: str) -> OperationError:
+    return OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {turn[:100]!r} for you")
+
+
+async def _stored(hub: Hub, turn: str) -> StoredTurn:
+    stored = await hub.store.turn(turn)
+    if stored is None:
+        raise _unknown(turn)
+    return stored
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _turn(stored: StoredTurn) -> Turn:
+    ended = _time(stored.ended_at) if stored.ended_at is not None else None
+    return Turn(
+        start=TurnStart.model_validate_json(stored.start),
+        agent=stored.agent,
+        started_at=_time(stored.started_at),
+        attempts=stored.attempts,
+        steps=tuple(Step.model_validate_json(step) for step in stored.steps),
+        end=TurnEnd.model_validate_json(stored.end) if stored.end is not None else None,
+        ended_at=ended,
+        sent=tuple(f"m{seq}" for seq in stored.sent),
+    )
+
+
+def _summary(stored: StoredTurn) -> TurnSummary:
+    turn = _turn(stored)
+    duration = None
+    if turn.ended_at is not None:
+        duration = round((turn.ended_at - turn.started_at).total_seconds() * 1000, 1)
+    return TurnSummary(
+        id=stored.id,
+        agent=turn.agent,
+        thread_id=turn.start.thread_id,
+        started_at=turn.started_at,
+        duration_ms=duration,
+        outcome=turn.end.outcome if turn.end else None,
+        reason=turn.end.reason if turn.end else "",
+        model=turn.start.model,
+        steps=len(turn.steps),
+        tokens_in=turn.tokens_in,
+        tokens_out=turn.tokens_out,
+    )

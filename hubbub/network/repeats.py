@@ -1,0 +1,37 @@
+"""Idempotent writes: what a repeated `cid` is answered."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from hubbub.errors import OperationError
+from hubbub.network.ports import Settled, Store
+from hubbub.protocol.codec import TypedCall, encode_send_result
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.operations import Input
+
+__all__ = ["call_digest", "conflict", "first_result"]
+
+
+def call_digest(call: TypedCall[Input]) -> int:
+    """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
+    args = call.args
+    return zlib.crc32(args.__pydantic_serializer__.to_json(args), zlib.crc32(call.name.encode()))
+
+
+async def first_result(store: Store, settled: Settled) -> bytes:
+    """What the first call with this cid was answered, as JSON."""
+    if settled.seq is None:
+        return settled.value or b"null"
+    body = json.loads(await store.message(settled.seq) or b"{}")
+    return encode_send_result(settled.seq, body["tseq"], body["thread_id"])
+
+
+def conflict(cid: str, first: bytes) -> OperationError:
+    """The error for a cid that was used for something else."""
+    return OperationError(
+        ErrorCode.CID_CONFLICT,
+        f"cid {cid} was used before with another body",
+        details={"first": json.loads(first)},
+    )

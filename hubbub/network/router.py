@@ -1,0 +1,120 @@
+"""Where a message goes: targets and mentions, resolved against a directory. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from hubbub.errors import OperationError
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["Directory", "Mentions", "find_mentions", "nearest", "resolve_target"]
+
+
+class Directory(Protocol):
+    """What the router must know of the network."""
+
+    def knows(self, participant: str) -> bool: ...
+
+    def participants(self) -> Collection[str]: ...
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean x?`, or nothing when no name is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:64], list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> str:
+    """The canonical id of the thread that `to` means for `me`.
+
+    `to` is a participant, several (a group of at most 8 with the sender), or a thread id in either
+    form. Whether `me` may speak in that thread is not checked here. Raises `OperationError`.
+    """
+    if isinstance(to, str):
+        if to != me and directory.knows(to):
+            return thread_ids.direct((me, to))
+        thread = thread_ids.canonical(to, me)
+        if thread is not None:
+            _check_members(thread, directory)
+            return thread
+        others: Iterable[str] = (to,)
+    else:
+        others = to
+    group = set(others) - {me}
+    if not group:
+        raise OperationError(ErrorCode.BAD_REQUEST, "to: nobody sends messages to itself alone")
+    for other in sorted(group):
+        _check_known(other, directory)
+    if len(group) >= thread_ids.MAX_GROUP:
+        limit = thread_ids.MAX_GROUP
+        raise OperationError(
+            ErrorCode.LIMIT, f"to: a group has at most {limit} participants; create a channel"
+        )
+    return thread_ids.direct(group | {me})
+
+
+def _check_members(thread: str, directory: Directory) -> None:
+    for member in thread_ids.members_of(thread):
+        _check_known(member, directory)
+
+
+def _check_known(participant: str, directory: Directory) -> None:
+    if not directory.knows(participant):
+        hint = nearest(participant, directory.participants())
+        shown = participant if len(participant) <= 64 else participant[:61] + "..."
+        raise OperationError(
+            ErrorCode.UNKNOWN_PARTICIPANT, f"there is no participant {shown!r}{hint}"
+        )
+
+
+class Mentions(NamedTuple):
+    """Whom a message mentions, and the @names that belong to nobody who would read it."""
+
+    ids: tuple[str, ...]
+    unresolved: tuple[str, ...]
+
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_NAME = re.compile(r"(?<![\w@./-])@([A-Za-z0-9_-]{1,64})")
+
+
+def find_mentions(text: str, explicit: Sequence[str], readers: Collection[str]) -> Mentions:
+    """The mentions in `text`, outside code, and the `explicit` ones (ids).
+
+    `readers` are those who would receive the message, the sender left out. An explicit id that is
+    none of them is an `OperationError`; an `@name` that is none of them is `unresolved`.
+    """
+    found: dict[str, None] = {}
+    unresolved: dict[str, None] = {}
+    for name in explicit:
+        if name not in readers:
+            hint = nearest(name, readers)
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT,
+                f"mentions: {name[:64]!r} is nobody who reads this thread{hint}",
+            )
+        found[name] = None
+    if "@" in text:
+        for name in _NAME.findall(_CODE.sub(" ", text)):
+            whole = _reader(name, readers)
+            if whole is not None:
+                found[whole] = None
+            else:
+                unresolved[name] = None
+    return Mentions(tuple(found), tuple(unresolved))
+
+
+def _reader(name: str, readers: Collection[str]) -> str | None:
+    """The reader called `name`; punctuation that ids may contain is forgiven at its end."""
+    while name:
+        if name in readers:
+            return name
+        if name[-1] not in "-_":
+            return None
+        name = name[:-1]
+    return None

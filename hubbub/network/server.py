@@ -1,0 +1,203 @@
+"""The hub on a port: WebSocket for participants, a little HTTP beside it, and the watch over both.
+
+One timer a second looks after all sockets (heartbeats, peers that do not read, peers that never
+identify): a task per connection would cost more memory than the connection itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+from websockets.protocol import State
+
+from hubbub.errors import UserError
+from hubbub.network.auth import is_loopback
+from hubbub.network.connection import Connection, ConnectionOutlet, Flusher
+from hubbub.network.http import HttpSide
+from hubbub.network.hub import Hub
+from hubbub.network.session import Session
+from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.session import SessionState
+
+__all__ = ["Listening", "parse_listen", "serve_hub"]
+
+WATCH_EVERY_S = 1.0
+BACKLOG = 1024
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a hub can be reached."""
+
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The WebSocket URL."""
+        return f"ws://{self.address}"
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """Host and port of a `listen` line. Raises `UserError`."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise UserError(f"listen: {listen!r} is not host:port, for example 127.0.0.1:4820")
+    return host.strip("[]"), int(port)
+
+
+@asynccontextmanager
+async def serve_hub(
+    hub: Hub, listen: str | None = None, *, page: Callable[[Listening], bytes] | None = None
+) -> AsyncIterator[Listening]:
+    """Serve a running hub on `listen` (default: its config's) until the context ends.
+
+    Raises `UserError` if the address is wrong or taken, or if an open network would be reachable
+    from other machines.
+    """
+    host, port = parse_listen(listen or hub.config.listen)
+    if hub.config.auth == "open" and not is_loopback(host):
+        raise UserError(
+            f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
+            "use `auth: tokens` and `hubbub token add <participant>`, or listen on 127.0.0.1"
+        )
+    sockets = _bind(host, port)
+    listening = Listening(host, sockets.getsockname()[1])
+    http = HttpSide(
+        host=host,
+        page=lambda: page(listening) if page else b"",
+        ready=lambda: not hub.draining,
+        metrics=hub.metrics.render,
+    )
+
+    def process_request(connection: ServerConnection, request: Request) -> Response | None:
+        return http.respond(request)
+
+    watch = _Watch(hub)
+    async with (
+        serve(
+            watch.handle,
+            sock=sockets,
+            create_connection=_connection_class(hub),
+            process_request=process_request,
+            compression="deflate" if hub.config.compression else None,
+            max_size=4 * hub.limits.frame,
+            ping_interval=None,
+            close_timeout=2.0,
+            server_header=None,
+            logger=_quiet_logger(),
+        ),
+        asyncio.TaskGroup() as tasks,
+    ):
+        watching = tasks.create_task(watch.run(), name="watch")
+        try:
+            yield listening
+        finally:
+            watching.cancel()
+            await hub.drain()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(
+                f"listen: {host}:{port} is in use, perhaps by another hub; stop that one or "
+                "set another port in the `listen` line"
+            ) from None
+        raise UserError(f"listen: cannot listen on {host}:{port}: {error.strerror}") from None
+    bound.setblocking(False)
+    return bound
+
+
+def _connection_class(hub: Hub) -> type[Connection]:
+    """The connection class of one server: what all its connections share is on the class."""
+    shared = {"flusher": Flusher(asyncio.get_running_loop()), "max_unsent": hub.limits.unsent}
+    return type("HubConnection", (Connection,), shared)
+
+
+def _quiet_logger() -> logging.Logger:
+    """The library reports each broken handshake: peers could fill the log with it."""
+    logger = logging.getLogger("hubbub.websockets")
+    logger.setLevel(logging.CRITICAL)
+    return logger
+
+
+class _Watched:
+    """What the watch remembers of one connection."""
+
+    __slots__ = ("accepted", "heard_at", "moved_at", "pinged_at", "session")
+
+    def __init__(self, session: Session, now: float):
+        self.session = session
+        self.heard_at = self.moved_at = now
+        self.accepted = 0
+        self.pinged_at: float | None = None
+
+
+class _Watch:
+    """Handles connections, and once a second looks whether they live."""
+
+    def __init__(self, hub: Hub):
+        self._hub, self._limits = hub, hub.limits
+        self._watched: dict[Connection, _Watched] = {}
+
+    async def handle(self, connection: ServerConnection) -> None:
+        """One connection from handshake to end."""
+        assert isinstance(connection, Connection)
+        session = self._hub.attach(ConnectionOutlet(connection))
+        self._watched[connection] = _Watched(session, self._hub.clock.monotonic())
+        try:
+            connection.start(session)
+            await connection.wait_closed()
+        finally:
+            del self._watched[connection]
+            session.lost()
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY_S)
+            now = self._hub.clock.monotonic()
+            for connection, watched in list(self._watched.items()):
+                self._look(connection, watched, now)
+
+    def _look(self, connection: Connection, watched: _Watched, now: float) -> None:
+        if connection.protocol.state is not State.OPEN:
+            return
+        session, limits = watched.session, self._limits
+        accepted = connection.accepted()
+        if accepted != watched.accepted or connection.unsent() == 0:
+            watched.accepted, watched.moved_at = accepted, now
+        if connection.overflowed or now - watched.moved_at > limits.unsent_for:
+            session.close(CloseCode.SLOW, "you do not read; come back and resume")
+        elif session.state is SessionState.CONNECTED:
+            if now - session.opened > limits.identify_within:
+                session.close(CloseCode.AUTH, "no identify in time")
+        else:
+            self._check_heartbeat(connection, watched, now)
+
+    def _check_heartbeat(self, connection: Connection, watched: _Watched, now: float) -> None:
+        if connection.heard:
+            connection.heard = False
+            watched.heard_at, watched.pinged_at = now, None
+        elif watched.pinged_at is not None:
+            if now - watched.pinged_at > self._limits.heartbeat_reply:
+                watched.session.close(CloseCode.HEARTBEAT, "no answer to a ping")
+        elif now - watched.heard_at > self._limits.heartbeat:
+            watched.pinged_at = now
+            connection.protocol.send_ping(b"")
+            connection.send_data()

@@ -1,0 +1,232 @@
+"""One connection's conversation with the hub: frames in, frames out, and a cursor into the log.
+
+A session that keeps up is `live`: what is committed is pushed to it at once. One that falls behind
+(its window of unacknowledged events is full, or it has just resumed) is a cursor that reads the log
+forward page by page until it has caught up. Both ways write the same frames.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.network.caller import Caller
+from hubbub.network.log import Entry
+from hubbub.protocol.codec import (
+    FrameError,
+    TypedCall,
+    encode_error,
+    encode_event,
+    encode_result,
+    encode_shared,
+    encode_wake,
+)
+from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frames import Ack, Identify, Signal
+from hubbub.protocol.operations import Input
+from hubbub.protocol.session import SessionState, complaint
+from hubbub.protocol.wire import Outlet
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Session"]
+
+PAGE = 128
+"""Events read from the store at a time."""
+
+
+class Session:
+    """The hub's side of one socket (an `Inlet`). All methods run in the hub's loop."""
+
+    __slots__ = (
+        "_bad_frames",
+        "_catching_up",
+        "_hub",
+        "_outlet",
+        "_over_rate",
+        "_read",
+        "_unacked",
+        "caller",
+        "last",
+        "live",
+        "observe",
+        "opened",
+        "state",
+        "turns",
+    )
+
+    def __init__(self, hub: Hub, outlet: Outlet, opened: float):
+        self._hub, self._outlet, self.opened = hub, outlet, opened
+        self.state = SessionState.CONNECTED
+        self.caller: Caller | None = None
+        self.live = False
+        self.turns = self.observe = False
+        self.last = 0
+        """seq of the last event written: the next one's `prev`."""
+        self._read = 0
+        """How far the log has been read for a session that is not live."""
+        self._unacked: deque[int] = deque()
+        self._catching_up = False
+        self._bad_frames = 0
+        self._over_rate = 0
+
+    @property
+    def participant(self) -> str:
+        """Who it is; empty before `identify` has succeeded."""
+        return self.caller.participant if self.caller else ""
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._unacked)
+
+    # Frames in ----------------------------------------------------------------------------
+
+    def receive(self, frame: bytes) -> None:
+        """One frame from the peer."""
+        try:
+            self._take(self._hub.decoder.decode(frame))
+        except FrameError as error:
+            self._complain(error, error.ref)
+
+    def _take(self, frame: TypedCall[Input] | Ack | Signal | Identify) -> None:
+        wrong = complaint(self.state, frame.op) if self.state is not SessionState.READY else None
+        if wrong is not None:
+            self._complain(OperationError(*wrong), getattr(frame, "ref", None))
+        elif isinstance(frame, TypedCall):
+            self._hub.call(self, frame)
+        elif isinstance(frame, Ack):
+            self._acknowledge(frame.seq)
+        elif isinstance(frame, Signal):
+            self._hub.relay_signal(self, frame)
+        elif self.state is SessionState.READY:
+            self._complain(OperationError(*(complaint(self.state, frame.op) or ())), None)
+        else:
+            self.state = SessionState.IDENTIFYING
+            self._hub.identify(self, frame)
+
+    def _complain(self, error: OperationError, ref: str | None) -> None:
+        """Answer a frame that is wrong in itself; a peer that sends nothing else is closed."""
+        self._hub.metrics.bad_frames += 1
+        self.error(error, ref)
+        self._bad_frames += 1
+        if self._bad_frames >= self._hub.limits.bad_frames:
+            self.close(CloseCode.BAD_FRAME, "too many bad frames")
+
+    def _acknowledge(self, seq: int) -> None:
+        if seq > self.last:
+            text = f"seq: {seq} was not sent on this stream, its last event is {self.last}"
+            self._complain(OperationError(ErrorCode.BAD_REQUEST, text), None)
+            return
+        unacked = self._unacked
+        while unacked and unacked[0] <= seq:
+            unacked.popleft()
+        if not self.observe:
+            self._hub.acknowledged(self, seq)
+        if not self.live and len(unacked) <= self._hub.limits.unacknowledged // 2:
+            self._catch_up()
+
+    def rate_limited(self) -> None:
+        """One more call over the limit; a peer that does not listen to the errors is closed."""
+        self._over_rate += 1
+        if self._over_rate > 10 * self._hub.limits.burst:
+            self.close(CloseCode.RATE, "too many calls over the limit")
+
+    def lost(self) -> None:
+        """The peer is gone."""
+        if self.state is not SessionState.CLOSED:
+            self.state = SessionState.CLOSED
+            self._hub.detach(self)
+
+    # Frames out ---------------------------------------------------------------------------
+
+    def write(self, frame: bytes) -> None:
+        self._outlet.write(frame)
+
+    def result(self, ref: str, value: bytes, *, duplicate: bool = False) -> None:
+        self._outlet.write(encode_result(ref, value, duplicate=duplicate))
+
+    def error(self, error: OperationError, ref: str | None) -> None:
+        self._outlet.write(encode_error(error, ref))
+
+    def whisper(self, frame: bytes) -> None:
+        """Write an ephemeral frame, unless the peer is behind: those are dropped first."""
+        if self._outlet.unsent() < self._hub.limits.unsent // 16:
+            self._outlet.write(frame)
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        """Close the connection after what was written."""
+        if self.state is not SessionState.CLOSED:
+            self.state = SessionState.CLOSED
+            self._hub.detach(self)
+            self._outlet.close(code, reason)
+
+    # Answers to writes (the log's `Asker`) ------------------------------------------------
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None:
+        self.result(ref, self._hub.send_result(entry), duplicate=duplicate)
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        self.result(ref, value, duplicate=True)
+
+    def failed(self, ref: str, error: Exception) -> None:
+        if isinstance(error, StoreUnavailable):
+            error = OperationError(ErrorCode.STORE_UNAVAILABLE, str(error), temporary=True)
+        if not isinstance(error, OperationError):
+            error = OperationError(ErrorCode.INTERNAL, "the hub failed", temporary=True)
+        self.error(error, ref)
+
+    # The stream ---------------------------------------------------------------------------
+
+    def start(self, caller: Caller, cursor: int) -> None:
+        """Begin the stream after `cursor`. `ready` has been written."""
+        self.caller = caller
+        self.state = SessionState.READY
+        self.last = self._read = cursor
+        self._catch_up()
+
+    def offer(self, seq: int, shared: bytes, wake: bytes) -> None:
+        """Push a committed event, or leave it to the reading forward."""
+        if not self.live:
+            return
+        if len(self._unacked) >= self._hub.limits.unacknowledged:
+            self.live = False
+            self._read = self.last
+            return
+        self._outlet.write(encode_event(self.last, shared, wake))
+        self.last = seq
+        self._unacked.append(seq)
+
+    def _catch_up(self) -> None:
+        if self._read >= self._hub.log.head:
+            self.live = True
+        elif not self._catching_up:
+            self._catching_up = True
+            self._hub.spawn(self._read_forward())
+
+    async def _read_forward(self) -> None:
+        """Write pages of the log until the window is full or the end is reached."""
+        try:
+            while self.state is SessionState.READY and not self.live:
+                room = min(self._hub.limits.unacknowledged - len(self._unacked), PAGE)
+                if room <= 0:
+                    return
+                upto = self._hub.log.head
+                page = await self._hub.read_events(self, self._read, upto, room)
+                if self.state is not SessionState.READY:
+                    return
+                for event in page:
+                    wake = b""
+                    if event.reply is not None and event.turn is not None:
+                        wake = encode_wake(event.reason or "", event.reply, event.turn)
+                    shared = encode_shared(event.seq, event.tseq, event.body)
+                    self._outlet.write(encode_event(self.last, shared, wake))
+                    self.last = event.seq
+                    self._unacked.append(event.seq)
+                self._read = upto if len(page) < room else page[-1].seq
+                self.live = self._read >= self._hub.log.head
+        except StoreUnavailable:
+            self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
+        finally:
+            self._catching_up = False

@@ -1,0 +1,172 @@
+"""From what somebody says to a draft: where it stands, who reads it, whom it mentions.
+
+resolve thread -> may speak there? -> limits -> mentions -> draft
+draft -> mods -> lineage -> wakes -> entry for the log
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.network.lineage import Ancestor, Lineage, descend, opening
+from hubbub.network.router import find_mentions, resolve_target
+from hubbub.network.state import NetworkState
+from hubbub.network.threads import Thread
+from hubbub.network.wakes import Decision, Facts, decide
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft, Kind, SenderKind
+from hubbub.protocol.operations import Speech
+
+if TYPE_CHECKING:
+    from hubbub.config.models import NetworkConfig
+
+__all__ = ["Speaker", "cause_position"]
+
+
+def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
+    """The position of the message that a cause means, and the turn if it names one.
+
+    A cause is a message id (m42) or a turn of the speaker itself (<speaker>-m42).
+    """
+    seq = parse_message_id(cause)
+    if seq is not None:
+        return seq, None
+    own, _, last = cause.rpartition("-")
+    seq = parse_message_id(last) if own == speaker else None
+    if seq is None:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST,
+            f"cause: {cause[:100]!r} is neither a message (m42) nor a turn of yours",
+        )
+    return seq, cause
+
+
+class Speaker:
+    """Makes drafts and decides about them. Pure: what must be read is read before."""
+
+    def __init__(self, state: NetworkState, config: NetworkConfig):
+        self._state, self._limits = state, config.limits
+        self._wake, self._hops = config.wake, config.budgets.hops
+
+    def thread(self, to: str | Sequence[str], speaker: str) -> Thread:
+        """The thread that `to` means. Direct threads are made by speaking; others must exist."""
+        thread_id = resolve_target(to, speaker, self._state)
+        thread = self._state.threads.get(thread_id)
+        if thread is None and _is_new_conversation(thread_id, speaker):
+            return self._state.threads.ensure(thread_id)
+        if thread is None and thread_id.startswith("channel."):
+            self._state.channel(thread_ids.root(thread_id).partition(".")[2])
+        return self._state.thread_for(thread_id, speaker)
+
+    def reply_thread(self, under: Thread, seq: int) -> Thread:
+        """The thread of replies to the message at `seq`. Raises `OperationError` if too deep."""
+        if thread_ids.depth(under.id) >= self._limits.thread_depth:
+            raise OperationError(
+                ErrorCode.THREAD_DEPTH,
+                f"reply threads nest to {self._limits.thread_depth} levels; "
+                f"answer in {thread_ids.relative(under.id, '')} itself",
+            )
+        return self._state.threads.ensure(thread_ids.reply_thread(under.id, seq))
+
+    def draft(
+        self,
+        speaker: str,
+        kind: Kind,
+        thread: Thread,
+        content: JsonValue,
+        speech: Speech,
+        *,
+        text_representation: str | None = None,
+        reply_to: str | None = None,
+    ) -> Draft:
+        """A draft of what `speaker` says in `thread`. Raises `OperationError`."""
+        text = content if isinstance(content, str) else text_representation or ""
+        self._check_size(content, text_representation)
+        if thread.type == "mod":
+            raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
+        mentions: tuple[str, ...] = ()
+        unresolved: tuple[str, ...] = ()
+        if speech.mentions or "@" in text:
+            readers = self._state.readers(thread, speaker)
+            mentions, unresolved = find_mentions(text, speech.mentions, readers)
+        return Draft(
+            sender_id=speaker,
+            sender_kind=kind,
+            thread_id=thread.id,
+            type=thread.type,
+            content=content,
+            recipients=_others(thread, speaker),
+            text_representation=text_representation,
+            reply_to=reply_to,
+            quote=speech.quote,
+            mentions=mentions,
+            attachments=speech.attachments,
+            cause_id=speech.cause,
+            unresolved=unresolved,
+        )
+
+    def _check_size(self, content: JsonValue, text_representation: str | None) -> None:
+        limit = self._limits.text
+        for name, value in (("text", content), ("text_representation", text_representation)):
+            # A character has at most 4 bytes in UTF-8: short texts need no encoding to be measured.
+            if isinstance(value, str) and len(value) * 4 <= limit:
+                continue
+            size = len(value.encode() if isinstance(value, str) else to_json(value))
+            if size > limit:
+                raise OperationError(
+                    ErrorCode.TOO_LARGE, f"{name}: at most {limit} bytes, this has {size}"
+                )
+
+    def hop_limit(self, opened_by: SenderKind) -> int:
+        """How many hops an interaction has that a sender of this kind opened."""
+        return opening(opened_by == "human", self._hops).hop_limit
+
+    def lineage(self, draft: Draft, cause: Ancestor | None) -> Lineage:
+        """The lineage of a draft. A person always opens an interaction. Raises `OperationError`."""
+        human = draft.sender_kind == "human"
+        if cause is None:
+            return opening(human, self._hops)
+        thread = self._state.threads.by_no(cause.thread_no)
+        if cause.sender != draft.sender_id and not self._state.may_read(thread, draft.sender_id):
+            raise OperationError(
+                ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
+            )
+        return opening(human, self._hops) if human else descend(cause)
+
+    def decisions(self, draft: Draft, thread: Thread, lineage: Lineage) -> list[Decision]:
+        """Whom the draft reaches by name, and whom it wakes."""
+        state = self._state
+        facts = Facts(
+            type=draft.type,
+            sender_kind=draft.sender_kind,
+            agents=state.agents,
+            recipients=draft.recipients,
+            mentions=draft.mentions,
+            at_hop_limit=lineage.at_limit,
+        )
+        if thread.scope is not None:
+            facts.audience = state.readers(thread, draft.sender_id)
+            facts.in_reply_thread = thread.no != thread.scope
+            facts.last_agent = thread.last_agent
+        return decide(facts, self._wake)
+
+
+def _others(thread: Thread, speaker: str) -> tuple[str, ...]:
+    if thread.scope is not None:
+        return ()
+    return tuple(sorted(p for p in thread.members if p != speaker))
+
+
+def _is_new_conversation(thread_id: str, speaker: str) -> bool:
+    return (
+        thread_id.startswith("dm.")
+        and thread_ids.parent(thread_id) is None
+        and speaker in thread_ids.members_of(thread_id)
+    )

@@ -1,0 +1,157 @@
+"""What the hub keeps in memory of a network: participants, channels, threads, memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Set
+from dataclasses import dataclass
+
+from hubbub.errors import OperationError
+from hubbub.network.ports import StoreState
+from hubbub.network.presence import Presence
+from hubbub.network.router import nearest
+from hubbub.network.threads import Members, Thread, Threads
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Card, Channel, Kind, Participant
+
+__all__ = ["ChannelState", "Known", "NetworkState"]
+
+
+@dataclass(slots=True)
+class Known:
+    """A participant of the network, present or not."""
+
+    id: str
+    kind: Kind
+    card: str
+    """Its card as JSON."""
+    cursor: int
+    """It has everything up to this position."""
+
+
+@dataclass(slots=True)
+class ChannelState:
+    name: str
+    description: str
+    scope: int
+    """Number of the channel's thread."""
+
+
+class NetworkState:
+    """Built from the store at start; changed only after the store has committed the change."""
+
+    def __init__(self, stored: StoreState):
+        self.epoch = stored.epoch
+        self._known = {
+            row.id: Known(row.id, _kind(row.kind), row.card, row.cursor)
+            for row in stored.participants
+        }
+        self.agents: set[str] = {p.id for p in self._known.values() if p.kind == "agent"}
+        self.presence = Presence()
+        self.threads = Threads()
+        for thread in sorted(stored.threads, key=lambda row: (thread_ids.depth(row.id), row.no)):
+            self.threads.restore(*thread)
+        self.members = Members()
+        for member in stored.members:
+            self.members.join(member.participant, member.scope, member.since)
+        self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
+        self.channels = {
+            row.name: ChannelState(
+                row.name, row.description, self.threads.ensure(thread_ids.channel(row.name)).no
+            )
+            for row in stored.channels
+        }
+
+    # Participants -------------------------------------------------------------------------
+
+    def knows(self, participant: str) -> bool:
+        return participant in self._known
+
+    def participants(self) -> Collection[str]:
+        return self._known.keys()
+
+    def everybody(self) -> Iterator[Known]:
+        yield from self._known.values()
+
+    def get(self, participant: str) -> Known | None:
+        return self._known.get(participant)
+
+    def add(self, known: Known) -> None:
+        self._known[known.id] = known
+        if known.kind == "agent":
+            self.agents.add(known.id)
+        else:
+            self.agents.discard(known.id)
+
+    def forget(self, participant: str) -> None:
+        """Take back a participant who could not be stored."""
+        self._known.pop(participant, None)
+        self.agents.discard(participant)
+        for scope in list(self.members.scopes(participant)):
+            self.members.leave(participant, scope)
+
+    def describe(self, known: Known) -> Participant:
+        return Participant(
+            id=known.id,
+            kind=known.kind,
+            present=known.id in self.presence,
+            card=Card.model_validate_json(known.card),
+        )
+
+    # Channels -----------------------------------------------------------------------------
+
+    def channel(self, name: str) -> ChannelState:
+        """The channel called `name` (`channel_general` and `#general` mean general).
+
+        Raises `OperationError`.
+        """
+        bare = name.removeprefix("#").removeprefix("channel_").removeprefix("channel.")
+        found = self.channels.get(name) or self.channels.get(bare)
+        if found is None:
+            hint = nearest(bare, self.channels)
+            raise OperationError(
+                ErrorCode.UNKNOWN_CHANNEL, f"there is no channel {bare[:64]!r}{hint}"
+            )
+        return found
+
+    def describe_channel(self, channel: ChannelState, reader: str) -> Channel:
+        members = self.members.of(channel.scope)
+        return Channel(
+            name=channel.name,
+            description=channel.description,
+            members=tuple(sorted(members)),
+            joined=reader in members,
+        )
+
+    # Threads ------------------------------------------------------------------------------
+
+    def may_read(self, thread: Thread, participant: str) -> bool:
+        """Whether the participant sees the thread: its direct ones, and those of its scopes."""
+        if thread.scope is None:
+            return participant in thread.members
+        return participant in self.members.of(thread.scope)
+
+    def readers(self, thread: Thread, without: str) -> Set[str]:
+        """Who receives what is said in the thread, the speaker left out."""
+        audience = thread.members if thread.scope is None else self.members.of(thread.scope)
+        return audience - {without}
+
+    def thread_for(self, thread_id: str, participant: str) -> Thread:
+        """The thread if it exists and the participant may read it. Raises `OperationError`.
+
+        Both failures read the same: who may not see a thread does not learn that it exists.
+        """
+        thread = self.threads.get(thread_id)
+        if thread is None or not self.may_read(thread, participant):
+            shown = thread_ids.relative(thread_id, participant)
+            raise OperationError(
+                ErrorCode.UNKNOWN_THREAD, f"you are in no thread {shown[:200]!r}; see list_threads"
+            )
+        return thread
+
+
+def _kind(text: str) -> Kind:
+    match text:
+        case "agent" | "human" | "service":
+            return text
+    raise ValueError(f"the store has a participant of the unknown kind {text!r}")

@@ -1,0 +1,108 @@
+"""Connections to SQLite: one thread each, one hop per piece of work, failures of our tree."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Concatenate, ParamSpec, TypeVar
+
+import aiosqlite
+
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.network.store.place import Place
+
+__all__ = ["StoreConnection", "connect", "disk_trouble", "snapshot", "transaction"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TROUBLE = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+_BUSY_TIMEOUT_S = 5.0
+
+
+def disk_trouble(error: sqlite3.Error) -> bool:
+    """Whether the disk or another process is the reason, and not the statement."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _TROUBLE
+
+
+class StoreConnection(aiosqlite.Connection):
+    """An aiosqlite connection that runs a whole function in its thread."""
+
+    async def run(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kw: P.kwargs,
+    ) -> T:
+        """Call `function(connection, ...)` in the connection's thread: one hop, whatever it does.
+
+        Raises `StoreUnavailable` when the disk refuses or the connection is closed.
+        """
+        if self._connection is None or not self._running:
+            raise StoreUnavailable("the store is closed")
+        try:
+            # aiosqlite's executor has no annotations
+            result: T = await self._execute(function, self._connection, *args, **kw)  # type: ignore[no-untyped-call]
+        except sqlite3.Error as error:
+            if disk_trouble(error):
+                raise StoreUnavailable(f"the store cannot work now: {error}") from error
+            raise
+        return result
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """A write transaction: committed at the end, rolled back if anything raises."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite itself rolls back on some errors
+            with suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """Several reads that see the same state."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
+async def connect(place: Place, *pragmas: str) -> StoreConnection:
+    """Open a connection; `UserError` if the file cannot be opened."""
+
+    def connector() -> sqlite3.Connection:
+        db = sqlite3.connect(
+            place.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, cached_statements=256
+        )
+        for pragma in pragmas:
+            db.execute(f"PRAGMA {pragma}")
+        return db
+
+    connection = StoreConnection(connector, iter_chunk_size=64)
+    try:
+        await connection
+    except sqlite3.OperationalError as error:
+        raise UserError(f"{place.database} cannot be opened as a database: {error}") from error
+    return connection

@@ -1,0 +1,46 @@
+"""Where a store lives: `sqlite:<path>` or `sqlite::memory:`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.errors import UserError
+
+__all__ = ["Place", "parse_url"]
+
+_SCHEME = "sqlite:"
+_MEMORY = ":memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A SQLite database: a file, or (`path` is None) one that lives as long as its connection."""
+
+    path: Path | None
+
+    @property
+    def database(self) -> str:
+        """What `sqlite3.connect` is given."""
+        return _MEMORY if self.path is None else str(self.path)
+
+    def __str__(self) -> str:
+        return _SCHEME + self.database
+
+
+def parse_url(url: str) -> Place:
+    """The place that a store's URL names; `UserError` if it names none."""
+    scheme, rest = url[: len(_SCHEME)], url[len(_SCHEME) :]
+    if scheme != _SCHEME or not rest:
+        raise UserError(
+            f"store {url!r} is not understood: write sqlite:<file>, for example sqlite:hubbub.db, "
+            "or sqlite::memory: for a store that is forgotten at the end"
+        )
+    if rest == _MEMORY:
+        return Place(None)
+    path = Path(rest).expanduser()
+    if path.is_dir():
+        raise UserError(f"store {url!r} is a folder: name a file in it, sqlite:{rest}/hubbub.db")
+    if not path.parent.is_dir():
+        raise UserError(f"store {url!r}: the folder {path.parent} does not exist, create it first")
+    return Place(path)

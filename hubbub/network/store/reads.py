@@ -1,0 +1,320 @@
+"""The queries. Each function runs in the thread of a reading connection.
+
+A query asks the indexes first, and reads the tail of the log (see index.py) only if the answer may
+be there, both in one snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from hubbub.network.ports import (
+    PendingRow,
+    Settled,
+    StoredChannel,
+    StoredEvent,
+    StoredMember,
+    StoredParticipant,
+    StoredThread,
+    StoredWake,
+    StoreState,
+)
+from hubbub.network.store.connection import snapshot
+from hubbub.network.store.index import indexed_upto
+
+__all__ = [
+    "events",
+    "log",
+    "message",
+    "pending",
+    "settled",
+    "state",
+    "tails",
+    "thread_page",
+    "token_hashes",
+    "wake",
+    "was_member",
+]
+
+_END = 2**63 - 1
+"""Beyond any seq: `until` of a membership that has not ended."""
+
+
+def state(db: sqlite3.Connection) -> StoreState:
+    """What the hub keeps in memory."""
+    with snapshot(db):
+        (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
+        (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
+        participants = db.execute(
+            "SELECT id, kind, card, coalesce(cursor, 0) FROM participant "
+            "LEFT JOIN progress ON participant = id ORDER BY id"
+        ).fetchall()
+        threads = _threads(db)
+        channels = db.execute("SELECT name, description FROM channel ORDER BY name").fetchall()
+        members = db.execute(
+            "SELECT participant, scope, since FROM member WHERE until = ? "
+            "ORDER BY scope, participant",
+            (_END,),
+        ).fetchall()
+    return StoreState(
+        epoch=epoch,
+        head=head,
+        participants=[StoredParticipant._make(row) for row in participants],
+        threads=threads,
+        channels=[StoredChannel._make(row) for row in channels],
+        members=[StoredMember._make(row) for row in members],
+    )
+
+
+def _threads(db: sqlite3.Connection) -> Sequence[StoredThread]:
+    tail = db.execute(
+        "SELECT thread_no, max(tseq), seq FROM message WHERE seq > ? GROUP BY thread_no",
+        (indexed_upto(db, "by_thread"),),
+    )
+    newest = {no: (tseq, seq) for no, tseq, seq in tail}
+    rows = db.execute(
+        "SELECT t.no, t.id, coalesce(i.tseq, 0), coalesce(i.seq, 0) FROM thread t "
+        "LEFT JOIN by_thread i ON i.thread_no = t.no AND i.tseq = "
+        "(SELECT max(tseq) FROM by_thread WHERE thread_no = t.no) ORDER BY t.no"
+    )
+    return [StoredThread(no, id_, *newest.get(no, (tseq, seq))) for no, id_, tseq, seq in rows]
+
+
+# Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
+# `limit`, and only then are messages fetched. A reader who is a million entries behind costs no
+# more than any other. Own messages must go before the cut, or a page of them would look like the
+# end.
+_INDEXED_EVENTS = """
+SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+FROM (
+    SELECT seq FROM (
+        SELECT i.seq FROM by_participant i {participant_message}
+        WHERE i.participant = :me AND i.seq > :after AND i.seq <= :upto {not_mine}
+        ORDER BY i.seq LIMIT :limit)
+    UNION
+    SELECT found.seq FROM member CROSS JOIN message AS found
+    WHERE member.participant = :me AND member.until > :after AND found.seq IN (
+        SELECT i.seq FROM by_scope i {scope_message}
+        WHERE i.scope = member.scope AND i.seq > max(member.since, :after)
+        AND i.seq <= min(member.until, :upto) {not_mine}
+        ORDER BY i.seq LIMIT :limit)
+    ORDER BY seq LIMIT :limit
+) AS page
+CROSS JOIN message AS m ON m.seq = page.seq
+LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
+ORDER BY page.seq
+"""
+
+_TAIL_EVENTS = """
+SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
+WHERE m.seq > :after AND m.seq <= :upto {not_mine} AND (d.seq IS NOT NULL OR EXISTS (
+    SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
+    AND member.since < m.seq AND member.until >= m.seq))
+ORDER BY m.seq LIMIT :limit
+"""
+
+
+def _event_queries(own: bool) -> tuple[str, str]:
+    if own:
+        nothing = {"participant_message": "", "scope_message": "", "not_mine": ""}
+        return _INDEXED_EVENTS.format_map(nothing), _TAIL_EVENTS.format_map(nothing)
+    message = "CROSS JOIN message AS m ON m.seq = i.seq"
+    others = {
+        "participant_message": message,
+        "scope_message": message,
+        "not_mine": "AND m.sender <> :me",
+    }
+    return _INDEXED_EVENTS.format_map(others), _TAIL_EVENTS.format_map(others)
+
+
+EVENT_QUERIES = {own: _event_queries(own) for own in (False, True)}
+"""By `own`: the query of the indexed part and that of the tail."""
+
+
+def events(
+    db: sqlite3.Connection, participant: str, after: int, upto: int, limit: int, own: bool
+) -> Sequence[StoredEvent]:
+    indexed_part, tail_part = EVENT_QUERIES[own]
+    rows: list[tuple[object, ...]] = []
+    with snapshot(db):
+        indexed = min(indexed_upto(db, "by_participant"), indexed_upto(db, "by_scope"))
+        if after < indexed:
+            span = {"me": participant, "after": after, "upto": min(upto, indexed), "limit": limit}
+            rows = db.execute(indexed_part, span).fetchall()
+        if upto > indexed and len(rows) < limit:
+            left = limit - len(rows)
+            span = {"me": participant, "after": max(after, indexed), "upto": upto, "limit": left}
+            rows += db.execute(tail_part, span).fetchall()
+    return [StoredEvent._make(row) for row in rows]
+
+
+def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
+    rows = db.execute(
+        "SELECT seq, tseq, sender, CAST(body AS BLOB), NULL, NULL, NULL FROM message "
+        "WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+        (after, upto, limit),
+    )
+    return [StoredEvent._make(row) for row in rows]
+
+
+def tails(
+    db: sqlite3.Connection, threads: Sequence[int], upto: int, limit: int
+) -> Mapping[int, Sequence[bytes]]:
+    found: dict[int, list[int]] = {thread: [] for thread in threads}
+    with snapshot(db):
+        tail = db.execute(
+            "SELECT thread_no, seq FROM message WHERE seq > ? AND seq <= ? "
+            "AND thread_no IN (SELECT value FROM json_each(?)) ORDER BY seq DESC",
+            (indexed_upto(db, "by_thread"), upto, json.dumps(list(found))),
+        )
+        for thread, seq in tail:
+            if len(found[thread]) < limit:
+                found[thread].append(seq)
+        for thread, seqs in found.items():
+            if len(seqs) < limit:
+                before = _tseq_after(db, thread, upto)
+                seqs += _indexed_seqs(db, thread, before, limit - len(seqs))
+        return {thread: _bodies(db, seqs) for thread, seqs in found.items()}
+
+
+def thread_page(
+    db: sqlite3.Connection, thread: int, before: int | None, limit: int
+) -> Sequence[bytes]:
+    below = _END if before is None else before
+    with snapshot(db):
+        seqs: list[int] = []
+        if below > _tseq_after(db, thread, _END):
+            rows = db.execute(
+                "SELECT seq FROM message WHERE seq > ? AND thread_no = ? AND tseq < ? "
+                "ORDER BY seq DESC LIMIT ?",
+                (indexed_upto(db, "by_thread"), thread, below, limit),
+            )
+            seqs = [seq for (seq,) in rows]
+        seqs += _indexed_seqs(db, thread, below, limit - len(seqs))
+        return _bodies(db, seqs)
+
+
+def _tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
+    """The tseq that follows the thread's last indexed message with seq <= `upto`.
+
+    Positions of a thread are dense and grow with seq, so halving finds it: a reader may be far
+    behind in a long thread.
+    """
+
+    def seq_of(tseq: int) -> int:
+        sql = "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq = ?"
+        seq: int = db.execute(sql, (thread, tseq)).fetchone()[0]
+        return seq
+
+    last: tuple[int, int] | None = db.execute(
+        "SELECT tseq, seq FROM by_thread WHERE thread_no = ? ORDER BY tseq DESC LIMIT 1", (thread,)
+    ).fetchone()
+    if last is None:
+        return 1
+    if last[1] <= upto:
+        return last[0] + 1
+    return bisect_right(range(1, last[0] + 1), upto, key=seq_of) + 1
+
+
+def _indexed_seqs(db: sqlite3.Connection, thread: int, before: int, limit: int) -> list[int]:
+    """Newest first."""
+    rows = db.execute(
+        "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq < ? ORDER BY tseq DESC LIMIT ?",
+        (thread, before, limit),
+    )
+    return [seq for (seq,) in rows]
+
+
+def _bodies(db: sqlite3.Connection, newest_first: Sequence[int]) -> Sequence[bytes]:
+    """The bodies of messages, oldest first."""
+    sql = "SELECT CAST(body AS BLOB) FROM message WHERE seq = ?"
+    return [db.execute(sql, (seq,)).fetchone()[0] for seq in reversed(newest_first)]
+
+
+def message(db: sqlite3.Connection, seq: int) -> bytes | None:
+    row = db.execute("SELECT CAST(body AS BLOB) FROM message WHERE seq = ?", (seq,)).fetchone()
+    return row[0] if row else None
+
+
+def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -> bool:
+    row = db.execute(
+        "SELECT 1 FROM member WHERE participant = ? AND scope = ? AND since < ? AND until >= ?",
+        (participant, scope, seq, seq),
+    ).fetchone()
+    return row is not None
+
+
+_SETTLED = """
+SELECT coalesce(i.digest, m.digest, 0), i.seq, CAST(i.value AS BLOB)
+FROM by_cid i LEFT JOIN message m ON m.seq = i.seq WHERE i.sender = ?1 AND i.cid = ?2
+UNION ALL
+SELECT coalesce(digest, 0), seq, NULL FROM message
+WHERE seq > (SELECT upto FROM indexed WHERE name = 'by_cid') AND sender = ?1 AND cid = ?2
+LIMIT 1
+"""
+
+
+def settled(db: sqlite3.Connection, sender: str, cid: str) -> Settled | None:
+    row = db.execute(_SETTLED, (sender, cid)).fetchone()
+    return Settled._make(row) if row else None
+
+
+# A wake is open if no turn has taken it and it lies above the agent's floor, or if the turn that
+# has taken it runs. The second part finds those that the floor has passed.
+PENDING_QUERY = """
+SELECT d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn
+FROM received r
+CROSS JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
+CROSS JOIN message m ON m.seq = r.seq
+LEFT JOIN turn_wake w ON w.agent = r.participant AND w.seq = r.seq
+LEFT JOIN turn t ON t.id = w.turn
+WHERE r.participant = :agent AND r.seq > :floor AND r.seq <= :upto
+  AND d.turn IS NOT NULL AND t.ended_at IS NULL
+UNION ALL
+SELECT d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn
+FROM turn t CROSS JOIN turn_wake w ON w.turn = t.id
+CROSS JOIN delivery d ON d.seq = w.seq AND d.participant = w.agent
+CROSS JOIN message m ON m.seq = w.seq
+WHERE t.agent = :agent AND t.ended_at IS NULL AND w.agent = :agent AND d.turn IS NOT NULL
+  AND w.seq <= min(:floor, :upto)
+ORDER BY 1
+"""
+
+
+def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRow]:
+    with snapshot(db):
+        row = db.execute("SELECT floor FROM progress WHERE participant = ?", (agent,)).fetchone()
+        span = {"agent": agent, "floor": row[0] if row else 0, "upto": upto}
+        rows = db.execute(PENDING_QUERY, span).fetchall()
+    return [PendingRow._make(row) for row in rows]
+
+
+_WAKE = """
+SELECT d.reason, d.reply, d.turn, CASE
+    WHEN d.turn IS NULL THEN NULL
+    WHEN t.ended_at IS NOT NULL THEN 'ended'
+    WHEN t.id IS NOT NULL THEN 'running'
+    WHEN d.seq <= p.floor THEN 'ended'
+    ELSE 'pending' END
+FROM delivery d
+LEFT JOIN turn_wake w ON w.agent = d.participant AND w.seq = d.seq
+LEFT JOIN turn t ON t.id = w.turn
+LEFT JOIN progress p ON p.participant = d.participant
+WHERE d.participant = ? AND d.seq = ?
+"""
+
+
+def wake(db: sqlite3.Connection, participant: str, seq: int) -> StoredWake | None:
+    row = db.execute(_WAKE, (participant, seq)).fetchone()
+    return StoredWake._make(row) if row else None
+
+
+def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:
+    rows = db.execute(
+        "SELECT sha256 FROM token WHERE participant = ? ORDER BY sha256", (participant,)
+    )
+    return [sha256 for (sha256,) in rows]

@@ -1,0 +1,182 @@
+"""How each record of a batch becomes rows. All functions run inside the writer's transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from hubbub.network.ports import (
+    CallSettled,
+    ChannelCreated,
+    CursorMoved,
+    MemberJoined,
+    MemberLeft,
+    ParticipantSeen,
+    Record,
+    StepRecorded,
+    ThreadCreated,
+    TokenAdded,
+    TokenRevoked,
+    TurnBegun,
+    TurnEnded,
+    TurnSent,
+    WakesSettled,
+)
+
+__all__ = ["write_records"]
+
+# A writer is called with records of the type it is registered for, and with no other: that is what
+# its Any stands for.
+Writer = Callable[[sqlite3.Connection, Sequence[Any]], None]
+
+_OPEN = 2**63 - 1
+"""`until` of a membership that has not ended."""
+
+
+def write_records(db: sqlite3.Connection, records: Sequence[Record]) -> None:
+    """Write records in their order; neighbours of one type go to SQLite together."""
+    for kind, group in groupby(records, type):
+        _WRITERS[kind](db, list(group))
+
+
+def _each(sql: str, *fields: str) -> Writer:
+    """A writer that runs `sql` once per record, with the record's fields as parameters."""
+    parameters = attrgetter(*fields)
+
+    def write(db: sqlite3.Connection, records: Sequence[Any]) -> None:
+        db.executemany(sql, map(parameters, records))
+
+    return write
+
+
+def _cursors_moved(db: sqlite3.Connection, records: Sequence[CursorMoved]) -> None:
+    furthest: dict[str, int] = {}
+    for record in records:
+        furthest[record.participant] = max(record.seq, furthest.get(record.participant, 0))
+    db.executemany(
+        "INSERT INTO progress (participant, cursor) VALUES (?, ?) ON CONFLICT (participant) "
+        "DO UPDATE SET cursor = excluded.cursor WHERE excluded.cursor > cursor",
+        furthest.items(),
+    )
+
+
+def _wakes_settled(db: sqlite3.Connection, records: Sequence[WakesSettled]) -> None:
+    furthest: dict[str, int] = {}
+    for record in records:
+        furthest[record.participant] = max(record.upto, furthest.get(record.participant, 0))
+    _raise_floors(db, furthest.items())
+
+
+def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
+    for record in records:
+        db.execute(
+            "INSERT INTO turn (id, agent, started_at, start) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET attempts = attempts + 1, start = excluded.start",
+            (record.id, record.agent, record.started_at, record.start),
+        )
+        db.executemany(
+            "INSERT INTO turn_wake (agent, seq, turn) VALUES (?, ?, ?) "
+            "ON CONFLICT (agent, seq) DO UPDATE SET turn = excluded.turn",
+            [(record.agent, seq, record.id) for seq in record.seqs],
+        )
+
+
+# The floor may pass wakes that a turn has taken (the turn's own state counts for those) and
+# deliveries that wake nobody: it stops before the first wake that nobody has taken.
+_NEXT_FLOOR = """
+SELECT agent, coalesce(
+    (SELECT d.seq - 1 FROM received r
+     CROSS JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
+     WHERE r.participant = agent AND r.seq > floor AND d.turn IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM turn_wake w WHERE w.agent = agent AND w.seq = r.seq)
+     ORDER BY r.seq LIMIT 1),
+    (SELECT max(seq) FROM message),
+    0)
+FROM (SELECT turn.agent AS agent, coalesce(progress.floor, 0) AS floor
+      FROM turn LEFT JOIN progress ON progress.participant = turn.agent WHERE turn.id = ?)
+"""
+
+
+def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
+    for record in records:
+        ended = db.execute(
+            'UPDATE turn SET ended_at = ?, "end" = ? WHERE id = ? AND ended_at IS NULL',
+            (record.ended_at, record.end, record.id),
+        )
+        if ended.rowcount:
+            _raise_floors(db, db.execute(_NEXT_FLOOR, (record.id,)).fetchall())
+
+
+def _raise_floors(db: sqlite3.Connection, floors: Any) -> None:  # Iterable of (participant, seq)
+    db.executemany(
+        "INSERT INTO progress (participant, floor) VALUES (?, ?) ON CONFLICT (participant) "
+        "DO UPDATE SET floor = excluded.floor WHERE excluded.floor > floor",
+        floors,
+    )
+
+
+def _tokens_revoked(db: sqlite3.Connection, records: Sequence[TokenRevoked]) -> None:
+    db.executemany(
+        "DELETE FROM token WHERE participant = ?", [(record.participant,) for record in records]
+    )
+
+
+_WRITERS: dict[type[Record], Writer] = {
+    ParticipantSeen: _each(
+        "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card",
+        "id",
+        "kind",
+        "card",
+    ),
+    ThreadCreated: _each("INSERT INTO thread (no, id) VALUES (?, ?)", "no", "id"),
+    ChannelCreated: _each(
+        "INSERT INTO channel (name, description) VALUES (?, ?)", "name", "description"
+    ),
+    # Joining twice keeps the first membership; joining again at the seq of an earlier joining
+    # opens that one again.
+    MemberJoined: _each(
+        "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "
+        "WHERE NOT EXISTS (SELECT 1 FROM member "
+        f"WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}) "
+        f"ON CONFLICT (participant, scope, since) DO UPDATE SET until = {_OPEN}",
+        "participant",
+        "scope",
+        "since",
+    ),
+    MemberLeft: _each(
+        f"UPDATE member SET until = ? WHERE participant = ? AND scope = ? AND until = {_OPEN}",
+        "until",
+        "participant",
+        "scope",
+    ),
+    CursorMoved: _cursors_moved,
+    WakesSettled: _wakes_settled,
+    TurnBegun: _turns_begun,
+    StepRecorded: _each(
+        "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
+        "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step",
+        "turn",
+        "n",
+        "step",
+    ),
+    TurnSent: _each("INSERT OR IGNORE INTO turn_sent (turn, seq) VALUES (?, ?)", "turn", "seq"),
+    TurnEnded: _turns_ended,
+    CallSettled: _each(
+        "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
+        "sender",
+        "cid",
+        "digest",
+        "value",
+    ),
+    TokenAdded: _each(
+        "INSERT INTO token (sha256, participant) VALUES (?, ?) "
+        "ON CONFLICT (sha256) DO UPDATE SET participant = excluded.participant",
+        "sha256",
+        "participant",
+    ),
+    TokenRevoked: _tokens_revoked,
+}

@@ -1,0 +1,50 @@
+"""Turns as they are read back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from hubbub.network.ports import StoredTurn
+from hubbub.network.store.connection import snapshot
+
+__all__ = ["turn", "turns"]
+
+_COLUMNS = 'id, agent, started_at, attempts, CAST(start AS BLOB), ended_at, CAST("end" AS BLOB)'
+
+Row = tuple[str, str, float, int, bytes, float | None, bytes | None]
+
+
+def turn(db: sqlite3.Connection, turn: str) -> StoredTurn | None:
+    """A turn with its steps, by id."""
+    with snapshot(db):
+        row = db.execute(f"SELECT {_COLUMNS} FROM turn WHERE id = ?", (turn,)).fetchone()
+        return _whole(db, row) if row else None
+
+
+def turns(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence[StoredTurn]:
+    """The turns that began last, newest first; by `no`, because clocks may jump."""
+    where = "" if agent is None else "WHERE agent = :agent"
+    with snapshot(db):
+        rows = db.execute(
+            f"SELECT {_COLUMNS} FROM turn {where} ORDER BY no DESC LIMIT :limit",
+            {"agent": agent, "limit": limit},
+        ).fetchall()
+        return [_whole(db, row) for row in rows]
+
+
+def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
+    id_, agent, started_at, attempts, start, ended_at, end = row
+    steps = db.execute("SELECT CAST(step AS BLOB) FROM turn_step WHERE turn = ? ORDER BY n", (id_,))
+    sent = db.execute("SELECT seq FROM turn_sent WHERE turn = ? ORDER BY seq", (id_,))
+    return StoredTurn(
+        id=id_,
+        agent=agent,
+        started_at=started_at,
+        attempts=attempts,
+        start=start,
+        steps=[step for (step,) in steps],
+        sent=[seq for (seq,) in sent],
+        ended_at=ended_at,
+        end=end,
+    )

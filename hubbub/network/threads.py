@@ -1,0 +1,112 @@
+"""Threads and memberships as the hub holds them in memory: numbering, and who receives what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from hubbub.protocol import thread_ids
+from hubbub.protocol.messages import MessageType
+
+__all__ = ["Members", "Thread", "Threads"]
+
+
+class Thread:
+    """One thread. Its numbers move when a batch is numbered and go back if the commit fails."""
+
+    __slots__ = ("id", "last_agent", "last_seq", "members", "no", "scope", "stored", "tseq", "type")
+
+    def __init__(self, no: int, id: str, scope: int | None, *, stored: bool):
+        self.no, self.id = no, id
+        self.type: MessageType = thread_ids.kind_of(id)
+        self.members = frozenset(thread_ids.members_of(id))
+        """The participants of a direct thread."""
+        self.scope = scope
+        """Number of the root thread whose members receive what is said here; None: direct."""
+        self.tseq = 0
+        self.last_seq = 0
+        self.last_agent: str | None = None
+        """The agent that spoke last here, as far as is known since the hub started."""
+        self.stored = stored
+
+    def __repr__(self) -> str:
+        return f"Thread({self.id!r}, tseq={self.tseq})"
+
+
+class Threads:
+    """All threads of the network, by id and by number."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Thread] = {}
+        self._by_no: dict[int, Thread] = {}
+        self._direct: dict[str, set[Thread]] = {}
+        self._in_scope: dict[int, set[Thread]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, thread_id: str) -> Thread | None:
+        return self._by_id.get(thread_id)
+
+    def by_no(self, no: int) -> Thread:
+        return self._by_no[no]
+
+    def restore(self, no: int, thread_id: str, tseq: int, last_seq: int) -> Thread:
+        """A thread as the store has it. Roots must come before their reply threads."""
+        thread = self._add(no, thread_id, stored=True)
+        thread.tseq, thread.last_seq = tseq, last_seq
+        return thread
+
+    def ensure(self, thread_id: str) -> Thread:
+        """The thread, new if need be; the roots of a reply thread are made with it."""
+        thread = self._by_id.get(thread_id)
+        if thread is None:
+            root = thread_ids.root(thread_id)
+            if root != thread_id:
+                self.ensure(root)
+            thread = self._add(len(self._by_no) + 1, thread_id, stored=False)
+        return thread
+
+    def _add(self, no: int, thread_id: str, *, stored: bool) -> Thread:
+        root = thread_ids.root(thread_id)
+        direct = thread_ids.kind_of(thread_id) == "direct"
+        scope = None if direct else (no if root == thread_id else self._by_id[root].no)
+        thread = Thread(no, thread_id, scope, stored=stored)
+        self._by_id[thread_id] = self._by_no[no] = thread
+        for member in thread.members:
+            self._direct.setdefault(member, set()).add(thread)
+        if scope is not None:
+            self._in_scope.setdefault(scope, set()).add(thread)
+        return thread
+
+    def visible(self, participant: str, scopes: Iterable[int]) -> Iterator[Thread]:
+        """The threads that a participant with these memberships may read."""
+        yield from self._direct.get(participant, ())
+        for scope in scopes:
+            yield from self._in_scope.get(scope, ())
+
+
+class Members:
+    """Who receives the messages of which scope, and since which seq."""
+
+    def __init__(self) -> None:
+        self._since: dict[int, dict[str, int]] = {}
+        self._scopes: dict[str, set[int]] = {}
+
+    def join(self, participant: str, scope: int, since: int) -> None:
+        self._since.setdefault(scope, {}).setdefault(participant, since)
+        self._scopes.setdefault(participant, set()).add(scope)
+
+    def leave(self, participant: str, scope: int) -> None:
+        self._since.get(scope, {}).pop(participant, None)
+        self._scopes.get(participant, set()).discard(scope)
+
+    def of(self, scope: int) -> Set[str]:
+        """The members of a scope."""
+        return self._since.get(scope, {}).keys()
+
+    def since(self, participant: str, scope: int) -> int | None:
+        """Messages after this seq reach the participant; None: it is no member."""
+        return self._since.get(scope, {}).get(participant)
+
+    def scopes(self, participant: str) -> Set[int]:
+        return self._scopes.get(participant, set())

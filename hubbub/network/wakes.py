@@ -1,0 +1,144 @@
+"""Who wakes: the hub's decision for a message and each of its recipients, as a pure function.
+
+    message      sender   wakes                                                   reply
+    direct       human    the agents among its recipients                         required
+    direct       agent    the agents among its recipients                         optional
+    channel      human    the agents it mentions                                  required
+    channel      agent    the agents it mentions                                  optional
+    reply thread human    those it mentions; if nobody, the agent that spoke      required
+                          last there
+    broadcast    human    every agent; those it mentions must reply               optional
+    broadcast    agent    the agents it mentions (`wake.broadcast` may change     optional
+                          both rows)
+    anything     system   nobody
+    anything at the hop limit of its interaction                  nobody
+
+A service counts as an agent: programs open small interactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from hubbub.config.models import WakePolicy
+from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
+
+__all__ = ["SENTENCES", "Decision", "Facts", "Reason", "decide", "explain_absence"]
+
+
+class Reason(StrEnum):
+    """Why a message wakes a recipient, or does not."""
+
+    DIRECT = "direct"
+    MENTION = "mention"
+    LAST_SPEAKER = "last_speaker"
+    BROADCAST = "broadcast"
+    NOT_AN_AGENT = "not_an_agent"
+    HOP_LIMIT = "hop_limit"
+    # The remaining ones need no record: they follow from the message.
+    OWN = "own"
+    SYSTEM = "system"
+    NOT_RECEIVED = "not_received"
+    NOT_MENTIONED = "not_mentioned"
+    BROADCAST_POLICY = "broadcast_policy"
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.DIRECT: "it is a direct message to the agent",
+    Reason.MENTION: "it mentions the agent",
+    Reason.LAST_SPEAKER: "it follows what the agent said last in this thread and mentions nobody",
+    Reason.BROADCAST: "it is a broadcast, and the network's policy lets it wake every agent",
+    Reason.NOT_AN_AGENT: "only agents are woken",
+    Reason.HOP_LIMIT: "its interaction has reached its hop limit: it arrives, but wakes nobody",
+    Reason.OWN: "nobody is woken by a message of its own",
+    Reason.SYSTEM: "notices of the hub wake nobody",
+    Reason.NOT_RECEIVED: "the message did not reach the agent",
+    Reason.NOT_MENTIONED: "it does not mention the agent, and does not address it otherwise",
+    Reason.BROADCAST_POLICY: "by the network's policy such a broadcast wakes only whom it mentions",
+}
+
+
+class Decision(NamedTuple):
+    """What a message means for one participant; `reply` is None if it does not wake."""
+
+    participant: str
+    reason: Reason
+    reply: ReplyNeed | None
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the decision depends on. Participants are given without the sender."""
+
+    type: MessageType
+    sender_kind: SenderKind
+    agents: Set[str]
+    """All agents of the network."""
+    recipients: Iterable[str] = ()
+    """Of a direct message."""
+    audience: Set[str] = frozenset()
+    """Who receives the message as a member of its channel, or of the network."""
+    mentions: Iterable[str] = ()
+    """Mentioned participants who receive the message."""
+    in_reply_thread: bool = False
+    last_agent: str | None = None
+    """The agent that spoke last in the thread."""
+    at_hop_limit: bool = False
+
+
+def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
+    """One decision for each participant whom the message reaches by name.
+
+    Members whom the message does not name have none: `explain_absence` says why.
+    """
+    reply: ReplyNeed = "required" if facts.sender_kind == "human" else "optional"
+    if facts.type == "direct":
+        named = {p: Decision(p, Reason.DIRECT, reply) for p in facts.recipients}
+    else:
+        named = {p: Decision(p, Reason.MENTION, reply) for p in facts.mentions}
+        if facts.type == "broadcast" and not facts.in_reply_thread:
+            _add_broadcast(named, facts, policy)
+        elif facts.in_reply_thread and not named:
+            _add_last_speaker(named, facts)
+    return [_temper(decision, facts) for decision in named.values()]
+
+
+def _add_broadcast(named: dict[str, Decision], facts: Facts, policy: WakePolicy) -> None:
+    human = facts.sender_kind == "human"
+    if policy.broadcast == "all" or (policy.broadcast == "humans" and human):
+        for agent in facts.agents & facts.audience:
+            named.setdefault(agent, Decision(agent, Reason.BROADCAST, "optional"))
+
+
+def _add_last_speaker(named: dict[str, Decision], facts: Facts) -> None:
+    last = facts.last_agent
+    if last is None or facts.sender_kind != "human":
+        return
+    if last in facts.agents and last in facts.audience:
+        named[last] = Decision(last, Reason.LAST_SPEAKER, "required")
+
+
+def _temper(decision: Decision, facts: Facts) -> Decision:
+    if facts.sender_kind == "system":
+        return Decision(decision.participant, Reason.SYSTEM, None)
+    if decision.participant not in facts.agents:
+        return Decision(decision.participant, Reason.NOT_AN_AGENT, None)
+    if facts.at_hop_limit:
+        return Decision(decision.participant, Reason.HOP_LIMIT, None)
+    return decision
+
+
+def explain_absence(
+    *, own: bool, received: bool, type: MessageType, sender_kind: SenderKind
+) -> Reason:
+    """Why a message that has no decision for an agent did not wake it."""
+    if own:
+        return Reason.OWN
+    if not received:
+        return Reason.NOT_RECEIVED
+    if sender_kind == "system":
+        return Reason.SYSTEM
+    return Reason.BROADCAST_POLICY if type == "broadcast" else Reason.NOT_MENTIONED

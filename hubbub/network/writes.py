@@ -1,0 +1,301 @@
+"""Everything between an operation's answer and the log: mods, lineage, wakes, idempotent cids."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.mods.pipeline import Pipeline
+from hubbub.network.caller import Recording
+from hubbub.network.lineage import Ancestor, Recent
+from hubbub.network.log import Asker, Change, Entry, Log
+from hubbub.network.metrics import HubMetrics
+from hubbub.network.ports import CallSettled, Record, Store
+from hubbub.network.repeats import conflict, first_result
+from hubbub.network.speaking import Speaker, cause_position
+from hubbub.network.state import NetworkState
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
+
+__all__ = ["Writes"]
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+"""Runs a coroutine in the hub's task group."""
+
+
+class Writes:
+    """Hands drafts and records to the log, each at most once per (sender, cid)."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: Log,
+        state: NetworkState,
+        speaker: Speaker,
+        pipeline: Pipeline,
+        metrics: HubMetrics,
+        spawn: Spawn,
+    ):
+        self._store, self._log, self._state = store, log, state
+        self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
+        self._spawn = spawn
+        self._recent = Recent()
+        self._pending: dict[tuple[str, str], Entry] = {}
+
+    # Messages -----------------------------------------------------------------------------
+
+    def speak(
+        self,
+        draft: Draft,
+        asker: Asker,
+        ref: str = "",
+        *,
+        cid: str | None = None,
+        digest: int | None = None,
+    ) -> None:
+        """Bring a draft into the log; `asker` is answered after the commit, or told why not.
+
+        Raises `OperationError` for what can be refused at once.
+        """
+        if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
+            return
+        draft = self._pipeline.run(draft)
+        if draft.cause_id is None:
+            self._enter(draft, None, None, asker, ref, cid, digest)
+            return
+        seq, turn = cause_position(draft.cause_id, draft.sender_id)
+        cause = self._recent.get(seq)
+        if cause is not None:
+            self._enter(draft, cause, turn, asker, ref, cid, digest)
+        else:
+            self._spawn(self._enter_later(draft, seq, turn, asker, ref, cid, digest))
+
+    def _join_pending(
+        self, sender: str, cid: str, digest: int | None, asker: Asker, ref: str
+    ) -> bool:
+        """Whether the same write is on its way already; then `asker` waits for it too."""
+        entry = self._pending.get((sender, cid))
+        if entry is None:
+            return False
+        if entry.digest != digest:
+            raise OperationError(
+                ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write"
+            )
+        entry.askers.append((asker, ref))
+        return True
+
+    def _enter(
+        self,
+        draft: Draft,
+        cause: Ancestor | None,
+        turn: str | None,
+        asker: Asker,
+        ref: str,
+        cid: str | None,
+        digest: int | None,
+    ) -> None:
+        lineage = self._speaker.lineage(draft, cause)
+        thread = self._state.threads.ensure(draft.thread_id)
+        entry = Entry(
+            draft,
+            thread,
+            self._speaker.decisions(draft, thread, lineage),
+            asker,
+            ref,
+            interaction=lineage.interaction,
+            hop=lineage.hop,
+            hop_limit=lineage.hop_limit,
+            cid=cid,
+            digest=digest,
+            sent_turn=turn,
+        )
+        if cid is not None:
+            self._pending[draft.sender_id, cid] = entry
+        self._log.append(entry)
+
+    async def _enter_later(
+        self,
+        draft: Draft,
+        seq: int,
+        turn: str | None,
+        asker: Asker,
+        ref: str,
+        cid: str | None,
+        digest: int | None,
+    ) -> None:
+        """The cause is not among the last messages: read it first."""
+        try:
+            cause = await self.ancestor(seq)
+            if cause is None:
+                raise OperationError(
+                    ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
+                )
+            if cid is None or not self._join_pending(draft.sender_id, cid, digest, asker, ref):
+                self._enter(draft, cause, turn, asker, ref, cid, digest)
+        except (OperationError, StoreUnavailable) as error:
+            asker.failed(ref, error)
+
+    async def ancestor(self, seq: int) -> Ancestor | None:
+        """What must be known of the message at `seq` to name it as a cause; None: there is none."""
+        known = self._recent.get(seq)
+        if known is not None:
+            return known
+        body = await self._store.message(seq) if seq <= self._log.head else None
+        if body is None:
+            return None
+        message = json.loads(body)
+        opened = int(message["interaction_id"][1:])
+        opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
+        limit = self._speaker.hop_limit(opener["sender_kind"])
+        thread = self._state.threads.ensure(message["thread_id"])
+        return Ancestor(
+            thread.no, message["sender_id"], message["interaction_id"], message["hop"], limit
+        )
+
+    def committed(self, entry: Entry) -> None:
+        """An entry is durable: remember it as a possible cause and answer who asked."""
+        draft = entry.draft
+        self._recent.add(
+            entry.seq,
+            Ancestor(
+                entry.thread.no,
+                draft.sender_id,
+                entry.interaction or f"i{entry.seq}",
+                entry.hop,
+                entry.hop_limit,
+            ),
+        )
+        self.forget(entry)
+        first = True
+        for asker, ref in entry.askers:
+            asker.sent(ref, entry, duplicate=not first)
+            first = False
+
+    def forget(self, entry: Entry) -> None:
+        """The entry is no longer on its way."""
+        if entry.cid is not None:
+            self._pending.pop((entry.draft.sender_id, entry.cid), None)
+
+    def repeated(self, entry: Entry) -> None:
+        """The entry's cid is in the store already: answer what it was answered then."""
+        self.forget(entry)
+        self._metrics.duplicates += 1
+        sender, cid = entry.draft.sender_id, entry.cid or ""
+        for asker, ref in entry.askers:
+            self._spawn(self.answer_repeat(sender, cid, entry.digest, asker, ref))
+
+    async def answer_repeat(
+        self,
+        sender: str,
+        cid: str,
+        digest: int | None,
+        asker: Asker,
+        ref: str,
+        otherwise: Exception | None = None,
+    ) -> None:
+        """Answer with the first result of (sender, cid); `otherwise` if there is none."""
+        try:
+            settled = await self._store.settled(sender, cid)
+            if settled is None:
+                asker.failed(ref, otherwise or StoreUnavailable("the first result is not readable"))
+                return
+            first = await first_result(self._store, settled)
+        except StoreUnavailable as error:
+            asker.failed(ref, error)
+            return
+        if settled.digest == digest:
+            asker.repeated(ref, first)
+        else:
+            asker.failed(ref, conflict(cid, first))
+
+    # Other writes -------------------------------------------------------------------------
+
+    def record(
+        self,
+        recording: Recording,
+        done: Callable[[BaseModel | Exception], None],
+        settle: tuple[str, str, int] | None = None,
+    ) -> None:
+        """Write records, then call `done` with the answer or with what went wrong.
+
+        `settle` is (sender, cid, digest) of a call whose answer must be kept.
+        """
+
+        def records(head: int) -> Sequence[Record]:
+            made = list(recording.records(head))
+            if settle is not None and isinstance(recording.answer, BaseModel):
+                made.append(CallSettled(*settle, recording.answer.model_dump_json()))
+            return made
+
+        def committed(error: Exception | None) -> None:
+            if error is not None:
+                if recording.failed:
+                    recording.failed()
+                done(error)
+                return
+            if recording.committed:
+                recording.committed()
+            if isinstance(recording.answer, BaseModel):
+                done(recording.answer)
+            else:
+                self._spawn(_answer(recording.answer, done))
+
+        self._log.change(Change(records, committed, settle[:2] if settle else None))
+
+    async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
+        """Write records of the hub itself and wait for the commit. Raises `StoreUnavailable`."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(error: Exception | None) -> None:
+            if done.cancelled():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self._log.change(Change(records, settle))
+        await done
+
+    def notice(self, thread_id: str, text: str, details: dict[str, str], once: str) -> None:
+        """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time."""
+        thread = self._state.threads.ensure(thread_id)
+        draft = Draft(
+            sender_id="hub",
+            sender_kind="system",
+            thread_id=thread_id,
+            type=thread.type,
+            content={"notice": details.get("code", ""), **details},
+            recipients=thread_ids.members_of(thread_id),
+            text_representation=text,
+        )
+        self.speak(draft, _Nobody(), cid=once, digest=0)
+
+
+async def _answer(
+    make: Callable[[], Coroutine[Any, Any, BaseModel]],
+    done: Callable[[BaseModel | Exception], None],
+) -> None:
+    try:
+        done(await make())
+    except (OperationError, StoreUnavailable) as error:
+        done(error)
+
+
+class _Nobody:
+    """The asker of what the hub says by itself."""
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None:
+        pass
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        pass
+
+    def failed(self, ref: str, error: Exception) -> None:
+        pass

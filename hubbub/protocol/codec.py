@@ -1,0 +1,331 @@
+"""Frames as bytes: strict reading, and writing by splicing.
+
+Reading validates bytes straight into models. What JSON parsers forgive (a key given twice, NaN,
+1e999, NUL) is refused here; the second look that this needs is skipped for frames that provably
+have none of it.
+
+Writing never encodes a message twice: `encode_message` splices what the hub stamps around the
+sender's content, and an event is that text with a few bytes around it per recipient. The models of
+`hubbub.protocol.frames` say what these bytes mean; property tests hold the two together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from json.encoder import encode_basestring
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails, to_json
+
+from hubbub.errors import OperationError
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
+from hubbub.protocol.messages import Draft, Model
+from hubbub.protocol.operations import Input
+
+__all__ = [
+    "Decoder",
+    "FrameError",
+    "TypedCall",
+    "encode_error",
+    "encode_event",
+    "encode_message",
+    "encode_result",
+    "encode_send_result",
+    "encode_shared",
+    "encode_wake",
+]
+
+Args = TypeVar("Args", bound=Input)
+
+
+class TypedCall(Model, Generic[Args]):
+    """A `call` frame whose arguments are validated as the operation's input."""
+
+    op: Literal["call"]
+    ref: Ref
+    name: str
+    args: Args
+    cid: Cid | None = None
+
+
+_Frame = TypedCall[Input] | Ack | Signal | Identify
+
+
+class FrameError(OperationError):
+    """A frame that is refused. `ref` is that of the call, where one could be read."""
+
+    def __init__(self, code: str, message: str, ref: str | None = None, field: str | None = None):
+        super().__init__(code, message, details={"field": field} if field else None)
+        self.ref = ref
+
+
+# Reading -------------------------------------------------------------------------------------
+
+
+class Decoder:
+    """Reads client frames for a given set of operations."""
+
+    def __init__(self, inputs: Mapping[str, type[Input]], *, max_bytes: int, max_depth: int):
+        self._max_bytes, self._max_depth = max_bytes, max_depth
+        self._names = sorted(inputs)
+        calls = [_call_model(name, model) for name, model in inputs.items()]
+        # A union of types made at run time, which no type checker can follow.
+        call: Any = Annotated[Union[tuple(calls)], Field(discriminator="name")]  # noqa: UP007
+        frame: Any = Annotated[Union[call, Ack, Signal, Identify], Field(discriminator="op")]  # noqa: UP007
+        self._validate: Callable[..., _Frame] = TypeAdapter(frame).validator.validate_json
+        self._flat = frozenset(name for name, model in inputs.items() if _is_flat(model))
+
+    def decode(self, data: bytes) -> _Frame:
+        """The frame in `data`. Raises `FrameError` that names the field."""
+        if len(data) > self._max_bytes:
+            raise FrameError(
+                ErrorCode.TOO_LARGE,
+                f"a frame has at most {self._max_bytes} bytes, this one {len(data)}",
+            )
+        try:
+            frame = self._validate(data, strict=True)
+        except ValidationError as error:
+            raise self._explain(data, error) from None
+        if isinstance(frame, TypedCall):
+            keys = len(frame.model_fields_set) + len(frame.args.model_fields_set)
+            # Every key has a colon: with no colon to spare there is no key given twice, no unknown
+            # field and no object inside; and a flat input has no number that could overflow.
+            if data.count(b":") == keys and frame.name in self._flat and b"\\u0000" not in data:
+                return frame
+        try:
+            self._look_twice(data)
+        except FrameError as error:
+            error.ref = getattr(frame, "ref", None)
+            raise
+        return frame
+
+    def _look_twice(self, data: bytes) -> dict[str, object]:
+        """Refuse what the validator forgives. Returns the frame as plain JSON."""
+        try:
+            value = json.loads(
+                data, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+            )
+        except (ValueError, RecursionError) as error:
+            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_first_line(error)}") from None
+        if not isinstance(value, dict):
+            raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
+        _check_values(value, self._max_depth)
+        return value
+
+    def _explain(self, data: bytes, error: ValidationError) -> FrameError:
+        try:
+            frame = self._look_twice(data)
+        except FrameError as worse:
+            return worse
+        ref = frame.get("ref")
+        ref = ref if isinstance(ref, str) and len(ref) <= 64 else None
+        first = error.errors(include_url=False, include_context=True)[0]
+        if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+            return self._unknown(frame, ref)
+        return FrameError(ErrorCode.BAD_REQUEST, _sentence(first), ref, _place(first))
+
+    def _unknown(self, frame: dict[str, object], ref: str | None) -> FrameError:
+        op, name = frame.get("op"), frame.get("name")
+        if op != "call":
+            shown = _shorten(op)
+            text = f"op: expected identify, call, ack or signal, got {shown}"
+            return FrameError(ErrorCode.BAD_FRAME, text, ref, "op")
+        if not isinstance(name, str):
+            return FrameError(ErrorCode.BAD_REQUEST, "name: expected text", ref, "name")
+        near = get_close_matches(name[:64], self._names, 1)
+        hint = f"; did you mean {near[0]}?" if near else "; `ready` lists what there is"
+        text = f"there is no operation {_shorten(name)}{hint}"
+        return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
+
+
+def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
+    return create_model(
+        f"Call_{name}",
+        __base__=TypedCall[model],  # type: ignore[valid-type]  # a type made at run time
+        name=(Literal[name], ...),  # type: ignore[arg-type]
+    )
+
+
+def _is_flat(model: type[BaseModel]) -> bool:
+    """Whether no field takes free JSON or a fraction: nothing that could hide 1e999 or NaN."""
+    fields = model.model_json_schema().get("properties", {}).values()
+    return all(
+        any(key in field for key in ("type", "anyOf", "$ref"))
+        and not any(word in str(field) for word in ("number", "JsonValue"))
+        for field in fields
+    )
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {_shorten(twice)} is given twice")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {_shorten(text)} is too large")
+    return value
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _check_values(value: object, max_depth: int) -> None:
+    """Refuse deep nesting, NUL and lone surrogates. Iterative: depth is the attack."""
+    layer: list[object] = [value]
+    for _ in range(max_depth):
+        deeper: list[object] = []
+        for item in layer:
+            if isinstance(item, dict):
+                deeper.extend(item.keys())
+                deeper.extend(item.values())
+            elif isinstance(item, list):
+                deeper.extend(item)
+            elif isinstance(item, str):
+                _check_text(item)
+        if not deeper:
+            return
+        layer = deeper
+    if any(isinstance(item, dict | list) for item in layer):
+        raise FrameError(ErrorCode.BAD_FRAME, f"JSON is nested deeper than {max_depth} levels")
+    for item in layer:
+        if isinstance(item, str):
+            _check_text(item)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise FrameError(ErrorCode.BAD_FRAME, "text contains the character NUL (\\u0000)")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FrameError(ErrorCode.BAD_FRAME, "text contains a lone surrogate") from None
+
+
+def _place(error: ErrorDetails) -> str:
+    """The field's path without the tags that tell frames and operations apart."""
+    path = [str(part) for part in error["loc"]]
+    if path and path[0] in ("identify", "call", "ack", "signal"):
+        path = path[2:] if path[0] == "call" else path[1:]
+    return ".".join(path)
+
+
+def _sentence(error: ErrorDetails) -> str:
+    place = _place(error)
+    if error["type"] == "extra_forbidden":
+        return f"{place}: no such argument"
+    message = error["msg"]
+    return f"{place}: {message[0].lower()}{message[1:]}" if place else message
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__
+
+
+def _shorten(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return repr(text if len(text) <= 64 else text[:61] + "...")
+
+
+# Writing -------------------------------------------------------------------------------------
+
+
+def encode_message(
+    draft: Draft, seq: int, tseq: int, interaction_id: str, hop: int, sent_at: str
+) -> str:
+    """A message as JSON text. Ids need no escaping: their pattern has nothing to escape."""
+    content = draft.content
+    text = encode_basestring(content) if isinstance(content, str) else to_json(content).decode()
+    rest = ""
+    if draft.recipients:
+        rest = f',"recipients":{_id_list(draft.recipients)}'
+    if draft.mentions:
+        rest += f',"mentions":{_id_list(draft.mentions)}'
+    if draft.cause_id is not None:
+        rest += f',"cause_id":{encode_basestring(draft.cause_id)}'
+    if draft.reply_to is not None:
+        rest += f',"reply_to":"{draft.reply_to}"'
+    if draft.text_representation is not None:
+        rest += f',"text_representation":{encode_basestring(draft.text_representation)}'
+    if draft.quote is not None:
+        rest += f',"quote":{draft.quote.model_dump_json()}'
+    if draft.attachments:
+        rest += f',"attachments":{to_json(draft.attachments, exclude_none=True).decode()}'
+    return (
+        f'{{"id":"m{seq}","seq":{seq},"thread_id":"{draft.thread_id}","tseq":{tseq},'
+        f'"sender_id":"{draft.sender_id}","sender_kind":"{draft.sender_kind}",'
+        f'"type":"{draft.type}","content":{text}{rest},'
+        f'"interaction_id":"{interaction_id}","hop":{hop},"sent_at":"{sent_at}"}}'
+    )
+
+
+def _id_list(ids: Iterable[str]) -> str:
+    return '["' + '","'.join(ids) + '"]'
+
+
+def encode_shared(seq: int, tseq: int, body: bytes) -> bytes:
+    """The part of an event that is the same for all its recipients."""
+    return b'"seq":%d,"tseq":%d,"message":%b' % (seq, tseq, body)
+
+
+def encode_wake(reason: str, reply: str, turn: str) -> bytes:
+    """The part of an event that is its recipient's wake."""
+    return f',"wake":{{"reason":"{reason}","reply":"{reply}","turn":"{turn}"}}'.encode()
+
+
+def encode_event(prev: int, shared: bytes, wake: bytes = b"") -> bytes:
+    """The `event` frame of one recipient."""
+    return b'{"op":"event","prev":%d,%b%b}' % (prev, shared, wake)
+
+
+def encode_result(ref: str, value: bytes, *, duplicate: bool = False) -> bytes:
+    """A `result` frame around a value that is JSON already."""
+    mark = b',"duplicate":true' if duplicate else b""
+    return b'{"op":"result","ref":%b%b,"value":%b}' % (
+        encode_basestring(ref).encode(),
+        mark,
+        value,
+    )
+
+
+def encode_send_result(
+    seq: int,
+    tseq: int,
+    thread_id: str,
+    present: Iterable[str] = (),
+    absent: Iterable[str] = (),
+    unresolved: Iterable[str] = (),
+) -> bytes:
+    """A `SendResult` as JSON."""
+    rest = ""
+    if present:
+        rest = f',"present":{_id_list(present)}'
+    if absent:
+        rest += f',"absent":{_id_list(absent)}'
+    if unresolved:
+        rest += f',"unresolved":{_id_list(unresolved)}'
+    return f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest}}}'.encode()
+
+
+def encode_error(error: OperationError, ref: str | None = None) -> bytes:
+    """An `error` frame."""
+    frame = ErrorFrame(
+        ref=ref,
+        code=error.code,
+        message=error.message,
+        temporary=error.temporary,
+        retry_after_s=error.retry_after_s,
+        details=error.details,
+    )
+    return frame.model_dump_json(exclude_none=True).encode()
