@@ -1,0 +1,1 @@
+"""Agents: inbox, prompt, loop, tools, and what runs them on a client."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -48,7 +48,7 @@ from hubbub.protocol.frames import (
 )
 from hubbub.protocol.messages import Card, Kind
 
-__all__ = ["Client", "Disconnected", "Incoming"]
+__all__ = ["Client", "Disconnected", "Events", "Incoming"]
 
 HANDSHAKE_S = 10.0
 """Seconds for connecting, `hello` and `ready` together."""
@@ -81,6 +81,25 @@ Incoming = Ready | Event | Signal | Disconnected
 class _Call:
     frame: bytes
     future: asyncio.Future[JsonValue]
+
+
+class Events:
+    """The iterator that `Client.events` gives.
+
+    No generator: one who leaves a loop over it half-way may start another at once.
+    """
+
+    def __init__(self, following: Callable[[], Awaitable[Incoming]]):
+        self._following = following
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Incoming:
+        return await self._following()
+
+    async def aclose(self) -> None:
+        """There is nothing to close; for those who hold it as they would a generator."""
 
 
 class Client:
@@ -130,7 +149,7 @@ class Client:
         self._items: deque[Incoming] = deque()
         self._signals = 0
         self._news = asyncio.Event()
-        self._consumed = False
+        self._awaited = False
         self._calls: dict[str, _Call] = {}
         self._refs = 0
         self._outgoing: deque[_Call | bytes] = deque()
@@ -235,7 +254,7 @@ class Client:
 
     # Events -------------------------------------------------------------------------------------
 
-    async def events(self) -> AsyncGenerator[Incoming]:
+    def events(self) -> Events:
         """What arrives, in order, for one consumer.
 
         Begins with `Ready`. Every reconnection gives another one: with `resumed=True` the stream
@@ -245,21 +264,23 @@ class Client:
         connection sent them, or when the connection was lost about that time.
 
         Ends by raising `ConnectionLost` when the hub closed for good or the client was left.
-        Raises RuntimeError for a second consumer.
+        Who stops and asks again goes on where it stopped; RuntimeError for two at the same time.
         """
-        if self._consumed:
+        return Events(self._next)
+
+    async def _next(self) -> Incoming:
+        if self._awaited:
             raise RuntimeError("events() has a consumer already")
-        self._consumed = True
+        self._awaited = True
         try:
-            while True:
-                while not self._items:
-                    if self._end is not None:
-                        raise ConnectionLost(self._end.code, self._end.reason)
-                    self._news.clear()
-                    await self._news.wait()
-                yield self._hand_out()
+            while not self._items:
+                if self._end is not None:
+                    raise ConnectionLost(self._end.code, self._end.reason)
+                self._news.clear()
+                await self._news.wait()
         finally:
-            self._consumed = False
+            self._awaited = False
+        return self._hand_out()
 
     def _hand_out(self) -> Incoming:
         item = self._items.popleft()

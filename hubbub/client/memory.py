@@ -59,6 +59,8 @@ class _MemoryOutlet:
     def take(self) -> bytes:
         frame = self.frames.popleft()
         self._unsent -= len(frame)
+        if not self.frames:
+            self.inlet.drained()
         return frame
 
     def _lose(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 from collections.abc import Iterable
 
@@ -31,4 +32,9 @@ def proves(token: str | None, hashes: Iterable[str]) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach `host`."""
-    return host in ("localhost", "::1", "[::1]") or host.startswith("127.")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

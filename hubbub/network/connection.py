@@ -16,12 +16,19 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
 
+from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.wire import Inlet
 
-__all__ = ["Connection", "ConnectionOutlet", "Flusher"]
+__all__ = ["TOO_SLOW", "Connection", "ConnectionOutlet", "Flusher"]
 
-ABORT_AFTER_S = 2.0
+ABORT_AFTER_S = 1.0
 """How long a peer may take to answer the closing handshake."""
+MOST_UNSENT = 4
+"""Times `max_unsent` that nobody may leave unread, however fast: answers to calls pile up at once,
+before anyone could see whether the peer reads them."""
+LARGE = 64 * 1024
+"""Bytes of one write that may have made the hub hold back events."""
+TOO_SLOW = "you do not read; come back and resume"
 
 _MEDIUM = Struct("!BBH").pack
 _LONG = Struct("!BBQ").pack
@@ -62,14 +69,13 @@ class Connection(ServerConnection):
 
     flusher: Flusher
     max_unsent: int
-    """Bytes left unread by the peer that end the connection."""
+    """Bytes that a peer who takes nothing may leave unread."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # handed on to the library as they are
         super().__init__(*args, **kwargs)
         self.inlet: Inlet | None = None
         self.heard = True
         """Whether anything has arrived since the last look."""
-        self.overflowed = False
         self._early: list[bytes] = []
         self._fragments: list[bytes] = []
         self._out: list[bytes] = []
@@ -128,20 +134,27 @@ class Connection(ServerConnection):
         if self.protocol.extensions:
             for frame in out[1::2]:
                 self.protocol.send_text(frame)
-            self.send_data()
-        else:
-            data = b"".join(out)
-            self._written += len(data)
-            self.transport.write(data)
-        if self.paused and self.unsent() > self.max_unsent:
-            self.overflowed = True
+            out = self.protocol.data_to_send()
+        data = b"".join(out)
+        self._written += len(data)
+        self.transport.write(data)
+        if not self.paused:
+            if len(data) > LARGE and self.inlet is not None:
+                self.inlet.drained()
+        elif self.transport.get_write_buffer_size() > MOST_UNSENT * self.max_unsent:
+            self.close_soon(CloseCode.SLOW, TOO_SLOW)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.inlet is not None:
+            self.inlet.drained()
 
     def unsent(self) -> int:
-        return self.transport.get_write_buffer_size()
+        return sum(map(len, self._out)) + self.transport.get_write_buffer_size()
 
     def accepted(self) -> int:
         """Bytes that the peer has taken since the connection began."""
-        return self._written - self.unsent()
+        return self._written - self.transport.get_write_buffer_size()
 
     def close_soon(self, code: int, reason: str) -> None:
         """Send a close frame after what was written; a peer that does not answer is cut off."""

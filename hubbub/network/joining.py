@@ -43,6 +43,8 @@ OPERATOR = "operator"
 
 SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
+SNAPSHOT_BYTES = 512 * 1024
+"""Threads of large messages are fewer: `ready` must not be more than a peer can read."""
 
 
 class Refused(OperationError):
@@ -243,7 +245,13 @@ class Joining:
         latest = [thread for thread in latest if thread.tseq]
         numbers = [thread.no for thread in latest]
         tails = await self._store.tails(numbers, cursor, SNAPSHOT_MESSAGES) if numbers else {}
-        return b",".join(thread_json(t, tails[t.no]) for t in latest if tails.get(t.no))
+        found: list[bytes] = []
+        size = 0
+        for thread in latest:
+            if tails.get(thread.no) and size < SNAPSHOT_BYTES:
+                found.append(thread_json(thread, tails[thread.no]))
+                size += len(found[-1])
+        return b",".join(found)
 
     def _operations_for(self, caller: Caller) -> bytes:
         made = self._operations.get(caller.owner)

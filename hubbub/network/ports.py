@@ -377,11 +377,17 @@ class Store(Protocol):
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        """By thread number: the bodies of its last `limit` messages up to `upto`, oldest first."""
+        """By thread number: the bodies of its last `limit` messages up to `upto`, oldest first.
+
+        Fewer if they are large, as in `thread_page`.
+        """
         ...
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
-        """Bodies of the last `limit` messages of a thread with tseq < `before`, oldest first."""
+        """Bodies of the last `limit` messages of a thread with tseq < `before`, oldest first.
+
+        Fewer if they are large: a page is at least one message, and about 256 KiB at most.
+        """
         ...
 
     async def message(self, seq: int) -> bytes | None:

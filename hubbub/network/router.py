@@ -79,7 +79,7 @@ class Mentions(NamedTuple):
     unresolved: tuple[str, ...]
 
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_CODE = re.compile(r"```.*?(?:```|\Z)|``[^`\n]+``|`[^`\n]*`", re.DOTALL)
 _NAME = re.compile(r"(?<![\w@./-])@([A-Za-z0-9_-]{1,64})")
 
 

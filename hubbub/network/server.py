@@ -20,7 +20,7 @@ from websockets.protocol import State
 
 from hubbub.errors import UserError
 from hubbub.network.auth import is_loopback
-from hubbub.network.connection import Connection, ConnectionOutlet, Flusher
+from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
 from hubbub.network.http import HttpSide
 from hubbub.network.hub import Hub
 from hubbub.network.session import Session
@@ -95,7 +95,7 @@ async def serve_hub(
             compression="deflate" if hub.config.compression else None,
             max_size=4 * hub.limits.frame,
             ping_interval=None,
-            close_timeout=2.0,
+            close_timeout=1.0,
             server_header=None,
             logger=_quiet_logger(),
         ),
@@ -179,11 +179,12 @@ class _Watch:
         if connection.protocol.state is not State.OPEN:
             return
         session, limits = watched.session, self._limits
-        accepted = connection.accepted()
-        if accepted != watched.accepted or connection.unsent() == 0:
+        accepted, unsent = connection.accepted(), connection.unsent()
+        if accepted != watched.accepted or unsent == 0:
             watched.accepted, watched.moved_at = accepted, now
-        if connection.overflowed or now - watched.moved_at > limits.unsent_for:
-            session.close(CloseCode.SLOW, "you do not read; come back and resume")
+        patience = limits.unsent_for if unsent <= limits.unsent else 0.0
+        if now - watched.moved_at > patience:
+            session.close(CloseCode.SLOW, TOO_SLOW)
         elif session.state is SessionState.CONNECTED:
             if now - session.opened > limits.identify_within:
                 session.close(CloseCode.AUTH, "no identify in time")

@@ -8,11 +8,13 @@ forward page by page until it has caught up. Both ways write the same frames.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
+from hubbub.network.ports import StoredEvent
 from hubbub.protocol.codec import (
     FrameError,
     TypedCall,
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-PAGE = 128
-"""Events read from the store at a time."""
+PAGE = 32
+"""Events read from the store at a time: 2 MiB, if all are as large as the limits allow."""
+LOOK_EVERY = 64 * 1024
+"""Bytes of events after which a live session looks whether the peer keeps up."""
 
 
 class Session:
@@ -48,6 +52,7 @@ class Session:
         "_over_rate",
         "_read",
         "_unacked",
+        "_unlooked",
         "caller",
         "last",
         "live",
@@ -68,6 +73,8 @@ class Session:
         self._read = 0
         """How far the log has been read for a session that is not live."""
         self._unacked: deque[int] = deque()
+        self._unlooked = 0
+        """Bytes of events written since the last look at what is unsent."""
         self._catching_up = False
         self._bad_frames = 0
         self._over_rate = 0
@@ -85,6 +92,8 @@ class Session:
 
     def receive(self, frame: bytes) -> None:
         """One frame from the peer."""
+        if self.state is SessionState.CLOSED:
+            return  # it was on its way when the hub closed
         try:
             self._take(self._hub.decoder.decode(frame))
         except FrameError as error:
@@ -190,13 +199,26 @@ class Session:
         """Push a committed event, or leave it to the reading forward."""
         if not self.live:
             return
-        if len(self._unacked) >= self._hub.limits.unacknowledged:
+        self._unlooked += len(shared)
+        if len(self._unacked) >= self._hub.limits.unacknowledged or (
+            self._unlooked > LOOK_EVERY and self._is_full()
+        ):
             self.live = False
             self._read = self.last
             return
         self._outlet.write(encode_event(self.last, shared, wake))
         self.last = seq
         self._unacked.append(seq)
+
+    def _is_full(self) -> bool:
+        """Whether the peer has so much to read that events must wait in the log."""
+        self._unlooked = 0
+        return self._outlet.unsent() > self._hub.limits.unsent // 2
+
+    def drained(self) -> None:
+        """The peer has read what was written: go on if the stream had to wait for that."""
+        if self.state is SessionState.READY and not self.live:
+            self._catch_up()
 
     def _catch_up(self) -> None:
         if self._read >= self._hub.log.head:
@@ -210,23 +232,31 @@ class Session:
         try:
             while self.state is SessionState.READY and not self.live:
                 room = min(self._hub.limits.unacknowledged - len(self._unacked), PAGE)
-                if room <= 0:
+                if room <= 0 or self._is_full():
                     return
                 upto = self._hub.log.head
                 page = await self._hub.read_events(self, self._read, upto, room)
                 if self.state is not SessionState.READY:
                     return
-                for event in page:
-                    wake = b""
-                    if event.reply is not None and event.turn is not None:
-                        wake = encode_wake(event.reason or "", event.reply, event.turn)
-                    shared = encode_shared(event.seq, event.tseq, event.body)
-                    self._outlet.write(encode_event(self.last, shared, wake))
-                    self.last = event.seq
-                    self._unacked.append(event.seq)
-                self._read = upto if len(page) < room else page[-1].seq
+                written = self._write_page(page)
+                self._read = upto if written == len(page) < room else max(self._read, self.last)
                 self.live = self._read >= self._hub.log.head
         except StoreUnavailable:
             self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
         finally:
             self._catching_up = False
+
+    def _write_page(self, page: Sequence[StoredEvent]) -> int:
+        """Write events until the peer has enough to read; returns how many."""
+        for written, event in enumerate(page):
+            if self._unlooked > LOOK_EVERY and self._is_full():
+                return written
+            wake = b""
+            if event.reply is not None and event.turn is not None:
+                wake = encode_wake(event.reason or "", event.reply, event.turn)
+            shared = encode_shared(event.seq, event.tseq, event.body)
+            self._unlooked += len(shared)
+            self._outlet.write(encode_event(self.last, shared, wake))
+            self.last = event.seq
+            self._unacked.append(event.seq)
+        return len(page)

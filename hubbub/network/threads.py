@@ -40,6 +40,7 @@ class Threads:
         self._by_no: dict[int, Thread] = {}
         self._direct: dict[str, set[Thread]] = {}
         self._in_scope: dict[int, set[Thread]] = {}
+        self._last_no = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -63,7 +64,7 @@ class Threads:
             root = thread_ids.root(thread_id)
             if root != thread_id:
                 self.ensure(root)
-            thread = self._add(len(self._by_no) + 1, thread_id, stored=False)
+            thread = self._add(self._last_no + 1, thread_id, stored=False)
         return thread
 
     def _add(self, no: int, thread_id: str, *, stored: bool) -> Thread:
@@ -72,6 +73,8 @@ class Threads:
         scope = None if direct else (no if root == thread_id else self._by_id[root].no)
         thread = Thread(no, thread_id, scope, stored=stored)
         self._by_id[thread_id] = self._by_no[no] = thread
+        # The store may have gaps: a thread whose only message was refused is never stored.
+        self._last_no = max(self._last_no, no)
         for member in thread.members:
             self._direct.setdefault(member, set()).add(thread)
         if scope is not None:

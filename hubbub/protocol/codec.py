@@ -100,7 +100,7 @@ class Decoder:
         try:
             self._look_twice(data)
         except FrameError as error:
-            error.ref = getattr(frame, "ref", None)
+            error.ref = _ref(getattr(frame, "ref", None))
             raise
         return frame
 
@@ -108,13 +108,20 @@ class Decoder:
         """Refuse what the validator forgives. Returns the frame as plain JSON."""
         try:
             value = json.loads(
-                data, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant
+                data.decode(),  # given bytes, it would guess at UTF-16 and the like
+                object_pairs_hook=_unique,
+                parse_float=_finite,
+                parse_constant=_no_constant,
             )
         except (ValueError, RecursionError) as error:
             raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_first_line(error)}") from None
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
-        _check_values(value, self._max_depth)
+        try:
+            _check_values(value, self._max_depth)
+        except FrameError as error:
+            error.ref = _ref(value.get("ref"))
+            raise
         return value
 
     def _explain(self, data: bytes, error: ValidationError) -> FrameError:
@@ -122,8 +129,7 @@ class Decoder:
             frame = self._look_twice(data)
         except FrameError as worse:
             return worse
-        ref = frame.get("ref")
-        ref = ref if isinstance(ref, str) and len(ref) <= 64 else None
+        ref = _ref(frame.get("ref"))
         first = error.errors(include_url=False, include_context=True)[0]
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return self._unknown(frame, ref)
@@ -148,6 +154,7 @@ def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
         f"Call_{name}",
         __base__=TypedCall[model],  # type: ignore[valid-type]  # a type made at run time
         name=(Literal[name], ...),  # type: ignore[arg-type]
+        args=(model, Field(default_factory=dict, validate_default=True)),
     )
 
 
@@ -159,6 +166,11 @@ def _is_flat(model: type[BaseModel]) -> bool:
         and not any(word in str(field) for word in ("number", "JsonValue"))
         for field in fields
     )
+
+
+def _ref(ref: object) -> str | None:
+    """A call's ref, if what stands there can be sent back."""
+    return ref if isinstance(ref, str) and 0 < len(ref) <= 64 and not _flaw(ref) else None
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -205,12 +217,20 @@ def _check_values(value: object, max_depth: int) -> None:
 
 
 def _check_text(text: str) -> None:
+    flaw = _flaw(text)
+    if flaw is not None:
+        raise FrameError(ErrorCode.BAD_FRAME, f"text contains {flaw}")
+
+
+def _flaw(text: str) -> str | None:
+    """What makes the text impossible to pass on; None if nothing does."""
     if "\0" in text:
-        raise FrameError(ErrorCode.BAD_FRAME, "text contains the character NUL (\\u0000)")
+        return "the character NUL (\\u0000)"
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise FrameError(ErrorCode.BAD_FRAME, "text contains a lone surrogate") from None
+        return "a lone surrogate"
+    return None
 
 
 def _place(error: ErrorDetails) -> str:

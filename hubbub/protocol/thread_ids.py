@@ -88,7 +88,8 @@ def reply_thread(thread_id: str, seq: int) -> str:
 def parent(thread_id: str) -> str | None:
     """The thread that a reply thread hangs in; None for a thread that is no reply thread."""
     match = _REPLY.search(thread_id)
-    return thread_id[: match.start()] if match else None
+    up = thread_id[: match.start()] if match else ""
+    return up if "." in up or up == BROADCAST else None  # channel.t5 is a channel called t5
 
 
 def depth(thread_id: str) -> int:
@@ -128,14 +129,20 @@ def relative(thread_id: str, reader: str) -> str:
 def canonical(thread_id: str, reader: str) -> str | None:
     """The canonical id of a thread that `reader` named in either form; None if it is neither."""
     if _CANONICAL.match(thread_id):
-        return thread_id
+        top = root(thread_id)
+        replies = thread_id[len(top) :]
+        return _conversation(members_of(top), replies) if top.startswith("dm.") else thread_id
     match = _RELATIVE.match(thread_id)
     if match is None:
         return None
     kind, name, replies = match["kind"], match["name"], match["replies"]
     if kind != "direct":
         return f"{kind}.{name}{replies}" if is_id(name) else None
-    others = set(name.split("+")) | {reader}
-    if not all(map(is_id, others)) or not 2 <= len(others) <= MAX_GROUP:
-        return None
-    return direct(others) + replies
+    return _conversation((*name.split("+"), reader), replies)
+
+
+def _conversation(members: Iterable[str], replies: str) -> str | None:
+    """The direct thread of these members in whatever order; None if they cannot have one."""
+    named = set(members)
+    possible = all(is_id(name) and not _REPLY.match("." + name) for name in named)
+    return direct(named) + replies if possible and 2 <= len(named) <= MAX_GROUP else None

@@ -28,9 +28,13 @@ class Outlet(Protocol):
 
 
 class Inlet(Protocol):
-    """Where the peer's frames go. Both methods are called from the loop's thread."""
+    """Where the peer's frames go. All methods are called from the loop's thread."""
 
     def receive(self, frame: bytes) -> None: ...
+
+    def drained(self) -> None:
+        """The peer has accepted what was written, or most of it: more may be written."""
+        ...
 
     def lost(self) -> None:
         """The peer is gone. Called once; nothing is received after it."""

@@ -13,6 +13,7 @@ from hubbub.clock import Clock
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.mods.api import Mod
 from hubbub.network.hub import Hub
+from hubbub.network.ports import Store
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Card, Kind
@@ -35,13 +36,14 @@ class LocalNetwork:
         self,
         file: NetworkFile | None = None,
         *,
-        store: str = "sqlite::memory:",
+        store: str | Store = "sqlite::memory:",
         mods: Sequence[Mod] = (),
         sockets: bool = False,
         clock: Clock | None = None,
     ):
-        self.file = file or NetworkFile(network=NetworkConfig(auth="open", store=store))
-        self.hub = Hub(self.file, open_store(store), mods=mods, clock=clock)
+        self.file = file or NetworkFile(network=NetworkConfig(auth="open"))
+        kept = open_store(store) if isinstance(store, str) else store
+        self.hub = Hub(self.file, kept, mods=mods, clock=clock)
         self.url = ""
         self._sockets = sockets
         self._stack = AsyncExitStack()

@@ -1,0 +1,1 @@
+"""Models: what the loop asks, and adapters to endpoints."""

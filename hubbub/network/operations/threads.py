@@ -41,9 +41,9 @@ def _summary(thread: Thread, bodies: Sequence[bytes]) -> ThreadSummary:
 async def read_thread(call: Caller, args: ReadThread) -> ThreadPage:
     """Read the messages of one of your threads, oldest first; `before` pages back in time."""
     thread = _find(call, args.thread)
-    bodies = list(await call.hub.store.thread_page(thread.no, args.before, args.limit + 1))
-    more = len(bodies) > args.limit
-    messages = [Message.model_validate_json(body) for body in bodies[-args.limit :]]
+    bodies = await call.hub.store.thread_page(thread.no, args.before, args.limit)
+    messages = [Message.model_validate_json(body) for body in bodies]
+    more = bool(messages) and messages[0].tseq > 1  # positions in a thread are dense
     return ThreadPage(thread_id=thread.id, messages=tuple(messages), more=more)
 
 

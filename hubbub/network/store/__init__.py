@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from hubbub.network.ports import Store
-from hubbub.network.store.offline import add_token_offline, revoke_tokens_offline
+from hubbub.network.store.offline import (
+    add_token_offline,
+    list_tokens_offline,
+    revoke_tokens_offline,
+)
 from hubbub.network.store.place import parse_url
 from hubbub.network.store.sqlite import SqliteStore
 
-__all__ = ["SqliteStore", "add_token_offline", "open_store", "revoke_tokens_offline"]
+__all__ = [
+    "SqliteStore",
+    "add_token_offline",
+    "list_tokens_offline",
+    "open_store",
+    "revoke_tokens_offline",
+]
 
 
 def open_store(url: str) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ import aiosqlite
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.network.store.place import Place
 
-__all__ = ["StoreConnection", "connect", "disk_trouble", "snapshot", "transaction"]
+__all__ = ["StoreConnection", "connect", "disk_trouble", "explained", "snapshot", "transaction"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +43,13 @@ def disk_trouble(error: sqlite3.Error) -> bool:
 
 class StoreConnection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole function in its thread."""
+
+    ending: asyncio.Future[None] | None = None
+    """Done when the thread has nothing left to tell this loop."""
+
+    def stop(self) -> asyncio.Future[None] | None:
+        self.ending = super().stop()
+        return self.ending
 
     async def run(
         self,
@@ -86,23 +94,47 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        db.execute("COMMIT")
+        if db.in_transaction:
+            db.execute("COMMIT")
 
 
 async def connect(place: Place, *pragmas: str) -> StoreConnection:
-    """Open a connection; `UserError` if the file cannot be opened."""
+    """Open a connection, in a thread of its own. Raises `sqlite3.Error`."""
 
     def connector() -> sqlite3.Connection:
         db = sqlite3.connect(
             place.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, cached_statements=256
         )
-        for pragma in pragmas:
-            db.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in pragmas:
+                db.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            db.close()
+            raise
         return db
 
     connection = StoreConnection(connector, iter_chunk_size=64)
     try:
         await connection
-    except sqlite3.OperationalError as error:
-        raise UserError(f"{place.database} cannot be opened as a database: {error}") from error
+    except BaseException:
+        if connection.ending:  # aiosqlite does not wait for the thread of a failed connection
+            await connection.ending
+        raise
     return connection
+
+
+@contextmanager
+def explained(place: Place) -> Iterator[None]:
+    """Say in a sentence why a database cannot be used (`UserError`)."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, StoreUnavailable) as error:
+        cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            text = f"{place} is not a database: name another file as the store"
+        elif code == sqlite3.SQLITE_CORRUPT:
+            text = f"{place} is damaged: put back a copy of it, or name another file as the store"
+        else:
+            text = f"{place} cannot be used as a store: {cause or error}"
+        raise UserError(text) from error

@@ -1,19 +1,23 @@
-"""Tokens, written by a program that is not the hub while a hub may be running."""
+"""Tokens, for a program that is not the hub, while a hub may be running."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.ports import Record, TokenAdded, TokenRevoked
-from hubbub.network.store.connection import connect, transaction
+from hubbub.network.store.connection import connect, explained, transaction
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import check_version, latest_version, migrate
 from hubbub.network.store.place import parse_url
 from hubbub.network.store.records import write_records
 
-__all__ = ["add_token_offline", "revoke_tokens_offline"]
+__all__ = ["add_token_offline", "list_tokens_offline", "revoke_tokens_offline"]
+
+T = TypeVar("T")
 
 
 async def add_token_offline(url: str, sha256: str, participant: str) -> None:
@@ -22,34 +26,48 @@ async def add_token_offline(url: str, sha256: str, participant: str) -> None:
     Creates the database if there is none. Raises `UserError` for a store in memory, and
     `StoreVersionError` for a database that this program cannot write.
     """
-    await _write(url, TokenAdded(sha256, participant))
+    await _run(url, lambda db, path: _write(db, path, TokenAdded(sha256, participant)))
 
 
 async def revoke_tokens_offline(url: str, participant: str) -> None:
     """Make all tokens of `participant` useless. Raises like `add_token_offline`."""
-    await _write(url, TokenRevoked(participant))
+    await _run(url, lambda db, path: _write(db, path, TokenRevoked(participant)))
 
 
-async def _write(url: str, record: Record) -> None:
+async def list_tokens_offline(url: str) -> Mapping[str, int]:
+    """Who has how many tokens, by name. Raises like `add_token_offline`."""
+    return await _run(url, _count)
+
+
+async def _run(url: str, work: Callable[[sqlite3.Connection, Path], T]) -> T:
     place = parse_url(url)
-    if place.path is None:
-        raise UserError("a store in memory belongs to its hub: it has no tokens to keep")
-    connection = await connect(place, "synchronous = FULL")
-    try:
-        await connection.run(_write_record, place.path, record)
-    finally:
-        await connection.close()
+    path = place.path
+    if path is None:
+        raise UserError("a store in memory belongs to its hub: it keeps no tokens")
+    with explained(place):
+        connection = await connect(place, "synchronous = FULL")
+        try:
+            return await connection.run(work, path)
+        finally:
+            await connection.close()
 
 
-def _write_record(db: sqlite3.Connection, path: Path, record: Record) -> None:
-    if check_version(db, str(path)) < latest_version():
-        _migrate_alone(db, path)
+def _write(db: sqlite3.Connection, path: Path, record: Record) -> None:
+    _migrate_alone(db, path)
     with transaction(db):
         write_records(db, [record])
 
 
+def _count(db: sqlite3.Connection, path: Path) -> Mapping[str, int]:
+    _migrate_alone(db, path)
+    rows = db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")
+    return dict(rows.fetchall())
+
+
 def _migrate_alone(db: sqlite3.Connection, path: Path) -> None:
-    """Never change the schema under a running hub."""
+    """Bring the schema up to date, but never under a running hub."""
+    if check_version(db, str(path)) == latest_version():
+        return
     lock = DatabaseLock(path)
     try:
         lock.acquire()

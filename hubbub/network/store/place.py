@@ -25,7 +25,7 @@ class Place:
         return _MEMORY if self.path is None else str(self.path)
 
     def __str__(self) -> str:
-        return _SCHEME + self.database
+        return "the store in memory" if self.path is None else str(self.path)
 
 
 def parse_url(url: str) -> Place:

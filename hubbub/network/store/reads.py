@@ -15,7 +15,6 @@ from hubbub.network.ports import (
     PendingRow,
     Settled,
     StoredChannel,
-    StoredEvent,
     StoredMember,
     StoredParticipant,
     StoredThread,
@@ -23,11 +22,10 @@ from hubbub.network.ports import (
     StoreState,
 )
 from hubbub.network.store.connection import snapshot
+from hubbub.network.store.floors import floor_of
 from hubbub.network.store.index import indexed_upto
 
 __all__ = [
-    "events",
-    "log",
     "message",
     "pending",
     "settled",
@@ -38,6 +36,10 @@ __all__ = [
     "wake",
     "was_member",
 ]
+
+PAGE_BYTES = 256 * 1024
+"""Bytes of one page of bodies: few large messages instead of many, so that no answer of the hub is
+more than a peer can be expected to read at once. One message is always given."""
 
 _END = 2**63 - 1
 """Beyond any seq: `until` of a membership that has not ended."""
@@ -83,82 +85,10 @@ def _threads(db: sqlite3.Connection) -> Sequence[StoredThread]:
     return [StoredThread(no, id_, *newest.get(no, (tseq, seq))) for no, id_, tseq, seq in rows]
 
 
-# Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
-# `limit`, and only then are messages fetched. A reader who is a million entries behind costs no
-# more than any other. Own messages must go before the cut, or a page of them would look like the
-# end.
-_INDEXED_EVENTS = """
-SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
-FROM (
-    SELECT seq FROM (
-        SELECT i.seq FROM by_participant i {participant_message}
-        WHERE i.participant = :me AND i.seq > :after AND i.seq <= :upto {not_mine}
-        ORDER BY i.seq LIMIT :limit)
-    UNION
-    SELECT found.seq FROM member CROSS JOIN message AS found
-    WHERE member.participant = :me AND member.until > :after AND found.seq IN (
-        SELECT i.seq FROM by_scope i {scope_message}
-        WHERE i.scope = member.scope AND i.seq > max(member.since, :after)
-        AND i.seq <= min(member.until, :upto) {not_mine}
-        ORDER BY i.seq LIMIT :limit)
-    ORDER BY seq LIMIT :limit
-) AS page
-CROSS JOIN message AS m ON m.seq = page.seq
-LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
-ORDER BY page.seq
-"""
-
-_TAIL_EVENTS = """
-SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
-FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
-WHERE m.seq > :after AND m.seq <= :upto {not_mine} AND (d.seq IS NOT NULL OR EXISTS (
-    SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
-    AND member.since < m.seq AND member.until >= m.seq))
-ORDER BY m.seq LIMIT :limit
-"""
-
-
-def _event_queries(own: bool) -> tuple[str, str]:
-    if own:
-        nothing = {"participant_message": "", "scope_message": "", "not_mine": ""}
-        return _INDEXED_EVENTS.format_map(nothing), _TAIL_EVENTS.format_map(nothing)
-    message = "CROSS JOIN message AS m ON m.seq = i.seq"
-    others = {
-        "participant_message": message,
-        "scope_message": message,
-        "not_mine": "AND m.sender <> :me",
-    }
-    return _INDEXED_EVENTS.format_map(others), _TAIL_EVENTS.format_map(others)
-
-
-EVENT_QUERIES = {own: _event_queries(own) for own in (False, True)}
-"""By `own`: the query of the indexed part and that of the tail."""
-
-
-def events(
-    db: sqlite3.Connection, participant: str, after: int, upto: int, limit: int, own: bool
-) -> Sequence[StoredEvent]:
-    indexed_part, tail_part = EVENT_QUERIES[own]
-    rows: list[tuple[object, ...]] = []
-    with snapshot(db):
-        indexed = min(indexed_upto(db, "by_participant"), indexed_upto(db, "by_scope"))
-        if after < indexed:
-            span = {"me": participant, "after": after, "upto": min(upto, indexed), "limit": limit}
-            rows = db.execute(indexed_part, span).fetchall()
-        if upto > indexed and len(rows) < limit:
-            left = limit - len(rows)
-            span = {"me": participant, "after": max(after, indexed), "upto": upto, "limit": left}
-            rows += db.execute(tail_part, span).fetchall()
-    return [StoredEvent._make(row) for row in rows]
-
-
-def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-    rows = db.execute(
-        "SELECT seq, tseq, sender, CAST(body AS BLOB), NULL, NULL, NULL FROM message "
-        "WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-        (after, upto, limit),
-    )
-    return [StoredEvent._make(row) for row in rows]
+TAILS_QUERY = (
+    "SELECT thread_no, seq FROM message WHERE seq > ? AND seq <= ? "
+    "AND thread_no IN (SELECT value FROM json_each(?)) ORDER BY seq DESC"
+)
 
 
 def tails(
@@ -166,11 +96,8 @@ def tails(
 ) -> Mapping[int, Sequence[bytes]]:
     found: dict[int, list[int]] = {thread: [] for thread in threads}
     with snapshot(db):
-        tail = db.execute(
-            "SELECT thread_no, seq FROM message WHERE seq > ? AND seq <= ? "
-            "AND thread_no IN (SELECT value FROM json_each(?)) ORDER BY seq DESC",
-            (indexed_upto(db, "by_thread"), upto, json.dumps(list(found))),
-        )
+        span = (indexed_upto(db, "by_thread"), upto, json.dumps(list(found)))
+        tail = db.execute(TAILS_QUERY, span)
         for thread, seq in tail:
             if len(found[thread]) < limit:
                 found[thread].append(seq)
@@ -230,9 +157,17 @@ def _indexed_seqs(db: sqlite3.Connection, thread: int, before: int, limit: int) 
 
 
 def _bodies(db: sqlite3.Connection, newest_first: Sequence[int]) -> Sequence[bytes]:
-    """The bodies of messages, oldest first."""
+    """The bodies of messages, oldest first; beyond `PAGE_BYTES` the older ones are left out."""
     sql = "SELECT CAST(body AS BLOB) FROM message WHERE seq = ?"
-    return [db.execute(sql, (seq,)).fetchone()[0] for seq in reversed(newest_first)]
+    found: list[bytes] = []
+    size = 0
+    for seq in newest_first:
+        body = db.execute(sql, (seq,)).fetchone()[0]
+        size += len(body)
+        if found and size > PAGE_BYTES:
+            break
+        found.append(body)
+    return found[::-1]
 
 
 def message(db: sqlite3.Connection, seq: int) -> bytes | None:
@@ -248,7 +183,7 @@ def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -
     return row is not None
 
 
-_SETTLED = """
+SETTLED_QUERY = """
 SELECT coalesce(i.digest, m.digest, 0), i.seq, CAST(i.value AS BLOB)
 FROM by_cid i LEFT JOIN message m ON m.seq = i.seq WHERE i.sender = ?1 AND i.cid = ?2
 UNION ALL
@@ -259,7 +194,7 @@ LIMIT 1
 
 
 def settled(db: sqlite3.Connection, sender: str, cid: str) -> Settled | None:
-    row = db.execute(_SETTLED, (sender, cid)).fetchone()
+    row = db.execute(SETTLED_QUERY, (sender, cid)).fetchone()
     return Settled._make(row) if row else None
 
 
@@ -287,13 +222,12 @@ ORDER BY 1
 
 def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRow]:
     with snapshot(db):
-        row = db.execute("SELECT floor FROM progress WHERE participant = ?", (agent,)).fetchone()
-        span = {"agent": agent, "floor": row[0] if row else 0, "upto": upto}
+        span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(PENDING_QUERY, span).fetchall()
     return [PendingRow._make(row) for row in rows]
 
 
-_WAKE = """
+WAKE_QUERY = """
 SELECT d.reason, d.reply, d.turn, CASE
     WHEN d.turn IS NULL THEN NULL
     WHEN t.ended_at IS NOT NULL THEN 'ended'
@@ -309,7 +243,7 @@ WHERE d.participant = ? AND d.seq = ?
 
 
 def wake(db: sqlite3.Connection, participant: str, seq: int) -> StoredWake | None:
-    row = db.execute(_WAKE, (participant, seq)).fetchone()
+    row = db.execute(WAKE_QUERY, (participant, seq)).fetchone()
     return StoredWake._make(row) if row else None
 
 

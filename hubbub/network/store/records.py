@@ -25,6 +25,7 @@ from hubbub.network.ports import (
     TurnSent,
     WakesSettled,
 )
+from hubbub.network.store.floors import lift_floor, raise_floors
 
 __all__ = ["write_records"]
 
@@ -67,7 +68,7 @@ def _wakes_settled(db: sqlite3.Connection, records: Sequence[WakesSettled]) -> N
     furthest: dict[str, int] = {}
     for record in records:
         furthest[record.participant] = max(record.upto, furthest.get(record.participant, 0))
-    _raise_floors(db, furthest.items())
+    raise_floors(db, furthest.items())
 
 
 def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
@@ -84,22 +85,6 @@ def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
         )
 
 
-# The floor may pass wakes that a turn has taken (the turn's own state counts for those) and
-# deliveries that wake nobody: it stops before the first wake that nobody has taken.
-_NEXT_FLOOR = """
-SELECT agent, coalesce(
-    (SELECT d.seq - 1 FROM received r
-     CROSS JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
-     WHERE r.participant = agent AND r.seq > floor AND d.turn IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM turn_wake w WHERE w.agent = agent AND w.seq = r.seq)
-     ORDER BY r.seq LIMIT 1),
-    (SELECT max(seq) FROM message),
-    0)
-FROM (SELECT turn.agent AS agent, coalesce(progress.floor, 0) AS floor
-      FROM turn LEFT JOIN progress ON progress.participant = turn.agent WHERE turn.id = ?)
-"""
-
-
 def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
     for record in records:
         ended = db.execute(
@@ -107,15 +92,8 @@ def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
             (record.ended_at, record.end, record.id),
         )
         if ended.rowcount:
-            _raise_floors(db, db.execute(_NEXT_FLOOR, (record.id,)).fetchall())
-
-
-def _raise_floors(db: sqlite3.Connection, floors: Any) -> None:  # Iterable of (participant, seq)
-    db.executemany(
-        "INSERT INTO progress (participant, floor) VALUES (?, ?) ON CONFLICT (participant) "
-        "DO UPDATE SET floor = excluded.floor WHERE excluded.floor > floor",
-        floors,
-    )
+            row = db.execute("SELECT agent FROM turn WHERE id = ?", (record.id,)).fetchone()
+            lift_floor(db, row[0])
 
 
 def _tokens_revoked(db: sqlite3.Connection, records: Sequence[TokenRevoked]) -> None:

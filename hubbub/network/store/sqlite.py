@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from hubbub.errors import StoreUnavailable, UserError
+from hubbub.errors import StoreUnavailable
 from hubbub.network.ports import (
     Batch,
     PendingRow,
@@ -19,13 +19,13 @@ from hubbub.network.ports import (
     StoredWake,
     StoreState,
 )
-from hubbub.network.store import reads, turns
-from hubbub.network.store.connection import StoreConnection, connect, disk_trouble, transaction
+from hubbub.network.store import events, reads, turns
+from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.place import Place
-from hubbub.network.store.writer import BatchWriter
+from hubbub.network.store.writer import TAIL, BatchWriter
 
 __all__ = ["SqliteStore"]
 
@@ -34,14 +34,18 @@ _READING = ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY")
 
 
 class SqliteStore:
-    """A `Store` (hubbub.network.ports) on SQLite. Not usable before `open` or after `close`."""
+    """A `Store` (hubbub.network.ports) on SQLite; `open` it first, `close` it at the end.
 
-    def __init__(self, place: Place):
+    `tail` is how many messages its indexes may lag behind the log. A store that is not closed keeps
+    its threads, and with them the process, alive.
+    """
+
+    def __init__(self, place: Place, tail: int = TAIL):
         self._place = place
         self._lock = DatabaseLock(place.path) if place.path else None
         self._writing: StoreConnection | None = None
         self._reading: StoreConnection | None = None
-        self._writer: BatchWriter | None = None
+        self._writer = BatchWriter(tail)
 
     async def open(self) -> StoreState:
         if self._lock:
@@ -54,15 +58,13 @@ class SqliteStore:
 
     async def _open(self) -> StoreState:
         place = self._place
-        self._writing = await connect(place, *_WRITING)
-        try:
-            self._writer = BatchWriter(await self._writing.run(_prepare, place.database))
+        with explained(place):
+            self._writing = await connect(place, *_WRITING)
+            self._writer.start(await self._writing.run(_prepare, str(place)))
             # A database in memory belongs to its connection: that one reads too, between batches.
             if place.path:
                 self._reading = await connect(place, *_READING)
-            return await self._reader().run(reads.state)
-        except (StoreUnavailable, sqlite3.DatabaseError) as error:
-            raise UserError(_unusable(place, error)) from error
+            return await self.reading.run(reads.state)
 
     async def close(self) -> None:
         reading, self._reading = self._reading, None
@@ -76,56 +78,60 @@ class SqliteStore:
             if self._lock:
                 self._lock.release()
 
-    async def append(self, batch: Batch) -> None:
-        if self._writing is None or self._writer is None:
+    @property
+    def writing(self) -> StoreConnection:
+        """The connection that writes; `StoreUnavailable` while the store is closed."""
+        if self._writing is None:
             raise StoreUnavailable("the store is closed")
-        await self._writing.run(self._writer.write, batch)
+        return self._writing
 
-    def _reader(self) -> StoreConnection:
-        reader = self._reading or self._writing
-        if reader is None:
-            raise StoreUnavailable("the store is closed")
-        return reader
+    @property
+    def reading(self) -> StoreConnection:
+        """The connection that reads; `StoreUnavailable` while the store is closed."""
+        return self._reading or self.writing
+
+    async def append(self, batch: Batch) -> None:
+        await self.writing.run(self._writer.write, batch)
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        return await self._reader().run(reads.events, participant, after, upto, limit, own)
+        return await self.reading.run(events.events, participant, after, upto, limit, own)
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        return await self._reader().run(reads.log, after, upto, limit)
+        return await self.reading.run(events.log, after, upto, limit)
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        return await self._reader().run(reads.tails, threads, upto, limit)
+        return await self.reading.run(reads.tails, threads, upto, limit)
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
-        return await self._reader().run(reads.thread_page, thread, before, limit)
+        return await self.reading.run(reads.thread_page, thread, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
-        return await self._reader().run(reads.message, seq)
+        return await self.reading.run(reads.message, seq)
 
     async def was_member(self, participant: str, scope: int, seq: int) -> bool:
-        return await self._reader().run(reads.was_member, participant, scope, seq)
+        return await self.reading.run(reads.was_member, participant, scope, seq)
 
     async def settled(self, sender: str, cid: str) -> Settled | None:
-        return await self._reader().run(reads.settled, sender, cid)
+        return await self.reading.run(reads.settled, sender, cid)
 
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
-        return await self._reader().run(reads.pending, agent, upto)
+        return await self.reading.run(reads.pending, agent, upto)
 
     async def wake(self, participant: str, seq: int) -> StoredWake | None:
-        return await self._reader().run(reads.wake, participant, seq)
+        return await self.reading.run(reads.wake, participant, seq)
 
     async def turn(self, turn: str) -> StoredTurn | None:
-        return await self._reader().run(turns.turn, turn)
+        return await self.reading.run(turns.turn, turn)
 
     async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
-        return await self._reader().run(turns.turns, agent, limit)
+        return await self.reading.run(turns.turns, agent, limit)
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
-        return await self._reader().run(reads.token_hashes, participant)
+        return await self.reading.run(reads.token_hashes, participant)
 
 
 def _prepare(db: sqlite3.Connection, name: str) -> int:
@@ -135,17 +141,3 @@ def _prepare(db: sqlite3.Connection, name: str) -> int:
     db.execute("PRAGMA wal_autocheckpoint = 1000")
     with transaction(db):
         return index_all(db)
-
-
-def _unusable(place: Place, error: Exception) -> str:
-    cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
-    if isinstance(cause, sqlite3.DatabaseError) and disk_trouble(cause):
-        code = cause.sqlite_errorcode & 0xFF
-        if code == sqlite3.SQLITE_NOTADB:
-            return f"{place.database} is not a database: name another file as the store"
-        if code == sqlite3.SQLITE_CORRUPT:
-            return (
-                f"{place.database} is damaged ({cause}): put back a copy of it, "
-                "or name another file as the store"
-            )
-    return f"{place.database} cannot be used as a store: {cause}"

@@ -14,14 +14,14 @@ from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records
 
-__all__ = ["TAIL", "BatchWriter"]
+__all__ = ["KNOWN_CIDS", "TAIL", "BatchWriter"]
 
 TAIL = 8192
 """Messages by which an index may lag at most. More makes writing cheaper where many participants
 write in turn, and reading the tail dearer."""
 
-_TAIL_BATCHES = 256
-"""Batches by which it may lag at most: a quiet network, whose batches are small, has short tails."""
+_TAIL_BATCHES = 512
+"""Batches by which it may lag at most: a quiet network has small batches, and so short tails."""
 
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
 """Rows of one statement. A few sizes, so that each stays prepared; 64 rows of 8 columns stay below
@@ -41,7 +41,7 @@ _MESSAGES = _inserts(
     "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body")
 )
 _DELIVERIES = _inserts("delivery", ("participant", "seq", "reason", "reply", "turn"))
-_KNOWN_CIDS: Statements = tuple(
+KNOWN_CIDS: Statements = tuple(
     (
         size,
         f"WITH pair (sender, cid) AS (VALUES {', '.join(['(?, ?)'] * size)}) "
@@ -54,15 +54,19 @@ _KNOWN_CIDS: Statements = tuple(
 class BatchWriter:
     """Writes batches, finds duplicate cids, keeps the indexes close behind the log.
 
-    `head` is the end of the log, where all indexes must end too: the cids of the tail are kept in
-    memory, since no index has them yet.
+    The cids of the tail are kept in memory, since no index has them yet.
     """
 
-    def __init__(self, head: int, tail: int = TAIL):
+    def __init__(self, tail: int = TAIL):
         self._tail = tail
-        self._indexed: dict[IndexName, int] = dict.fromkeys(INDEXES, head)
+        self._indexed: dict[IndexName, int] = {}
         self._cids: set[Pair] = set()
         self._pace = 1.0  # messages of a batch, as a moving average
+
+    def start(self, head: int) -> None:
+        """Begin at the end of the log, `head`, where all indexes must end too."""
+        self._indexed = dict.fromkeys(INDEXES, head)
+        self._cids.clear()
 
     def write(self, db: sqlite3.Connection, batch: Batch) -> None:
         """One transaction; whatever it raises, nothing of the batch is written.
@@ -89,7 +93,8 @@ class BatchWriter:
             self._indexed[index] = head
         if index == "by_cid":
             self._cids.clear()
-        self._pace += (len(batch.messages) - self._pace) / 16
+        if batch.messages:
+            self._pace += (len(batch.messages) - self._pace) / 16
 
     def _index_due(self, head: int) -> IndexName | None:
         """The index that lags most, if it lags too much. One at a time, to keep commits short."""
@@ -99,7 +104,7 @@ class BatchWriter:
 
     def _refuse_duplicates(self, db: sqlite3.Connection, cids: set[Pair]) -> None:
         found = self._cids & cids
-        for sql, pairs in _chunks(_KNOWN_CIDS, list(cids)):
+        for sql, pairs in _chunks(KNOWN_CIDS, list(cids)):
             found.update(db.execute(sql, pairs))
         if found:
             raise DuplicateCids(frozenset(found))

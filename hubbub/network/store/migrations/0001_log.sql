@@ -115,7 +115,7 @@ CREATE TABLE turn (
     ended_at REAL,
     "end" TEXT
 );
-CREATE INDEX turn_agent ON turn (agent, no);
+CREATE INDEX turn_agent ON turn (agent);
 CREATE INDEX turn_running ON turn (agent) WHERE ended_at IS NULL;
 
 -- Which turn has taken a wake.

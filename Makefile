@@ -1,0 +1,46 @@
+# Hubbub: `make` shows what there is. Everything lives in .venv, which the first target that needs
+# it creates (with uv where uv is there, else with venv and pip).
+
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+CONFIG ?= configs/quickstart.yaml
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
+	@exec $(BIN)/hubbub up $(CONFIG)
+
+test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, then those that start processes
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	@$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.installed-dev ## style, types, layers, dependencies
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/deptry .
+
+bench: $(VENV)/.installed-dev ## measure against a minimal relay, side by side in one run
+	@$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-dev ## write the reference pages anew from the code
+	@$(BIN)/python docs/generate.py
+
+clean: ## remove .venv, caches and build results
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is newer than what it was made from, so a second run starts at once.
+$(VENV)/.installed: pyproject.toml constraints.txt scripts/install.sh
+	@sh scripts/install.sh $(VENV) .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt scripts/install.sh
+	@sh scripts/install.sh $(VENV) '.[dev]'
+	@touch $(VENV)/.installed $@

@@ -1,0 +1,79 @@
+"""Hubs to be measured: a config, a store on disk that knows the participants' tokens, a process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.bench import Bench
+from benchmarks.fill import admit, fill
+from benchmarks.servers import Server, start
+from benchmarks.sides import token_of
+from hubbub.network.store import open_store
+
+__all__ = ["filled_store", "hub", "pair_names", "start_hub", "write_config"]
+
+UNLIMITED = 1_000_000_000
+"""Calls per second and burst: the limiter counts, but does not stop the load."""
+
+
+def write_config(store: Path) -> Path:
+    """A network as users write it, on `store`, with a mod in the pipeline; JSON is YAML."""
+    config = {
+        "network": {
+            "name": "bench",
+            "store": f"sqlite:{store}",
+            "auth": "tokens",
+            "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
+        },
+        "mods": [{"moderation": {"max_length": 20_000}}],
+    }
+    path = store.with_suffix(".yaml")
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+@asynccontextmanager
+async def hub(
+    bench: Bench, participants: Iterable[str], store: Path | None = None
+) -> AsyncIterator[Server]:
+    """A hub process that the participants may join; on a new store unless one is given."""
+    store = store or bench.scratch / f"{uuid4().hex[:8]}.db"
+    opened = open_store(f"sqlite:{store}")
+    await opened.open()
+    try:
+        await admit(opened, [(name, token_of(name)) for name in participants])
+    finally:
+        await opened.close()
+    async with start_hub(store) as server:
+        yield server
+
+
+@asynccontextmanager
+async def start_hub(store: Path) -> AsyncIterator[Server]:
+    """A hub process on a store that is there already."""
+    async with start("benchmarks.hub_process", str(write_config(store))) as server:
+        yield server
+
+
+async def filled_store(bench: Bench, count: int) -> Path:
+    """A store with `count` messages, made once per run."""
+    path = bench.scratch / f"filled-{count}.db"
+    if path.exists():
+        return path
+    bench.say(f"writing a log of {count:,} messages")
+    store = open_store(f"sqlite:{path}")
+    await store.open()
+    try:
+        await fill(store, count)
+    finally:
+        await store.close()
+    return path
+
+
+def pair_names(count: int, first: int = 0) -> list[str]:
+    """The participants of `benchmarks.sides.hub_pairs`."""
+    return [f"{end}{n}" for n in range(first, first + count) for end in "ab"]

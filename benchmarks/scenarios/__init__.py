@@ -1,0 +1,19 @@
+"""What is measured, by the name that `--only` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.bench import Scenario
+from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start
+
+__all__ = ["SCENARIOS"]
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "direct": direct.run,
+    "fanout": fanout.run,
+    "memory": memory.run,
+    "log_size": log_size.run,
+    "prompt": prompt.run,
+    "start": start.run,
+}

@@ -1,0 +1,84 @@
+"""What connections weigh that say nothing, and what one costs that never reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Comparison, Figure, at_most
+from benchmarks.hubs import hub, pair_names
+from benchmarks.load import measure
+from benchmarks.servers import Server, start
+from benchmarks.sides import hub_lane, hub_pairs, opened_side
+from benchmarks.stats import Interval
+
+__all__ = ["run"]
+
+IDLE, WARM_UP = 500, 50
+PAIRS = 8
+SETTLE_S = 1.0
+"""A server's memory is read when it has had nothing to do for so long."""
+
+
+async def run(bench: Bench) -> Sequence[Figure]:
+    bench.say(f"memory of {IDLE} idle connections")
+    participants = [f"idle{n}" for n in range(IDLE + WARM_UP)]
+    async with start("benchmarks.relay") as relay, opened_side(relay) as side:
+        theirs = await _weigh(relay, lambda n: side.open(f"/pair/{n}/a"))
+    async with hub(bench, participants) as server, opened_side(server) as side:
+        ours = await _weigh(server, lambda n: side.join(participants[n]))
+    idle = Figure(
+        "memory",
+        "per idle connection (hub: identified)",
+        "KiB",
+        ours=ours,
+        theirs=theirs,
+        ratio=ours / theirs,
+        goal=at_most(20, of="value"),
+    )
+    return [idle, *await _deaf(bench)]
+
+
+async def _weigh(server: Server, connect: Callable[[int], Awaitable[object]]) -> float:
+    """KiB for each of `IDLE` connections, after some that warm the server up."""
+    for n in range(WARM_UP):
+        await connect(n)
+    await asyncio.sleep(SETTLE_S)
+    before = server.rss_kib()
+    for n in range(WARM_UP, WARM_UP + IDLE):
+        await connect(n)
+    await asyncio.sleep(SETTLE_S)
+    return (server.rss_kib() - before) / IDLE
+
+
+async def _deaf(bench: Bench) -> list[Figure]:
+    """Pairs at work beside idle connections and a flooded reader, who reads or does not."""
+    bench.say(f"{IDLE} idle connections and one that never reads")
+    idle = [f"idle{n}" for n in range(IDLE)]
+    participants = [*pair_names(PAIRS), *idle, "flood0", "reading", "flood1", "deaf"]
+    async with hub(bench, participants) as server, hub_pairs(server, PAIRS) as pairs:
+        for name in idle:
+            await pairs.join(name)
+        pairs.background = [await hub_lane(pairs, "flood0", "reading")]
+        theirs = [await measure(pairs, bench.pace(1)) for _ in range(bench.rounds)]
+        await asyncio.sleep(SETTLE_S)
+        before = server.rss_kib()
+        pairs.background = [await hub_lane(pairs, "flood1", "deaf", deaf=True)]
+        ours = [await measure(pairs, bench.pace(1)) for _ in range(bench.rounds)]
+        await asyncio.sleep(SETTLE_S)
+        extra = (server.rss_kib() - before) / 1024
+    return _deaf_figures(ours, theirs, extra)
+
+
+def _deaf_figures(
+    ours: Sequence[Interval], theirs: Sequence[Interval], extra_mib: float
+) -> list[Figure]:
+    name = f"{IDLE} idle, one never reads"
+    figure = Comparison(name, ours, theirs).figure
+    goal = at_most(4, of="value")
+    return [
+        Figure(name, "extra memory", "MiB", ours=extra_mib, goal=goal),
+        figure("others' round trip p50, against all read", "ms", lambda i: i.p50_ms),
+        figure("others' messages, against all read", "1/s", lambda i: i.rate),
+    ]

@@ -1,0 +1,58 @@
+"""The calculator: arithmetic and unit conversion, exact where that is possible."""
+
+from __future__ import annotations
+
+import re
+
+from expression import Problem
+from phrasing import as_calculation, plain_question, without_name
+from quantities import calculate
+
+from hubbub import Agent, Message
+
+__all__ = ["Calculator", "answer", "is_calculation"]
+
+HELP = (
+    "I calculate and convert units. Try: 2 + 3 × 4^2 · 20% of 1,250 · sqrt(2) · 5 miles to km · "
+    "72 F in C · 3 h 20 min in minutes · 10 GB / 50 Mbps in minutes"
+)
+
+
+class Calculator(Agent):
+    """Answers whoever addresses it, and a person's broadcast if that is something to calculate."""
+
+    async def on_direct(self, message: Message) -> str | None:
+        return answer(message.text)
+
+    async def on_mention(self, message: Message) -> str | None:
+        return answer(without_name(message.text, self.name))
+
+    async def on_broadcast(self, message: Message) -> str | None:
+        meant = message.sender_kind == "human" and is_calculation(message.text)
+        return answer(message.text) if meant else None
+
+
+def answer(text: str) -> str:
+    """The result, as `5 miles in km = 8.04672 km`, or what is wrong and where."""
+    expression = as_calculation(text)
+    try:
+        result = str(calculate(expression))
+    except Problem as problem:
+        if not re.search(r"\d", expression):
+            return HELP
+        return f"I cannot calculate that:\n{problem.pointed(expression)}"
+    if result == expression:
+        return HELP
+    return f"{expression} {result}" if result.startswith("≈") else f"{expression} = {result}"
+
+
+def is_calculation(text: str) -> bool:
+    """Whether `text` can be calculated, and is more than a lone number or word."""
+    question = plain_question(text)
+    if not re.search(r"\d", question) or re.fullmatch(r"[\d.,\s]*", question):
+        return False
+    try:
+        calculate(as_calculation(text))
+    except Problem:
+        return False
+    return True

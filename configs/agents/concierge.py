@@ -1,0 +1,185 @@
+"""The concierge: knows who can do what, and gets others to answer together.
+
+It knows nothing itself. What it says comes from the cards of the participants, from an agent that
+looks things up and from one that calculates; it asks them over the network and says how the answer
+came about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calculator import is_calculation
+from markdown_pages import words_of
+from phrasing import as_calculation, plain_question, unaddressed, without_name
+from questions import Plan, make_plan
+
+from hubbub import Agent, Message
+from hubbub.errors import OperationError
+from hubbub.protocol.messages import Participant
+
+__all__ = ["Concierge", "best_match", "introductions", "value_in"]
+
+GREETING = (
+    "Hello! I am {name}. Ask me who can do what, or anything that needs several of us at once: "
+    "“@{name} how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in "
+    "miles?” Write to me directly, or mention me in a channel."
+)
+LOOKS_UP, CALCULATES = "facts", "arithmetic"
+"""Skills on the cards of those who look up and calculate."""
+ASK_S = 15.0
+"""Seconds that somebody may take to answer."""
+NOTHING = "I found nothing"
+_WHO = re.compile(
+    r"\A(?:who|what)(?:'s| is| are| else is)? (?:here|there|around|online|present|in this net)"
+    r"|\bwho (?:can|could|knows|does|is able|do i ask|should i ask)\b|\bwho are you\b"
+    r"|\A(?:help|hello|hi|hey|what can (?:you|i)\b.*)\Z",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"\bis (?P<value>[-≈\d][^\[\n]*?)\.?\s*(?:\[|\Z)")
+_RESULT = re.compile(r"(?:=|(?=≈))\s*(?P<result>[^=\n]+)\Z")
+
+
+class Unanswered(Exception):
+    """Somebody could not help; the text is a sentence that says who and why."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a participant answered."""
+
+    who: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"  {self.who}: {self.text}"
+
+
+class Concierge(Agent):
+    """Answers people in full; other agents only if it has an answer for them."""
+
+    async def on_start(self) -> None:
+        await self.broadcast(GREETING.format(name=self.name))
+
+    async def on_direct(self, message: Message) -> str | None:
+        return await self._answer(message)
+
+    async def on_mention(self, message: Message) -> str | None:
+        return await self._answer(message)
+
+    async def on_broadcast(self, message: Message) -> str | None:
+        if message.sender_kind != "human" or make_plan(message.text) is None:
+            return None
+        return await self._answer(message)
+
+    async def _answer(self, message: Message) -> str | None:
+        question = plain_question(without_name(message.text, self.name))
+        others = [p for p in await self.participants() if p.id != self.name and p.kind != "service"]
+        try:
+            plan = make_plan(question)
+            if plan is not None:
+                return await self._work_out(plan, others)
+            if is_calculation(question):
+                said = await self._ask(_skilled(others, CALCULATES), as_calculation(question))
+                return f"{said.who} says: {said.text}"
+            if message.sender_kind != "human":
+                return None  # two agents that explain themselves to each other help nobody
+            if not words_of(question) or _WHO.search(question):
+                return introductions(self.name, question, others)
+            return await self._pass_on(question, others, asker=message.sender_id)
+        except Unanswered as reason:
+            return f"I have no answer: {reason}"
+
+    # Asking others ----------------------------------------------------------------------------
+
+    async def _work_out(self, plan: Plan, others: Sequence[Participant]) -> str:
+        """Look up what the question names, then have the rest calculated."""
+        found: list[Said] = []
+        values: list[str] = []
+        for thing in plan.lookups:
+            said = await self._ask(_skilled(others, LOOKS_UP), thing)
+            found.append(said)
+            if not plan.calculates:
+                return f"{said.who} says: {said.text}"
+            value = value_in(said.text)
+            if value is None:
+                raise Unanswered(f"{said.who} has no number for “{thing}”. It says: {said.text}")
+            values.append(value)
+        total = await self._ask(_skilled(others, CALCULATES), plan.filled(values))
+        result = _RESULT.search(total.text)
+        if result is None:
+            raise Unanswered(f"{total.who} could not do the sum.\n{total.text}")
+        steps = "\n".join(str(said) for said in [*found, total])
+        return f"{result['result']}\nHow we got there:\n{steps}"
+
+    async def _pass_on(self, question: str, others: Sequence[Participant], asker: str) -> str:
+        """Somebody whose card speaks of it, else a search, else an honest no."""
+        expert = best_match(question, [p for p in others if p.id != asker and p.present])
+        if expert is not None and expert.kind == "human":
+            return f"{expert.id} may know: {expert.card.description}"
+        helper = expert or _skilled(others, LOOKS_UP)
+        said = await self._ask(helper, question)
+        if not said.text.startswith(NOTHING):
+            return f"{said.who} says: {said.text}"
+        raise Unanswered(f"{said.who} found nothing.\n{introductions(self.name, '', others)}")
+
+    async def _ask(self, participant: Participant, text: str) -> Said:
+        """Raises Unanswered."""
+        try:
+            answer = await self.ask(participant.id, text, ASK_S)
+        except TimeoutError as error:
+            raise Unanswered(f"{participant.id} did not answer in time.") from error
+        except OperationError as error:
+            raise Unanswered(f"I cannot reach {participant.id}: {error.message}") from error
+        return Said(participant.id, unaddressed(answer.text))
+
+
+def _skilled(others: Sequence[Participant], skill: str) -> Participant:
+    """Somebody present with this skill on the card. Raises Unanswered."""
+    able = [p for p in others if skill in p.card.skills and p.kind == "agent"]
+    present = [p for p in able if p.present]
+    if present:
+        return present[0]
+    if able:
+        raise Unanswered(f"{able[0].id}, who could help, is not here at the moment.")
+    raise Unanswered(f"nobody in this network has the skill “{skill}”.")
+
+
+def value_in(answer: str) -> str | None:
+    """The number, with its unit, in `The … of … is 142,984 km. [source]`."""
+    match = _VALUE.search(answer)
+    return match["value"].removeprefix("≈").strip() if match else None
+
+
+def best_match(question: str, others: Sequence[Participant]) -> Participant | None:
+    """The participant whose card has most of the question's words; None if nobody's has any."""
+    asked = set(words_of(question))
+
+    def shared(participant: Participant) -> int:
+        card = " ".join([*participant.card.skills, participant.card.description])
+        return len(asked & set(words_of(card)))
+
+    best = max(others, key=shared, default=None)
+    return best if best is not None and shared(best) else None
+
+
+def introductions(me: str, question: str, others: Sequence[Participant]) -> str:
+    """Who can do what; only those who fit, if the question names something to be done."""
+    asked = set(words_of(question)) - {"hello", "hi", "hey", "help", "here", "online", "present"}
+    fitting = [p for p in others if best_match(" ".join(asked), [p]) is not None]
+    listed = fitting if asked and fitting else others
+    lines = [_introduction(p) for p in listed]
+    if not lines:
+        return "There is nobody here besides you and me."
+    head = "This may help:" if listed is fitting else f"I am {me}; besides you and me there are:"
+    return "\n".join([head, *lines])
+
+
+def _introduction(participant: Participant) -> str:
+    card = participant.card
+    skills = f" ({', '.join(card.skills)})" if card.skills else ""
+    away = "" if participant.present else ", away at the moment"
+    what = card.description or f"a {participant.kind}"
+    return f"  {participant.id}{away}: {what}{skills}"

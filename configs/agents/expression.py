@@ -1,0 +1,423 @@
+"""What people type into a calculator, as a tree: tokens and a Pratt parser, nothing evaluated.
+
+    2 + 3*4^2          numbers, + - * / // % ^ ** ! and parentheses
+    1,234.5  1e6  20%  thousands separators, exponents, percentages
+    sqrt(2) pi         functions and names
+    5 km 300 m in mi   units behind numbers, and a conversion at the end
+
+A name is only a name here: whether `pi` or `km` means anything is the evaluator's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = [
+    "Binary",
+    "Call",
+    "Convert",
+    "Expression",
+    "Name",
+    "Number",
+    "Problem",
+    "Unary",
+    "parse",
+]
+
+MAX_LENGTH = 500
+MAX_DEPTH = 50
+MAX_EXPONENT = 1000
+
+
+class Problem(ValueError):
+    """The input cannot be understood or calculated. `at` is the place in it, from 0."""
+
+    def __init__(self, message: str, at: int = 0):
+        self.message, self.at = message, at
+        super().__init__(message)
+
+    def pointed(self, text: str) -> str:
+        """The input with an arrow under the place, then what is wrong there."""
+        return f"{text}\n{' ' * self.at}^ {self.message}"
+
+
+@dataclass(frozen=True)
+class Number:
+    value: Fraction
+    at: int
+
+
+@dataclass(frozen=True)
+class Name:
+    """One or more words: a constant or a unit."""
+
+    text: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`op` is `-`, `+`, `!` or `%` (a percentage)."""
+
+    op: str
+    operand: Expression
+    at: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`op` is `+ - * / // % ^`, or `and` for the parts of one quantity, as in 3 h 20 min."""
+
+    op: str
+    left: Expression
+    right: Expression
+    at: int
+
+
+@dataclass(frozen=True)
+class Call:
+    function: str
+    arguments: tuple[Expression, ...]
+    at: int
+
+
+@dataclass(frozen=True)
+class Convert:
+    """`value` in units of `target`; stands only at the top."""
+
+    value: Expression
+    target: Expression
+    at: int
+
+
+Expression = Number | Name | Unary | Binary | Call | Convert
+
+
+@dataclass(frozen=True)
+class Token:
+    """`kind` is number, name, op, convert, call (a name before a parenthesis) or end."""
+
+    kind: str
+    text: str
+    at: int
+    end: int
+    value: Fraction = Fraction(0)
+
+
+_GROUPED = r"\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|"
+_PLAIN = r"\d+(?:_\d+)*(?:\.\d+)?|\.\d+"
+_EXPONENT = r"(?:[eE][+-]?\d+(?![\w.]))?"
+_NUMBER = re.compile(f"(?:{_GROUPED}{_PLAIN}){_EXPONENT}")
+_ARGUMENT = re.compile(f"(?:{_PLAIN}){_EXPONENT}")
+"""Between the parentheses of a function a comma separates arguments, not thousands."""
+_PHRASE = re.compile(
+    r"(?:the )?(?:square root|cube root|sqrt|cbrt) of\b|sqrt(?=\s*[\d.])"
+    r"|(?:multiplied by|divided by|to the power of|raised to|plus|minus|times|over|per|mod|of)\b"
+    r"|\*\*|//|->|[-+*/^%!(),=→×·÷−–²³√∛]",
+    re.IGNORECASE,
+)
+_LETTERS = r"[^\W\d_²³]+"
+_WORD = re.compile(rf"{_LETTERS}\d{{1,2}}(?![\w.])|{_LETTERS}|°(?:{_LETTERS})?|['\"′″]")
+_SPACE = re.compile(r"\s*")
+
+_SYNONYMS = {
+    "sqrt": "√",
+    "sqrt of": "√",
+    "square root of": "√",
+    "cbrt of": "∛",
+    "cube root of": "∛",
+    "multiplied by": "*",
+    "divided by": "/",
+    "to the power of": "^",
+    "raised to": "^",
+    "plus": "+",
+    "minus": "-",
+    "times": "*",
+    "over": "/",
+    "per": "/",
+    "mod": "mod",
+    "**": "^",
+    "×": "*",
+    "·": "*",
+    "÷": "/",
+    "−": "-",
+    "–": "-",
+}
+_CONVERT = {"to", "into", "in", "as", "=", "->", "→"}
+_MARKS = {"'": "ft", "′": "ft", '"': "inch", "″": "inch"}
+_ROOTS = {"√": "sqrt", "∛": "cbrt"}
+_POSTFIX_WORDS = {"squared": "²", "cubed": "³"}
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """Raises Problem at what is no token."""
+    calls: list[bool] = []
+    at = _skip(text, 0)
+    while at < len(text):
+        token = _token(text, at, in_call=bool(calls and calls[-1]))
+        if token.text == "(":
+            calls.append(at > 0 and bool(re.search(r"[^\W\d_]\w*\s*\Z", text[:at])))
+        elif token.text == ")" and calls:
+            calls.pop()
+        yield token
+        at = _skip(text, token.end)
+    yield Token("end", "", len(text), len(text))
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _token(text: str, at: int, in_call: bool) -> Token:
+    if match := (_ARGUMENT if in_call else _NUMBER).match(text, at):
+        return Token("number", match[0], at, match.end(), _value(match[0], at))
+    if match := _PHRASE.match(text, at):
+        word = match[0].lower().removeprefix("the ")
+        kind = "convert" if word in _CONVERT else "op"
+        return Token(kind, _SYNONYMS.get(word, word), at, match.end())
+    if match := _WORD.match(text, at):
+        return _word_token(text, match)
+    raise Problem(f"{text[at]!r} means nothing here", at)
+
+
+def _word_token(text: str, match: re.Match[str]) -> Token:
+    word, at, end = match[0], match.start(), match.end()
+    lower = word.lower()
+    if re.fullmatch(r"x\d{1,2}", lower):
+        return Token("name", "x", at, at + 1)
+    if lower in _POSTFIX_WORDS:
+        return Token("op", _POSTFIX_WORDS[lower], at, end)
+    if lower in _CONVERT:
+        return Token("convert", lower, at, end)
+    kind = "call" if text[_skip(text, end) :].startswith("(") else "name"
+    return Token(kind, _MARKS.get(word, word), at, end)
+
+
+def _value(text: str, at: int) -> Fraction:
+    mantissa, _, exponent = text.replace(",", "").replace("_", "").lower().partition("e")
+    if exponent and abs(int(exponent)) > MAX_EXPONENT:
+        raise Problem(f"an exponent of {exponent} is more than I handle", at)
+    return Fraction(mantissa) * Fraction(10) ** int(exponent or 0)
+
+
+_LEFT = {"+": 10, "-": 10, "*": 20, "/": 20, "//": 20, "%": 20, "mod": 20, "of": 20}
+_UNARY, _PARTS, _BESIDE, _POWER, _POSTFIX = 30, 35, 40, 50, 60
+
+
+def parse(text: str) -> Expression:
+    """The tree of `text`. Raises Problem that says where it stops making sense."""
+    if len(text) > MAX_LENGTH:
+        raise Problem(f"that is over {MAX_LENGTH} characters", MAX_LENGTH)
+    return _Parser(list(_tokens(text))).whole()
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]):
+        self._tokens, self._position, self._depth = tokens, 0, 0
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._position]
+
+    def _after(self, steps: int = 1) -> Token:
+        return self._tokens[min(self._position + steps, len(self._tokens) - 1)]
+
+    def _take(self) -> Token:
+        token = self._next
+        self._position = min(self._position + 1, len(self._tokens) - 1)
+        return token
+
+    def whole(self) -> Expression:
+        tree = self._expression(0)
+        if self._next.kind == "convert":
+            word = self._take()
+            if word.text != "=" or self._next.kind != "end":  # `2 + 2 =` asks for the result
+                tree = Convert(tree, self._expression(0), word.at)
+        if self._next.kind != "end":
+            raise self._surprise(self._next)
+        return tree
+
+    @staticmethod
+    def _surprise(token: Token) -> Problem:
+        if token.kind == "end":
+            return Problem("something is missing here", token.at)
+        if token.text == ",":
+            return Problem(
+                "a comma separates thousands (1,234); decimals have a point (1.5)", token.at
+            )
+        return Problem(f"I did not expect {token.text!r} here", token.at)
+
+    def _expression(self, floor: int) -> Expression:
+        """Everything that binds more tightly than `floor`."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Problem(f"that is nested more than {MAX_DEPTH} deep", self._next.at)
+        left = self._operand()
+        while (longer := self._extended(left, floor)) is not None:
+            left = longer
+        self._depth -= 1
+        return left
+
+    # The first of an expression ---------------------------------------------------------------
+
+    def _operand(self) -> Expression:
+        if self._stands_for_inch():
+            return self._names()
+        token = self._take()
+        if token.kind == "number":
+            return self._fraction(token)
+        if token.kind == "call":
+            return self._call(token)
+        if token.kind == "name":
+            self._position -= 1
+            return self._names()
+        if token.text in ("-", "+"):
+            return Unary(token.text, self._expression(_UNARY), token.at)
+        if token.text in _ROOTS:
+            return Call(_ROOTS[token.text], (self._expression(_UNARY),), token.at)
+        if token.text == "(":
+            inner = self._expression(0)
+            self._close(token)
+            return inner
+        raise self._surprise(token)
+
+    def _fraction(self, token: Token) -> Expression:
+        """A number; `1/2` written without spaces before a unit is one number."""
+        slash, below, unit = self._next, self._after(1), self._after(2)
+        tight = token.end == slash.at and slash.end == below.at
+        if (
+            slash.text == "/"
+            and below.kind == "number"
+            and tight
+            and (unit.kind == "name" or unit.text == "in")
+        ):
+            self._position += 2
+            if below.value:
+                return Number(token.value / below.value, token.at)
+            raise Problem("this divides by zero", slash.at)
+        return Number(token.value, token.at)
+
+    def _call(self, name: Token) -> Expression:
+        if _is_unit_like(name.text):
+            self._position -= 1
+            return self._names()
+        bracket = self._take()
+        arguments: list[Expression] = []
+        if self._next.text != ")":
+            arguments.append(self._expression(0))
+            while self._next.text == ",":
+                self._take()
+                arguments.append(self._expression(0))
+        self._close(bracket)
+        return Call(name.text.lower(), tuple(arguments), name.at)
+
+    def _close(self, bracket: Token) -> None:
+        if self._next.kind == "end":
+            raise Problem("this parenthesis is never closed", bracket.at)
+        if self._next.text != ")":
+            raise self._surprise(self._next)
+        self._take()
+
+    def _names(self) -> Name:
+        first = self._take()
+        words = [first.text]
+        while self._next.kind == "name" and self._next.text.lower() not in ("and", "x"):
+            words.append(self._take().text)
+        return Name("inch" if words == ["in"] else " ".join(words), first.at)
+
+    def _stands_for_inch(self) -> bool:
+        """Whether `in` is the unit: nothing that could be a target follows it."""
+        follows = self._after()
+        ends = follows.kind in ("end", "convert", "op", "number") and follows.text not in (
+            "(",
+            *_ROOTS,
+        )
+        return self._next.text == "in" and self._next.kind == "convert" and ends
+
+    def _is_times(self) -> bool:
+        """Whether the next word is an `x` between two operands."""
+        after = self._after()
+        return self._next.text in ("x", "X") and (
+            after.kind in ("number", "call") or after.text == "("
+        )
+
+    # What follows an expression ---------------------------------------------------------------
+
+    def _extended(self, left: Expression, floor: int) -> Expression | None:
+        """`left` with the next operator applied; None if that binds too loosely."""
+        token = self._next
+        if token.kind == "op" and token.text not in ("(", ")", ",", *_ROOTS):
+            return self._operator(left, token, floor)
+        if self._is_times() and token.kind == "name":
+            return self._infix(left, token, "*", 20, floor)
+        return self._beside(left, token, floor)
+
+    def _operator(self, left: Expression, token: Token, floor: int) -> Expression | None:
+        op = token.text
+        if op in ("!", "²", "³") or (op == "%" and not self._percent_is_modulo()):
+            return self._postfix(left, token, floor)
+        if op == "^":
+            return self._infix(left, token, "^", _POWER, floor, right_first=True)
+        if op in _LEFT:
+            plain = {"of": "*", "mod": "%"}.get(op, op)
+            return self._infix(left, token, plain, _LEFT[op], floor)
+        raise self._surprise(token)
+
+    def _percent_is_modulo(self) -> bool:
+        after = self._after()
+        return after.kind in ("number", "call", "name") or after.text in ("(", *_ROOTS)
+
+    def _postfix(self, left: Expression, token: Token, floor: int) -> Expression | None:
+        if floor >= _POSTFIX:
+            return None
+        self._take()
+        if token.text in ("²", "³"):
+            power = Number(Fraction("²³".index(token.text) + 2), token.at)
+            return Binary("^", left, power, token.at)
+        return Unary(token.text, left, token.at)
+
+    def _infix(
+        self,
+        left: Expression,
+        token: Token,
+        op: str,
+        binding: int,
+        floor: int,
+        right_first: bool = False,
+    ) -> Expression | None:
+        if binding <= floor:
+            return None
+        self._take()
+        return Binary(op, left, self._expression(binding - right_first), token.at)
+
+    def _beside(self, left: Expression, token: Token, floor: int) -> Expression | None:
+        """Two operands side by side: `2 pi`, `5 km`, `2 (3 + 4)`, `3 h 20 min`."""
+        joined = token.text.lower() == "and" and self._after().kind == "number"
+        if (token.kind == "number" or joined) and _is_quantity(left):
+            if floor >= _PARTS:
+                return None
+            if joined:
+                self._take()
+            return Binary("and", left, self._expression(_PARTS), token.at)
+        inch = isinstance(left, Number) and self._stands_for_inch()
+        starts = token.kind in ("name", "call") or token.text in ("(", *_ROOTS) or inch
+        if not starts or floor >= _BESIDE:
+            return None
+        return Binary("*", left, self._expression(_BESIDE), token.at)
+
+
+def _is_unit_like(word: str) -> bool:
+    return word in ("ft", "inch") or word.startswith("°")
+
+
+def _is_quantity(tree: Expression) -> bool:
+    """Whether `tree` is a number with a unit, or several such parts."""
+    if not isinstance(tree, Binary):
+        return False
+    if tree.op == "and":
+        return True
+    return tree.op == "*" and isinstance(tree.left, Number) and isinstance(tree.right, Name)

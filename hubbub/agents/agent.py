@@ -1,0 +1,172 @@
+"""Agents in Python: a class with a handler for each way to be addressed.
+
+class Echo(Agent):
+    async def on_direct(self, message: Message) -> str:
+        return f"you said: {message.text}"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+
+import structlog
+from pydantic import JsonValue
+
+from hubbub.agents.link import Link
+from hubbub.agents.scope import current_scope
+from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
+from hubbub.protocol.operations import Channels, Participants, SendResult, ThreadPage, Threads
+
+__all__ = ["Agent", "Handled"]
+
+Handled: TypeAlias = JsonValue | Awaitable[JsonValue]
+"""What a handler may return: the answer, or None for none."""
+
+_NO_SETTINGS: Mapping[str, JsonValue] = MappingProxyType({})
+_QUOTED = 200
+"""Characters of a message that an answer quotes."""
+
+
+class Agent:
+    """Base of agents written in Python.
+
+    A handler is `async def` or, for work that blocks, a plain `def`, which runs in a thread (one at
+    a time). What it returns is sent as the answer, in the same thread: a text, any other JSON, or
+    None for nothing. What it raises ends the turn as `handler_error`; a person who waits is told.
+
+    Handlers run side by side for different threads, one at a time within a thread. After a crash
+    a handler runs again over the same message, and what it had sent is not sent twice.
+
+    name      the agent's id in the network
+    settings  `settings` from the YAML
+    log       a logger bound to the agent
+    """
+
+    name: str = ""
+    settings: Mapping[str, JsonValue] = _NO_SETTINGS
+    log: structlog.stdlib.BoundLogger
+    _link: Link | None = None
+
+    # What happens -------------------------------------------------------------------------------
+
+    def on_start(self) -> Awaitable[None] | None:
+        """The agent has joined; called once per process."""
+        return None
+
+    def on_direct(self, message: Message) -> Handled:
+        """A direct message."""
+        return None
+
+    def on_mention(self, message: Message) -> Handled:
+        """A message in a channel, a reply thread or a broadcast that mentions this agent."""
+        return None
+
+    def on_reply(self, message: Message) -> Handled:
+        """A person goes on in a reply thread where this agent spoke last, without naming anybody.
+
+        An agent that does not define it has it treated as a mention.
+        """
+        return None
+
+    def on_broadcast(self, message: Message) -> Handled:
+        """A broadcast: a person's, or an agent's that is only overheard."""
+        return None
+
+    def on_channel_message(self, message: Message) -> Handled:
+        """A channel message that is overheard: it neither mentions nor wakes this agent."""
+        return None
+
+    # What an agent can do -----------------------------------------------------------------------
+
+    async def send(self, to: str | Sequence[str], content: JsonValue) -> SendResult:
+        """Send a direct message to a participant or several, or into a thread by its id.
+
+        `content` is a text or any other JSON. Raises `OperationError` when the hub refuses.
+        """
+        target: JsonValue = to if isinstance(to, str) else list(to)
+        return await self._speak(content, to=target)
+
+    async def post(self, channel: str, text: str) -> SendResult:
+        """Post into a channel that the agent is a member of."""
+        return await self._linked.speak("post_to_channel", channel=channel, text=text)
+
+    async def broadcast(self, text: str) -> SendResult:
+        """Say something to everybody."""
+        return await self._linked.speak("broadcast_text_message", text=text)
+
+    async def reply(self, message: Message, text: str) -> SendResult:
+        """Reply under a message, in its reply thread."""
+        return await self._linked.speak("reply", message_id=message.id, text=text)
+
+    async def answer(self, message: Message, content: JsonValue) -> SendResult:
+        """Answer in the thread that the message stands in.
+
+        Quotes the message if the same turn answers several.
+        """
+        scope = current_scope()
+        if scope is None or not scope.several:
+            return await self._speak(content, to=message.thread_id)
+        quote = Quote(message_id=message.id, text=message.text[:_QUOTED])
+        return await self._speak(content, to=message.thread_id, quote=quote.model_dump())
+
+    async def ask(
+        self,
+        to: str,
+        content: JsonValue,
+        timeout: float = 30.0,  # noqa: ASYNC109 - the everyday case shall need no second block
+    ) -> Message:
+        """Send a direct message to one participant and wait for the answer.
+
+        The answer does not come to `on_direct` as well. Raises TimeoutError after `timeout` seconds
+        and `OperationError` when the hub refuses.
+        """
+        return await self._linked.ask(to, _said(content), timeout)
+
+    async def participants(self) -> tuple[Participant, ...]:
+        """Everybody in the network, with kind, presence and card."""
+        found = await self._linked.read("list_participants")
+        return Participants.model_validate(found).participants
+
+    async def channels(self) -> tuple[Channel, ...]:
+        """All channels, with their members as far as the agent may know them."""
+        return Channels.model_validate(await self._linked.read("list_channels")).channels
+
+    async def threads(self, limit: int = 50) -> tuple[ThreadSummary, ...]:
+        """The agent's threads with their last messages, most recently active first."""
+        found = await self._linked.read("list_threads", limit=limit)
+        return Threads.model_validate(found).threads
+
+    async def read_thread(
+        self, thread: str, *, before: int | None = None, limit: int = 20
+    ) -> tuple[Message, ...]:
+        """The last messages of a thread (`direct_ann`, `channel_desk`, ...), oldest first.
+
+        `before` is a position in the thread (`tseq`): only messages before it.
+        """
+        page = await self._linked.read("read_thread", thread=thread, before=before, limit=limit)
+        return ThreadPage.model_validate(page).messages
+
+    # How it is run ------------------------------------------------------------------------------
+
+    def _join(self, link: Link, settings: Mapping[str, JsonValue]) -> None:
+        """Called by the runtime before `on_start`."""
+        self.name, self.settings, self._link = link.me, settings, link
+        self.log = structlog.get_logger("hubbub.agent").bind(agent=link.me)
+
+    @property
+    def _linked(self) -> Link:
+        if self._link is None:
+            raise RuntimeError("the agent has not joined a network; begin in on_start")
+        return self._link
+
+    async def _speak(self, content: JsonValue, **where: JsonValue) -> SendResult:
+        said = _said(content)
+        operation = "send_text_message" if "text" in said else "send_message"
+        return await self._linked.speak(operation, **where, **said)
+
+
+def _said(content: JsonValue) -> dict[str, JsonValue]:
+    """The arguments that say `content`: a text, or other JSON."""
+    return {"text": content} if isinstance(content, str) else {"content": content}

@@ -1,0 +1,279 @@
+"""What an agent has in front of it: its threads, and the wakes that wait for a turn. Pure.
+
+Threads are the state of `ready` brought up to date by events; wakes are collected per thread into
+turns. One turn at a time per thread, threads beside each other up to `concurrency`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.messages import Message, PendingWake, Wake
+
+__all__ = [
+    "KEPT_MESSAGES",
+    "KEPT_THREADS",
+    "MOST_INCOMING",
+    "Inbox",
+    "Received",
+    "Thread",
+    "TurnPlan",
+]
+
+KEPT_MESSAGES = 50
+"""Messages of a thread that stay in memory: as many as a prompt may show."""
+KEPT_THREADS = 1000
+"""Threads that stay in memory; a prompt shows at most 200."""
+MOST_INCOMING = 20
+"""Messages that one turn is shown as incoming."""
+
+Received = Literal["known", "noted", "queued", "ignored"]
+"""What became of an event: repeated, no wake, a wake that waits for its turn, a wake that the
+agent's `ignore_senders` keeps from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The last messages of a thread. A changed thread is another object."""
+
+    id: str
+    """Canonical."""
+    messages: tuple[Message, ...]
+    """At most `KEPT_MESSAGES`, oldest first."""
+
+    @property
+    def last_seq(self) -> int:
+        return self.messages[-1].seq if self.messages else 0
+
+
+class _Woken(NamedTuple):
+    message: Message
+    wake: Wake
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlan:
+    """A turn that may start now."""
+
+    id: str
+    thread_id: str
+    incoming: tuple[Message, ...]
+    """All messages that woke the agent, oldest first."""
+    reasons: tuple[str, ...]
+    """The reason code of each wake, in the order of `incoming`."""
+    reply_required: bool
+    resumed: bool = False
+    """An earlier process had begun it: the hub has what it did."""
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """The incoming messages that a prompt shows: people's first, then the newest; in order."""
+        if len(self.incoming) <= MOST_INCOMING:
+            return self.incoming
+        ranked = sorted(self.incoming, key=lambda m: (m.sender_kind != "human", -m.seq))
+        return tuple(sorted(ranked[:MOST_INCOMING], key=attrgetter("seq")))
+
+    @property
+    def omitted(self) -> int:
+        """How many of the incoming messages are not shown."""
+        return max(0, len(self.incoming) - MOST_INCOMING)
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The wakes of one thread."""
+
+    resumed: dict[str, list[_Woken]] = field(default_factory=dict)
+    """Turns that had begun before, by id: each is taken up exactly as it was."""
+    collected: list[_Woken] = field(default_factory=list)
+    """The next new turn."""
+    running: bool = False
+
+    def next(self) -> list[_Woken]:
+        return next(iter(self.resumed.values()), self.collected)
+
+    def take(self) -> tuple[str | None, list[_Woken]]:
+        """The next turn's wakes, and its id if it had begun before."""
+        if self.resumed:
+            started = next(iter(self.resumed))
+            return started, self.resumed.pop(started)
+        woken, self.collected = self.collected, []
+        return None, woken
+
+    def all(self) -> Iterator[_Woken]:
+        for woken in self.resumed.values():
+            yield from woken
+        yield from self.collected
+
+
+class Inbox:
+    """The threads and the waiting wakes of the agent `me`.
+
+    `position` is the last position of the stream that has been taken in.
+    """
+
+    def __init__(self, me: str, *, concurrency: int = 4, ignore_senders: Iterable[str] = ()):
+        self.me = me
+        self.position = 0
+        self._concurrency = concurrency
+        self._ignored = frozenset(ignore_senders)
+        self._threads: dict[str, Thread] = {}  # least recently active first
+        self._queues: dict[str, _Queue] = {}
+        self._running = 0
+
+    # What happened ------------------------------------------------------------------------------
+
+    def begin(
+        self, ready: Ready, claims: Callable[[Message, Wake], bool] = lambda message, wake: False
+    ) -> list[PendingWake]:
+        """Take in the state of a connection. Returns the pending wakes of ignored senders.
+
+        With `resumed: false` all that was known is forgotten, turns that run included: whoever runs
+        them must stop them first. `claims` is asked about pending wakes whose turns have not begun;
+        what it claims starts nothing.
+        """
+        if not ready.resumed:
+            self._threads.clear()
+            self._queues.clear()
+            self._running = 0
+            self.position = 0
+        for summary in ready.threads:
+            self._merge(summary.id, summary.messages)
+        self._sort_threads()
+        fresh = [p for p in ready.pending if self._is_news(p)]
+        for message, wake, started in ((p.message, p.wake, p.started) for p in fresh):
+            claimed = started is None and claims(message, wake)
+            if not claimed and message.sender_id not in self._ignored:
+                self._queue(message, wake, started)
+        self.position = max(self.position, ready.cursor)
+        return [p for p in fresh if p.message.sender_id in self._ignored]
+
+    def receive(self, event: Event, *, claimed: bool = False) -> Received:
+        """Take in an event. A `claimed` one is somebody's answer: its wake starts nothing."""
+        if event.seq <= self.position:
+            return "known"
+        self.position = event.seq
+        self.note(event.message)
+        if event.wake is None or claimed:
+            return "noted"
+        if event.message.sender_id in self._ignored:
+            return "ignored"
+        self._queue(event.message, event.wake, None)
+        return "queued"
+
+    def put_back(self, message: Message, wake: Wake) -> None:
+        """A wake that was claimed shall start a turn after all."""
+        self._queue(message, wake, None)
+
+    def note(self, *messages: Message) -> None:
+        """Add messages to their threads, wherever in the order they belong; known ones are skipped.
+
+        The agent's own messages come in this way: the hub does not send them back.
+        """
+        for message in messages:
+            newest = _last(self._threads)
+            self._merge(message.thread_id, (message,))
+            if message.seq < newest:
+                self._sort_threads()
+        while len(self._threads) > KEPT_THREADS:
+            del self._threads[next(iter(self._threads))]
+
+    # What to do ---------------------------------------------------------------------------------
+
+    def next_turns(self) -> list[TurnPlan]:
+        """The turns that may start now, which count as running from here on.
+
+        Threads in which a person waits go first, then those that have waited longest.
+        """
+        plans = []
+        while self._running < self._concurrency:
+            free = [(t, q) for t, q in self._queues.items() if not q.running and q.next()]
+            if not free:
+                break
+            thread_id, queue = min(free, key=lambda item: _urgency(item[1].next()))
+            started, woken = queue.take()
+            queue.running = True
+            self._running += 1
+            plans.append(_plan(thread_id, woken, started))
+        return plans
+
+    def ended(self, thread_id: str) -> None:
+        """The turn of this thread is over."""
+        queue = self._queues.get(thread_id)
+        if queue is None or not queue.running:
+            return
+        queue.running = False
+        self._running -= 1
+        if not queue.next():
+            del self._queues[thread_id]
+
+    # What is known ------------------------------------------------------------------------------
+
+    @property
+    def threads(self) -> Iterator[Thread]:
+        """All threads, the most recently active first."""
+        return (self._threads[id] for id in reversed(self._threads))
+
+    def thread(self, thread_id: str) -> Thread | None:
+        """The thread with this canonical id."""
+        return self._threads.get(thread_id)
+
+    def waiting(self, thread_id: str) -> int:
+        """How many wakes wait in a thread."""
+        queue = self._queues.get(thread_id)
+        return 0 if queue is None else sum(1 for _ in queue.all())
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _is_news(self, pending: PendingWake) -> bool:
+        """Whether this process has not taken in the wake yet, by an event or an earlier `ready`."""
+        return pending.message.seq > self.position
+
+    def _queue(self, message: Message, wake: Wake, started: str | None) -> None:
+        queue = self._queues.setdefault(message.thread_id, _Queue())
+        group = queue.collected if started is None else queue.resumed.setdefault(started, [])
+        group.append(_Woken(message, wake))
+
+    def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
+        """Add messages (oldest first) to a thread, which becomes the last in order."""
+        thread = self._threads.get(thread_id, Thread(thread_id, ()))
+        known = {m.seq for m in thread.messages}
+        fresh = [m for m in messages if m.seq not in known]
+        if fresh:
+            merged = (*thread.messages, *fresh)
+            if fresh[0].seq < thread.last_seq:
+                merged = tuple(sorted(merged, key=attrgetter("seq")))
+            self._threads.pop(thread_id, None)
+            self._threads[thread_id] = Thread(thread_id, merged[-KEPT_MESSAGES:])
+
+    def _sort_threads(self) -> None:
+        ordered = sorted(self._threads.values(), key=attrgetter("last_seq"))
+        self._threads = {thread.id: thread for thread in ordered}
+
+
+def _last(threads: dict[str, Thread]) -> int:
+    """The position of the newest message; the threads are in order."""
+    return threads[next(reversed(threads))].last_seq if threads else 0
+
+
+def _urgency(woken: list[_Woken]) -> tuple[bool, int]:
+    human = any(w.message.sender_kind == "human" for w in woken)
+    return not human, min(w.message.seq for w in woken)
+
+
+def _plan(thread_id: str, woken: list[_Woken], started: str | None) -> TurnPlan:
+    """One turn for these wakes: named by the one with the lowest hop, the oldest of those."""
+    ordered = sorted(woken, key=lambda w: w.message.seq)
+    primary = min(ordered, key=lambda w: (w.message.hop, w.message.seq))
+    return TurnPlan(
+        id=started or primary.wake.turn,
+        thread_id=thread_id,
+        incoming=tuple(w.message for w in ordered),
+        reasons=tuple(w.wake.reason for w in ordered),
+        reply_required=any(w.wake.reply == "required" for w in ordered),
+        resumed=started is not None,
+    )

@@ -1,0 +1,158 @@
+"""From an agent's section of the YAML to an agent that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from hubbub.agents.agent import Agent
+from hubbub.agents.handlers import HandlerBrain
+from hubbub.agents.inbox import Inbox
+from hubbub.agents.link import Link
+from hubbub.agents.llm import LlmBrain
+from hubbub.agents.loading import load_attribute
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.runner import AgentRunner, Brain
+from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.hub import HubTool
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.voice import Voice
+from hubbub.client import Client
+from hubbub.clock import Clock, SystemClock
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.errors import ConfigError
+from hubbub.protocol.frames import Ready
+from hubbub.protocol.messages import OperationInfo
+
+__all__ = ["load_agent_class", "run_agent", "run_python_agent"]
+
+
+async def run_agent(
+    config: AgentConfig,
+    name: str,
+    client: Client,
+    base_dir: Path,
+    models: Mapping[str, ModelConfig],
+    *,
+    clock: Clock | None = None,
+) -> None:
+    """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
+
+    Relative paths in the config are meant relative to `base_dir`. Raises `ConfigError` before
+    anything is sent when the config names a file, class, tool or model that does not exist, and
+    `ConnectionLost` when the hub closes for good.
+    """
+    if config.kind == "python":
+        agent = load_agent_class(config, base_dir)()
+        await run_python_agent(agent, client, config, clock=clock)
+        return
+    inbox = _inbox(config, name)
+    voice = Voice(client, inbox, clock or SystemClock())
+    own = _own_tools(config, base_dir)
+    template = _template(config, base_dir)
+    model_config = _model_config(config, name, models)
+
+    def tools(ready: Ready) -> Toolbox:
+        return _toolbox(config, ready, own, voice, name)
+
+    tools(client.ready)  # a wrong name is told before the model's library is imported
+    from hubbub.agents.models.openai import OpenAIModel
+
+    model = OpenAIModel(model_config, config.model)
+    try:
+        brain = LlmBrain(client, inbox, config, model, template, tools)
+        await _run(client, inbox, brain, config)
+    finally:
+        await model.close()
+
+
+async def run_python_agent(
+    agent: Agent, client: Client, config: AgentConfig | None = None, *, clock: Clock | None = None
+) -> None:
+    """Run `agent` on a connected client (with `turns=True`) until cancelled.
+
+    Raises what `on_start` raises, and `ConnectionLost` when the hub closes for good.
+    """
+    config = config or AgentConfig(kind="python")
+    inbox = _inbox(config, client.participant)
+    link = Link(Voice(client, inbox, clock or SystemClock()), inbox)
+    agent._join(link, config.settings)
+    brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
+    await _run(client, inbox, brain, config)
+
+
+def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
+    """The class that a `python` agent names. Raises `ConfigError`."""
+    if config.class_ is None:
+        raise ConfigError("a python agent needs `class: file.py:ClassName`")
+    found = load_attribute(config.class_, base_dir)
+    if not (isinstance(found, type) and issubclass(found, Agent)):
+        raise ConfigError(f"{config.class_} is no subclass of hubbub.Agent")
+    return found
+
+
+async def _run(client: Client, inbox: Inbox, brain: Brain, config: AgentConfig) -> None:
+    if config.greet is not None:
+        await client.call("broadcast_text_message", text=config.greet)
+    await AgentRunner(client, inbox, brain).run()
+
+
+def _inbox(config: AgentConfig, name: str) -> Inbox:
+    return Inbox(name, concurrency=config.concurrency, ignore_senders=config.ignore_senders)
+
+
+def _template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
+    if config.template is None:
+        return ConversationTemplate.shipped()
+    return ConversationTemplate.load(base_dir / config.template)
+
+
+def _model_config(config: AgentConfig, name: str, models: Mapping[str, ModelConfig]) -> ModelConfig:
+    if config.model not in models:
+        near = get_close_matches(config.model, models, 1, 0.4)
+        hint = f"; did you mean {near[0]}?" if near else "; add it to `models`"
+        raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
+    return models[config.model]
+
+
+def _own_tools(config: AgentConfig, base_dir: Path) -> dict[str, Tool]:
+    """The functions that the config names, by the words it uses for them."""
+    own: dict[str, Tool] = {}
+    for place in config.tools or ():
+        if ":" not in place:
+            continue
+        found = load_attribute(place, base_dir)
+        if isinstance(found, FunctionTool):
+            own[place] = found
+            continue
+        if not callable(found):
+            raise ConfigError(f"{place} is no function")
+        try:
+            own[place] = FunctionTool(found)
+        except TypeError as exc:
+            raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
+    return own
+
+
+def _toolbox(
+    config: AgentConfig, ready: Ready, own: Mapping[str, Tool], voice: Voice, name: str
+) -> Toolbox:
+    offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
+    chosen = config.tools if config.tools is not None else list(offered)
+    tools = [
+        own[t] if t in own else HubTool(_operation(t, offered, name), voice, name) for t in chosen
+    ]
+    try:
+        return Toolbox(tools, timeout=config.tool_timeout)
+    except ValueError as exc:
+        raise ConfigError(f"agents.{name}.tools: {exc}") from exc
+
+
+def _operation(tool: str, offered: Mapping[str, OperationInfo], agent: str) -> OperationInfo:
+    if tool in offered:
+        return offered[tool]
+    near = get_close_matches(tool, offered, 1, 0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"agents.{agent}.tools: there is no tool {tool!r}{hint}")

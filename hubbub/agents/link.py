@@ -1,0 +1,115 @@
+"""What connects a Python agent with its network: speaking, asking, looking things up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from hubbub.agents.asks import Ask, Asks, answers
+from hubbub.agents.inbox import Inbox
+from hubbub.agents.scope import current_scope
+from hubbub.agents.voice import Voice
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import SendResult
+from hubbub.protocol.turns import ToolCallRecord
+
+__all__ = ["Link"]
+
+
+class Link:
+    """One agent's connection as its handlers use it."""
+
+    def __init__(self, voice: Voice, inbox: Inbox):
+        self._voice, self._inbox = voice, inbox
+        self._asks = Asks()
+        self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
+
+    @property
+    def me(self) -> str:
+        return self._inbox.me
+
+    async def read(self, operation: str, /, **args: JsonValue) -> JsonValue:
+        """Call an operation that changes nothing. Raises `OperationError`."""
+        return await self._voice.call(operation, cid=None, cause=None, **args)
+
+    async def speak(self, operation: str, /, **args: JsonValue) -> SendResult:
+        """Send a message, as part of the handler that runs. Raises `OperationError`."""
+        scope = current_scope()
+        if scope is None:  # not in a handler: nothing caused it, nothing repeats it
+            value = await self._voice.call(operation, cid=None, cause=None, **args)
+            return SendResult.model_validate(value)
+        cid, since = scope.next_cid(), time.monotonic()
+        value = await self._voice.call(operation, cid=cid, cause=scope.cause, **args)
+        sent = SendResult.model_validate(value)
+        took = round((time.monotonic() - since) * 1000, 1)
+        scope.calls.append(
+            ToolCallRecord(id=cid, name=operation, arguments=args, result=sent.id, duration_ms=took)
+        )
+        return sent
+
+    async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
+        """Send a direct message, and wait for the answer to it.
+
+        Raises TimeoutError after `within` seconds, and `OperationError`.
+        """
+        try:
+            async with asyncio.timeout(within), self._asks.lock(to):
+                ask = self._asks.begin(to)
+                try:
+                    operation = "send_text_message" if "text" in content else "send_message"
+                    sent = await self.speak(operation, to=to, **content)
+                    ask.numbered(sent.seq)
+                    self._look_back(ask, sent)
+                    return await ask.answer
+                finally:
+                    self._asks.end(ask)
+        except TimeoutError as exc:
+            raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
+
+    # Answers that nobody must mistake for news ---------------------------------------------------
+
+    def claim(self, message: Message) -> asyncio.Future[bool] | None:
+        """Whether a handler waits for just this message; the verdict may come later. None: no."""
+        verdict = self._asks.claim(message)
+        turn = None if verdict is not None else self._asked_in_old_turn(message)
+        if turn is not None:
+            verdict = asyncio.get_running_loop().create_future()
+            self._held[turn][message.seq] = verdict
+        return verdict
+
+    def take_up(self, turns: Iterable[str]) -> None:
+        """These turns had begun in an earlier process and run again.
+
+        Answers to what they had said are held until they have asked again, or have ended.
+        """
+        self._held = {turn: {} for turn in turns}
+
+    def turn_over(self, turn: str) -> None:
+        """The turn has ended: what it has not asked for again is news."""
+        for verdict in self._held.pop(turn, {}).values():
+            if not verdict.done():
+                verdict.set_result(False)
+
+    def _asked_in_old_turn(self, message: Message) -> str | None:
+        if not self._held:
+            return None
+        for own in self._thread(message.thread_id):
+            asked = own.sender_id == self.me and own.cause_id in self._held
+            if asked and answers(message, own.seq):
+                return own.cause_id
+        return None
+
+    def _look_back(self, ask: Ask, sent: SendResult) -> None:
+        """A question that was asked before the process died may have its answer already."""
+        for message in self._thread(sent.thread_id):
+            if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
+                for verdicts in self._held.values():
+                    if message.seq in verdicts:
+                        verdicts[message.seq].set_result(True)
+
+    def _thread(self, thread_id: str) -> tuple[Message, ...]:
+        thread = self._inbox.thread(thread_id)
+        return thread.messages if thread is not None else ()

@@ -1,0 +1,142 @@
+"""An agent that is a model: drives the loop with real models, tools and time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from hubbub.agents.chat import chat_messages
+from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.journal import Journal
+from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.models.base import Model, Question
+from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
+from hubbub.agents.prompt.system import system_prompt
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.client import Client
+from hubbub.config.models import AgentConfig
+from hubbub.errors import ModelError
+from hubbub.protocol.frames import Ready
+from hubbub.protocol.messages import Message
+
+__all__ = ["LlmBrain"]
+
+
+class LlmBrain:
+    """Takes turns by asking a model until it calls `finish`.
+
+    `tools` makes the toolbox from what the hub offers; it is called for every connection.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        inbox: Inbox,
+        config: AgentConfig,
+        model: Model,
+        template: ConversationTemplate,
+        tools: Callable[[Ready], Toolbox],
+    ):
+        self._client, self._inbox, self._config = client, inbox, config
+        self._model, self._template, self._make_tools = model, template, tools
+        self._tools = tools(client.ready)
+        self._system = system_prompt(config.instruction, inbox.me, client.network)
+
+    def ready(self, ready: Ready) -> None:
+        self._tools = self._make_tools(ready)
+
+    def claims(self, message: Message) -> None:
+        """Nothing: a turn of a model does not wait for messages."""
+
+    def observes(self, message: Message) -> bool:
+        return False
+
+    async def observe(self, message: Message) -> None:
+        """A model sees what did not wake it in its next prompt."""
+
+    async def start(self) -> None:
+        """A model has nothing to do before something wakes it."""
+
+    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        prompt = render_conversation(
+            self._template, self._inbox.threads, plan, self._inbox.me, self._config.history
+        )
+        toolbox = self._tools
+        steps = await journal.begin(
+            model=self._model.name, system_prompt=self._system, prompt=prompt, tools=toolbox.names
+        )
+        rules = Rules(
+            max_steps=self._config.max_steps,
+            reply_required=plan.reply_required,
+            speaking=toolbox.speaking,
+        )
+        loop = Loop(rules, toolbox.names, steps)
+        turn = _Turn(self._client, self._model, toolbox, self._system, prompt, loop, journal)
+        try:
+            await turn.run(self._config.turn_timeout)
+        finally:
+            await turn.signal("idle")
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One turn under way: carries out what the loop commands."""
+
+    client: Client
+    model: Model
+    toolbox: Toolbox
+    system: str
+    prompt: str
+    loop: Loop
+    journal: Journal
+
+    async def run(self, within: float) -> None:
+        try:
+            async with asyncio.timeout(within):
+                await self._carry_out(self.loop.start())
+        except TimeoutError:
+            reason = f"not finished after {within:g} s"
+            await self._carry_out(self.loop.stopped("timeout", reason))
+
+    async def _carry_out(self, commands: Sequence[Command]) -> None:
+        todo = deque(commands)
+        while todo:
+            match todo.popleft():
+                case Record(step):
+                    self.journal.step(step)
+                case AskModel():
+                    todo.extend(await self._ask())
+                case RunTools() as run:
+                    todo.extend(await self._run_tools(run))
+                case End(outcome, reason, text):
+                    await self.journal.end(outcome, reason, text)
+
+    async def _ask(self) -> list[Command]:
+        await self.signal("thinking")
+        messages = chat_messages(self.system, self.prompt, self.loop.steps)
+        since = time.monotonic()
+        try:
+            answer = await self.model.answer(Question(messages, self.toolbox.specs))
+        except ModelError as exc:
+            return self.loop.stopped("model_error", str(exc))
+        return self.loop.answered(answer, round((time.monotonic() - since) * 1000, 1))
+
+    async def _run_tools(self, run: RunTools) -> list[Command]:
+        if self.toolbox.must_be_recorded(run.calls):
+            await self.journal.step(run.step)
+        await self.signal("calling", [call.name for call in run.calls])
+        turn, step = self.journal.plan.id, run.step
+        results = await self.toolbox.run(turn, step.n, step.calls, run.calls, again=run.again)
+        return self.loop.ran(results)
+
+    async def signal(self, state: str, tools: Sequence[str] = ()) -> None:
+        """Tell the others in the thread what the agent is at."""
+        data: dict[str, JsonValue] = {"state": state}
+        if tools:
+            data["tool"] = ", ".join(dict.fromkeys(tools))
+        await self.client.signal("activity", self.journal.plan.thread_id, data)

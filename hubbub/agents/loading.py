@@ -1,0 +1,82 @@
+"""Python that a config file names: `agents/calculator.py:Calculator`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import traceback
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from hubbub.errors import ConfigError
+
+__all__ = ["load_attribute", "load_module"]
+
+
+def load_attribute(place: str, base: Path) -> object:
+    """What `file.py:name` names; a relative file is meant relative to the folder `base`.
+
+    Raises `ConfigError` when the file does not exist, raises while it is imported (with the line
+    in that file), or has no such name (with the nearest one).
+    """
+    file, colon, name = place.rpartition(":")
+    if not colon or not file or not name.isidentifier():
+        raise ConfigError(f"{place!r} is not of the form file.py:name")
+    path = (base / file).resolve()
+    module = load_module(path)
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        own = [
+            n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__
+        ]
+        near = get_close_matches(name, own, 1, 0.4)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"there is no {name!r} in it{hint}", path) from None
+
+
+def load_module(path: Path) -> ModuleType:
+    """Import a file, once per process. Its folder becomes importable, so that it may be split up.
+
+    Raises `ConfigError` as `load_attribute`.
+    """
+    name = "hubbub_file_" + re.sub(r"\W", "_", str(path))
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise ConfigError(f"this file does not exist{_nearby(path)}", path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError("this is no Python file (its name must end in .py)", path)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as exc:  # a user's file may raise anything; it is named
+        del sys.modules[name]
+        raise ConfigError(f"importing it raises {_told(exc)}", path, _line(exc, path)) from exc
+    return module
+
+
+def _told(exc: BaseException) -> str:
+    text = str(exc) if not isinstance(exc, SyntaxError) else exc.msg
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+
+
+def _line(exc: BaseException, path: Path) -> int | None:
+    """The line of the file at which the exception arose or passed."""
+    if isinstance(exc, SyntaxError) and exc.filename == str(path):
+        return exc.lineno
+    frames = traceback.extract_tb(exc.__traceback__)
+    return next((f.lineno for f in reversed(frames) if f.filename == str(path)), None)
+
+
+def _nearby(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f" (nor does the folder {path.parent.name})"
+    files = [p.name for p in path.parent.glob("*.py")]
+    near = get_close_matches(path.name, files, 1, 0.4)
+    return f"; did you mean {near[0]}?" if near else ""

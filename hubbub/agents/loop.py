@@ -1,0 +1,325 @@
+"""The loop of a turn as a pure state machine: what happened goes in, what to do comes out.
+
+    loop = Loop(rules, tools, steps)        steps: what an earlier process had recorded
+    commands = loop.start()                 Record, AskModel, RunTools, End
+    commands = loop.answered(answer)
+    commands = loop.ran(results)
+    commands = loop.stopped("timeout", "...")
+
+What comes next depends on the recorded steps alone, so a turn that is taken up again goes on
+exactly where its record ends.
+
+    last step                                              next
+    none                                                   ask the model
+    no calls, for the first time                           ask again, with a correction
+    no calls, for the second time                          end: no_action
+    repeats itself (`repetition`)                          end: loop_detected
+    calls without results                                  run them; `finish` comes last
+    `finish`, but a reply is required and nothing sent     say so, once; ask again
+    `finish`                                               end: finished
+    as many steps or tokens as allowed                     end: max_steps
+    otherwise                                              ask the model
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.prompt.escape import reveal
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+
+__all__ = [
+    "FINISH",
+    "AskModel",
+    "CallResult",
+    "Command",
+    "End",
+    "Loop",
+    "Record",
+    "Rules",
+    "RunTools",
+    "failure",
+    "repetition",
+]
+
+FINISH = "finish"
+_WINDOW, _THRESHOLD = 4, 3
+MAX_DEPTH = 20
+"""Levels of arguments: a recorded step must stay within the depth that the hub accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What bounds a turn."""
+
+    max_steps: int = 10
+    max_tokens: int | None = None
+    """Of all steps together, read and written; None: no bound."""
+    reply_required: bool = False
+    speaking: frozenset[str] = frozenset()
+    """Names of the tools that send a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What came of a tool call: the text for the model, and the kind of failure if it failed."""
+
+    id: str
+    result: str
+    error: str | None = None
+    duration_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Record this step; one with the same number is replaced."""
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model what comes after the steps so far; the answer becomes step `n`."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Run these calls of the step, which are those without a result."""
+
+    step: Step
+    calls: tuple[ToolCallRecord, ...]
+    again: bool
+    """An earlier process may have run them already."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The turn is over."""
+
+    outcome: Outcome
+    reason: str = ""
+    text: str | None = None
+
+
+Command = Record | AskModel | RunTools | End
+
+
+class Loop:
+    """The state of one turn. Every method returns the commands to carry out, in order."""
+
+    def __init__(self, rules: Rules, tools: Collection[str], steps: Sequence[Step] = ()):
+        """`tools` are the names a model may call, `finish` among them or not."""
+        self.steps = list(steps)
+        self.ended = False
+        self._rules = rules
+        self._tools = sorted({*tools, FINISH})
+
+    def start(self) -> list[Command]:
+        """The first commands, or those that follow from the steps of an earlier process."""
+        return self._next(again=True)
+
+    def answered(self, answer: Answer, duration_ms: float | None = None) -> list[Command]:
+        """The model has answered."""
+        self.steps.append(self._step(answer, duration_ms))
+        return [Record(self.steps[-1]), *self._next()]
+
+    def ran(self, results: Sequence[CallResult]) -> list[Command]:
+        """The calls of the last `RunTools` have run: one result for each."""
+        self._settle({r.id: r for r in results})
+        following = self._next()
+        if isinstance(following[0], Record):
+            return following  # `finish` has been settled too: one record says it all
+        return [Record(self.steps[-1]), *following]
+
+    def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
+        """Something from outside ends the turn: time, a person, a model that fails."""
+        return [self._end(End(outcome, reason))]
+
+    # Deciding -----------------------------------------------------------------------------------
+
+    def _next(self, *, again: bool = False) -> list[Command]:
+        if not self.steps:
+            return [AskModel(1)]
+        last = self.steps[-1]
+        if not last.calls:
+            return [self._after_text(last)]
+        if (repeated := repetition(self.steps)) is not None:
+            return [self._end(End("loop_detected", f"{repeated} was called again and again"))]
+        open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
+        if open_calls:
+            return [RunTools(last, open_calls, again)]
+        if any(c.name == FINISH and c.error is None for c in last.calls):
+            return self._finish(last)
+        return [self._ask()]
+
+    def _after_text(self, last: Step) -> Command:
+        if sum(1 for step in self.steps if not step.calls) > 1:
+            reason = "the model answered without calling a tool, also after being told"
+            return self._end(End("no_action", reason, last.text))
+        return self._ask()
+
+    def _ask(self) -> Command:
+        used = sum(step.tokens_in + step.tokens_out for step in self.steps)
+        last = self.steps[-1]
+        last_words = None if last.calls else last.text
+        if len(self.steps) >= self._rules.max_steps:
+            reason = f"not finished after {len(self.steps)} steps"
+            return self._end(End("max_steps", reason, last_words))
+        if self._rules.max_tokens is not None and used >= self._rules.max_tokens:
+            reason = f"not finished after {used} tokens (at most {self._rules.max_tokens})"
+            return self._end(End("max_steps", reason, last_words))
+        return AskModel(len(self.steps) + 1)
+
+    def _end(self, end: End) -> End:
+        self.ended = True
+        return end
+
+    # `finish` -----------------------------------------------------------------------------------
+
+    def _finish(self, last: Step) -> list[Command]:
+        call = next(c for c in last.calls if c.name == FINISH and c.error is None)
+        unsettled = call.result is None
+        refuse = unsettled and self._rules.reply_required and not self._spoke() and not self._told()
+        if unsettled:
+            told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
+            finishes = (c for c in last.calls if c.name == FINISH and c.result is None)
+            self._settle({c.id: CallResult(c.id, *told) for c in finishes})
+        record: list[Command] = [Record(self.steps[-1])] if unsettled else []
+        if refuse:
+            return [*record, self._ask()]
+        return [*record, self._end(End("finished", _reason_of(call)))]
+
+    def _spoke(self) -> bool:
+        calls = (c for step in self.steps for c in step.calls)
+        return any(c.name in self._rules.speaking and c.result and not c.error for c in calls)
+
+    def _told(self) -> bool:
+        return any(c.error == "reply_required" for step in self.steps for c in step.calls)
+
+    # Steps --------------------------------------------------------------------------------------
+
+    def _step(self, answer: Answer, duration_ms: float | None) -> Step:
+        n = len(self.steps) + 1
+        cut = answer.finish_reason == "length"
+        taken: set[str] = set()
+        return Step(
+            n=n,
+            text=answer.text and reveal(answer.text),
+            calls=tuple(
+                self._call(c, f"call_{n}_{i}", taken, cut) for i, c in enumerate(answer.calls)
+            ),
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            finish_reason=answer.finish_reason,
+            duration_ms=duration_ms,
+        )
+
+    def _call(self, call: CallRequest, spare: str, taken: set[str], cut: bool) -> ToolCallRecord:
+        """The record of a call; one that cannot be run has its result already."""
+        id = call.id if call.id and call.id not in taken else spare
+        taken.add(id)
+        arguments = _parse(call.arguments)
+        if call.name not in self._tools:
+            near = get_close_matches(call.name, self._tools, 3, 0.4)
+            told = failure(
+                "unknown_tool", f"there is no tool {call.name!r}", near=near or self._tools
+            )
+            return ToolCallRecord(
+                id=id, name=call.name, arguments=arguments, result=told, error="unknown_tool"
+            )
+        if isinstance(arguments, str):
+            told = failure("invalid_arguments", _CUT if cut else _NO_OBJECT, retry=True)
+            return ToolCallRecord(
+                id=id, name=call.name, arguments=arguments, result=told, error="invalid_arguments"
+            )
+        return ToolCallRecord(id=id, name=call.name, arguments=arguments)
+
+    def _settle(self, results: Mapping[str, CallResult]) -> None:
+        last = self.steps[-1]
+        calls = tuple(_with_result(c, results.get(c.id)) for c in last.calls)
+        self.steps[-1] = last.model_copy(update={"calls": calls})
+
+
+_REPLY_REQUIRED = (
+    "REPLY_REQUIRED: a person waits for an answer and nothing has been sent in this turn. "
+    "Send a reply, then call finish. If you mean to stay silent, call finish again."
+)
+_CUT = "the answer was cut off at its length limit, so the arguments are incomplete; be shorter"
+_NO_OBJECT = "the arguments are not a JSON object"
+
+
+def failure(error: str, message: str, *, retry: bool = False, near: Sequence[str] = ()) -> str:
+    """What a model is told of a call that failed. `retry`: whether the same tool may work yet."""
+    told: dict[str, JsonValue] = {"error": error, "message": message, "retry": retry}
+    if near:
+        told["valid_names"] = list(near)
+    return json.dumps(told, ensure_ascii=False)
+
+
+def repetition(steps: Sequence[Step]) -> str | None:
+    """The name of a call that goes in circles, if the last step shows one.
+
+    The same call (name and arguments) three times within the last four steps, or two steps that
+    have taken turns for four.
+    """
+    window = [[_signature(c) for c in step.calls] for step in steps[-_WINDOW:]]
+    everything = [signature for calls in window for signature in calls]
+    for signature in window[-1]:
+        if everything.count(signature) >= _THRESHOLD:
+            return signature[0]
+    alternates = len(window) == _WINDOW and window[:2] == window[2:] and all(window)
+    return window[-1][0][0] if alternates else None
+
+
+def _signature(call: ToolCallRecord) -> tuple[str, str]:
+    return call.name, json.dumps(call.arguments, sort_keys=True)
+
+
+def _parse(text: str) -> dict[str, JsonValue] | str:
+    """The arguments as an object, or the text as it was. No text at all means no arguments."""
+    try:
+        value = _clean(json.loads(text or "{}", parse_constant=_refuse), MAX_DEPTH)
+    except (ValueError, RecursionError):
+        return reveal(text)
+    return value if isinstance(value, dict) else reveal(text)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _clean(value: JsonValue, depth: int) -> JsonValue:
+    """The value as the wire can carry it. Raises ValueError when it is nested too deep."""
+    if depth == 0:
+        raise ValueError("nested too deep")
+    if isinstance(value, str):
+        return reveal(value)
+    if isinstance(value, list):
+        return [_clean(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {reveal(key): _clean(item, depth - 1) for key, item in value.items()}
+    return value
+
+
+def _with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallRecord:
+    if result is None or call.result is not None:
+        return call
+    told = {
+        "result": reveal(result.result),
+        "error": result.error,
+        "duration_ms": result.duration_ms,
+    }
+    return call.model_copy(update=told)
+
+
+def _reason_of(finish: ToolCallRecord) -> str:
+    reason = finish.arguments.get("reason") if isinstance(finish.arguments, dict) else None
+    return reason if isinstance(reason, str) else ""

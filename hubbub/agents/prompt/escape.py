@@ -1,0 +1,62 @@
+"""How text of participants stands in a prompt: as data that can neither close an element nor hide.
+
+Three cases, and a parser undoes the first two by itself:
+
+* `& < > " '` are written as entities.
+* Characters that a reader does not see (carriage return, bidi marks, zero-width and other format
+  characters, C1 controls, private "tag" letters) are written as references: `&#x202E;`.
+* Characters that XML cannot carry at all (NUL and most C0 controls, lone surrogates, U+FFFE,
+  U+FFFF) are written in a visible form, `⟦U+0000⟧`. Where a text contains that form literally, its
+  bracket is written the same way (`⟦U+27E6⟧U+0000⟧`), so nothing is lost: `unreveal` undoes it.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+__all__ = ["Escaped", "escaped", "reveal", "unreveal"]
+
+_FORM = r"U\+[0-9A-F]{4,6}⟧"
+_IMPOSSIBLE = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]|⟦(?={_FORM})")
+_UNSEEN = re.compile(
+    "[\r\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+_REVEALED = re.compile(rf"⟦({_FORM[:-1]})⟧")
+
+
+def reveal(text: str) -> str:
+    """`text` with everything that XML cannot carry in its visible form."""
+    return _IMPOSSIBLE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text)
+
+
+def unreveal(text: str) -> str:
+    """The text that `reveal` was given."""
+    return _REVEALED.sub(lambda m: chr(int(m[1][2:], 16)), text)
+
+
+class Escaped:
+    """Text that is ready to stand in XML: a template does not escape it again.
+
+    What `markupsafe.Markup` is too, but not a string, so that a prompt of 200 KB is not copied
+    at every touch.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __html__(self) -> str:
+        return self.text
+
+    __str__ = __html__
+
+
+def escaped(text: str) -> Escaped:
+    """`text` as content of an element or of an attribute in quotes."""
+    safe = escape(text)
+    if not text.isprintable() or "⟦" in text:  # the rare case: something may be unseen
+        safe = _UNSEEN.sub(lambda m: f"&#x{ord(m[0]):X};", reveal(safe))
+    return Escaped(safe)

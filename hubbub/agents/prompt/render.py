@@ -1,0 +1,210 @@
+"""The conversation as a model reads it: selection of the history, and the template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup
+
+from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.prompt.escape import Escaped, escaped
+from hubbub.config.models import History
+from hubbub.errors import ConfigError
+from hubbub.ids import message_id
+from hubbub.protocol import thread_ids
+from hubbub.protocol.messages import Message
+
+__all__ = ["ConversationTemplate", "ThreadView", "render_conversation", "select_history"]
+
+_shown_id = lru_cache(4096)(thread_ids.relative)
+_escaped_id = lru_cache(4096)(escaped)
+_SHIPPED = Path(__file__).with_name("conversation.j2")
+
+
+class ThreadView(NamedTuple):
+    """What a prompt shows of a thread: the value type of the template's `message_threads`."""
+
+    id: str
+    """As the agent is shown it, for example `direct_alice`."""
+    messages: tuple[Message, ...]
+    """Oldest first."""
+
+
+def select_history(
+    threads: Iterable[Thread], turn: TurnPlan, me: str, rules: History
+) -> dict[str, ThreadView]:
+    """What the prompt of `turn` shows, by relative thread id, most recently active first.
+
+    Nothing that came after the newest incoming message, and not the incoming messages themselves;
+    those that the turn does not show as incoming stay part of the history.
+    """
+    shown = turn.shown
+    first, until = shown[0].seq, shown[-1].seq
+    incoming = frozenset(m.seq for m in shown)
+    plain = rules.types is None and not rules.hide_senders
+    views: dict[str, ThreadView] = {}
+    for thread in threads:
+        messages = thread.messages
+        if not plain or messages[-1].seq >= first:
+            messages = tuple(
+                m for m in messages if m.seq <= until and m.seq not in incoming and _fits(m, rules)
+            )
+        if messages:
+            id = _shown_id(thread.id, me)
+            views[id] = ThreadView(id, messages[-rules.messages :])
+            if len(views) == rules.threads:
+                break
+    return views
+
+
+def _fits(message: Message, rules: History) -> bool:
+    right_type = rules.types is None or message.type in rules.types
+    return right_type and message.sender_id not in rules.hide_senders
+
+
+class ConversationTemplate:
+    """A compiled template, with the rendered blocks of the threads as they last were.
+
+    One per agent: a thread that has not changed since the last prompt is not rendered again.
+    """
+
+    def __init__(self, template: Template, path: Path):
+        self._template = template
+        self._path = path
+        self._blocks: dict[str, tuple[tuple[Message, ...], Markup]] = {}
+
+    @classmethod
+    def shipped(cls) -> ConversationTemplate:
+        """The template that comes with Hubbub."""
+        return cls(_compile(Environment, _SHIPPED), _SHIPPED)
+
+    @classmethod
+    def load(cls, path: Path) -> ConversationTemplate:
+        """A user's template, which runs in a sandbox.
+
+        Raises `ConfigError` with file and line when it cannot be read, compiled, or rendered with a
+        small conversation.
+        """
+        template = cls(_compile(SandboxedEnvironment, path), path)
+        template.render(
+            {"direct_ann": ThreadView("direct_ann", (_SAMPLE,))}, "direct_ann", [_SAMPLE]
+        )
+        return cls(template._template, path)
+
+    def render(
+        self,
+        message_threads: Mapping[str, ThreadView],
+        incoming_thread_id: str,
+        incoming_messages: Sequence[Message],
+        omitted: int = 0,
+    ) -> str:
+        """The user message of a turn. Raises `ConfigError` when a user's template fails."""
+        try:
+            return self._template.render(
+                message_threads=message_threads,
+                incoming_thread_id=incoming_thread_id,
+                incoming_message=incoming_messages[-1],
+                incoming_messages=incoming_messages,
+                omitted=omitted,
+                for_each=self._for_each,
+            )
+        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
+            line = _line_in(exc, self._path)
+            raise ConfigError(f"the template fails: {exc}", self._path, line) from exc
+
+    def _for_each(
+        self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
+    ) -> list[Markup]:
+        """`element` of each thread; made again only for threads whose messages have changed."""
+        blocks, old = {}, self._blocks
+        for id, thread in threads.items():
+            known = old.get(id)
+            if known is None or known[0] != thread.messages:
+                known = (thread.messages, element(id, thread))
+            blocks[id] = known
+        self._blocks = blocks
+        return [block for _, block in blocks.values()]
+
+
+def render_conversation(
+    template: ConversationTemplate,
+    threads: Iterable[Thread],
+    turn: TurnPlan,
+    me: str,
+    rules: History,
+) -> str:
+    """The prompt of `turn` for the agent `me`."""
+    return template.render(
+        select_history(threads, turn, me, rules),
+        thread_ids.relative(turn.thread_id, me),
+        turn.shown,
+        turn.omitted,
+    )
+
+
+def _compile(environment: type[Environment], path: Path) -> Template:
+    env = environment(
+        autoescape=True,  # said outright: by its name alone, a .j2 file would not be escaped
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        keep_trailing_newline=False,
+    )
+    env.filters["attributes"] = _attributes
+    try:
+        source = path.read_text(encoding="utf-8")
+        code = env.compile(source, filename=str(path))
+    except TemplateSyntaxError as exc:
+        raise ConfigError(f"the template does not parse: {exc.message}", path, exc.lineno) from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"the template cannot be read: {exc}", path) from exc
+    return Template.from_code(env, code, env.globals)
+
+
+def _finalize(value: object) -> object:
+    """Every expression of a template passes here before it is written."""
+    if type(value) is str:
+        return escaped(value)
+    if hasattr(value, "__html__") or isinstance(value, StrictUndefined):
+        return value
+    return escaped(str(value))
+
+
+def _attributes(message: Message) -> Escaped:
+    """Who, what and when, as attributes: one expression, because a prompt has hundreds of them."""
+    at = message.sent_at if message.sent_at.tzinfo is UTC else message.sent_at.astimezone(UTC)
+    return Escaped(
+        f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
+        f' id="{message_id(message.seq)}" time="{at.isoformat()[:19]}Z"'
+    )
+
+
+def _line_in(exc: BaseException, path: Path) -> int | None:
+    """The last line of the template that the exception passed."""
+    line, trace = None, exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+_SAMPLE = Message(
+    id="m1",
+    seq=1,
+    thread_id="dm.agent.ann",
+    tseq=1,
+    sender_id="ann",
+    sender_kind="human",
+    type="direct",
+    recipients=("agent",),
+    content="hello",
+    interaction_id="i1",
+    hop=0,
+    sent_at=datetime(2025, 1, 1, tzinfo=UTC),
+)

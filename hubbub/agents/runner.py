@@ -1,0 +1,249 @@
+"""Runs one agent: events of its client into the inbox, turns out of it, until it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from hubbub.agents.acks import AckWindow
+from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.journal import Journal
+from hubbub.client import Client, Disconnected, Incoming
+from hubbub.errors import ConnectionLost
+from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.messages import Message, Wake
+
+__all__ = ["AgentRunner", "Brain"]
+
+GRACE_S = 0.5
+"""Seconds that running turns have to come to their end when the agent is stopped."""
+
+log = structlog.get_logger(__name__)
+
+
+class Brain(Protocol):
+    """What an agent does with its turns."""
+
+    def ready(self, ready: Ready) -> None:
+        """A connection stands; called before the inbox takes it in."""
+        ...
+
+    def claims(self, message: Message) -> asyncio.Future[bool] | None:
+        """Whether somebody waits for just this message: then it starts no turn of its own.
+
+        None: no. The verdict may come later; until then nothing happens with the message.
+        """
+        ...
+
+    def observes(self, message: Message) -> bool:
+        """Whether `observe` wants this message, which wakes nobody here."""
+        ...
+
+    async def observe(self, message: Message) -> None: ...
+
+    async def start(self) -> None:
+        """Called once, when the agent has joined."""
+        ...
+
+    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        """Run the turn and record its end. An exception is recorded as `handler_error`."""
+        ...
+
+
+class AgentRunner:
+    """Runs the agent that `client` (which records its turns) is connected as.
+
+    A turn that is interrupted by the end of the process stays open at the hub, which offers it
+    again; one that `cancel` stops is recorded as cancelled.
+    """
+
+    def __init__(self, client: Client, inbox: Inbox, brain: Brain, *, grace_s: float = GRACE_S):
+        self._client, self._inbox, self._brain = client, inbox, brain
+        self._grace_s = grace_s
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._observers: dict[str, asyncio.Lock] = {}
+        self._cancelled: dict[str, str] = {}
+        self._acks = AckWindow()
+        self._open = False  # turns wait until the brain has started, and end with the agent
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Until cancelled. Raises `ConnectionLost` when the hub has closed for good."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                self._spawn(self._start())
+                await self._pump()
+        except BaseExceptionGroup as several:
+            if len(several.exceptions) == 1:
+                raise several.exceptions[0] from None
+            raise
+
+    async def _pump(self) -> None:
+        try:
+            async for item in self._client.events():
+                await self._take(item)
+        except ConnectionLost:
+            await self._stop_turns()
+            raise
+        except asyncio.CancelledError:
+            await self._let_finish()
+            raise  # and the group ends what has not finished
+
+    async def _start(self) -> None:
+        await self._brain.start()
+        self._open = True
+        self._start_turns()
+
+    def cancel(self, turn: str, reason: str) -> bool:
+        """Stop a running turn; it is recorded as cancelled. False if it does not run."""
+        task = self._turns.get(turn)
+        if task is None:
+            return False
+        self._cancelled[turn] = reason
+        return task.cancel()
+
+    # Events -------------------------------------------------------------------------------------
+
+    async def _take(self, item: Incoming) -> None:
+        match item:
+            case Ready():
+                await self._begin(item)
+            case Event():
+                await self._event(item)
+            case Disconnected():
+                log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
+            case _:
+                pass  # signals are for people
+
+    async def _begin(self, ready: Ready) -> None:
+        if not ready.resumed:
+            await self._stop_turns()  # they belong to a log that is no more
+            self._acks = AckWindow()
+        self._brain.ready(ready)
+        for ignored in self._inbox.begin(ready, self._claims):
+            self._spawn(self._settle(ignored.message, ignored.wake, _IGNORED))
+        self._start_turns()
+
+    async def _event(self, event: Event) -> None:
+        message, wake = event.message, event.wake
+        self._acks.opened(event.seq)
+        claimed = wake is not None and self._claims(message, wake)
+        received = self._inbox.receive(event, claimed=claimed)
+        if received == "queued" and event.seq in self._start_turns():
+            return  # acknowledged when the turn's beginning is on its way
+        if received == "noted" and wake is None and self._brain.observes(message):
+            self._spawn(self._observe(message))
+            return
+        if received == "ignored" and wake is not None:
+            self._spawn(self._settle(message, wake, _IGNORED))
+        # A wake that waits for its thread needs no open event: it is pending at the hub until its
+        # turn has ended, and an open event would hold up those of other threads.
+        await self._done(event.seq)
+
+    async def _done(self, *seqs: int) -> None:
+        upto = [self._acks.done(seq) for seq in seqs]
+        await self._client.ack(max(upto))
+
+    async def _observe(self, message: Message) -> None:
+        lock = self._observers.setdefault(message.thread_id, asyncio.Lock())
+        async with lock:
+            try:
+                await self._brain.observe(message)
+            except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
+                traceback.print_exception(exc)
+        await self._done(message.seq)
+
+    def _claims(self, message: Message, wake: Wake) -> bool:
+        verdict = self._brain.claims(message)
+        if verdict is None:
+            return False
+        self._spawn(self._judge(verdict, message, wake))
+        return True
+
+    async def _judge(self, verdict: asyncio.Future[bool], message: Message, wake: Wake) -> None:
+        if await verdict:
+            await self._settle(message, wake, _AWAITED)
+        else:
+            self._inbox.put_back(message, wake)
+            self._start_turns()
+
+    async def _settle(self, message: Message, wake: Wake, reason: str) -> None:
+        """Record a turn for a wake that needs none."""
+        plan = TurnPlan(wake.turn, message.thread_id, (message,), (wake.reason,), False)
+        journal = Journal(self._client, plan)
+        await journal.end("finished", reason)
+        await journal.settled()
+
+    # Turns --------------------------------------------------------------------------------------
+
+    def _start_turns(self) -> set[int]:
+        """Start what may start; returns the positions of the messages that those turns answer."""
+        if not self._open:
+            return set()
+        started: set[int] = set()
+        for plan in self._inbox.next_turns():
+            task = self._spawn(self._turn(plan))
+            self._turns[plan.id] = task
+            started.update(m.seq for m in plan.incoming)
+        return started
+
+    async def _turn(self, plan: TurnPlan) -> None:
+        journal = Journal(self._client, plan, self._when_begun(plan))
+        try:
+            await self._brain.take_turn(plan, journal)
+        except asyncio.CancelledError:
+            reason = self._cancelled.pop(plan.id, None)
+            if reason is None:
+                raise  # the process ends: the hub will offer the turn again
+            _uncancel()
+            await journal.end("cancelled", reason)
+        except ConnectionLost:
+            return  # nobody is there to hear of it; the hub will offer the turn again
+        except Exception as exc:  # noqa: BLE001 - one turn's failure must not end the others
+            traceback.print_exception(exc)
+            await journal.end("handler_error", f"{type(exc).__name__}: {exc}")
+        finally:
+            del self._turns[plan.id]
+            self._inbox.ended(plan.thread_id)
+        self._start_turns()
+        await journal.settled()
+
+    def _when_begun(self, plan: TurnPlan) -> Callable[[], Awaitable[None]]:
+        return lambda: self._done(*(m.seq for m in plan.incoming))
+
+    # Ending -------------------------------------------------------------------------------------
+
+    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        assert self._group is not None, "runs only inside run()"
+
+        async def task() -> None:
+            await work
+
+        return self._group.create_task(task())
+
+    async def _let_finish(self) -> None:
+        self._open = False
+        if self._turns:
+            await asyncio.wait(self._turns.values(), timeout=self._grace_s)
+
+    async def _stop_turns(self) -> None:
+        """Cancel the running turns; the hub will offer them again."""
+        tasks = list(self._turns.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+_IGNORED = "the agent ignores this sender"
+_AWAITED = "a handler was waiting for this message"
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.uncancel()

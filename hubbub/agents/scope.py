@@ -1,0 +1,52 @@
+"""What a handler is at work on: names the cause of what it sends, and numbers it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from hubbub.ids import write_id
+from hubbub.protocol.turns import ToolCallRecord
+
+__all__ = ["Scope", "current_scope", "entered"]
+
+
+@dataclass(slots=True)
+class Scope:
+    """One handler's run over one message.
+
+    `cause` is the turn, or the message that an observer saw. Writes count up: the nth write of the
+    same handler over the same message has the same `cid` whenever the run is repeated.
+    """
+
+    cause: str
+    step: int = 1
+    several: bool = False
+    """Whether the same turn answers other messages too."""
+    calls: list[ToolCallRecord] = field(default_factory=list)
+    _writes: int = 0
+
+    def next_cid(self) -> str:
+        cid = write_id(self.cause, self.step, self._writes)
+        self._writes += 1
+        return cid
+
+
+_current: ContextVar[Scope | None] = ContextVar("hubbub_scope", default=None)
+
+
+def current_scope() -> Scope | None:
+    """The scope that the running task was started in; None outside handlers."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def entered(scope: Scope) -> Iterator[Scope]:
+    """Run a block within `scope`, and the tasks that it starts."""
+    token = _current.set(scope)
+    try:
+        yield scope
+    finally:
+        _current.reset(token)

@@ -1,0 +1,82 @@
+"""What a tool is, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.errors import HubbubError
+from hubbub.ids import write_id
+from hubbub.protocol.messages import Permission
+
+__all__ = ["CallSite", "Tool", "ToolFailed"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where in which turn a call stands."""
+
+    turn: str
+    step: int
+    index: int
+    """Of the call within its step, from 0."""
+
+    @property
+    def cid(self) -> str:
+        """The idempotency key of the write that the call makes."""
+        return write_id(self.turn, self.step, self.index)
+
+
+class ToolFailed(HubbubError):
+    """A call that failed in a way that the model should know about.
+
+    A tool function may raise it to choose the words. `error` is the kind of failure, `retry` says
+    whether the same call may succeed later, `near` are valid names for one that was misspelled.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        error: str = "tool_failed",
+        retry: bool = False,
+        near: Sequence[str] = (),
+    ):
+        self.message, self.error, self.retry, self.near = message, error, retry, tuple(near)
+        super().__init__(message)
+
+
+class Tool(Protocol):
+    """Something that a model may call.
+
+    confirm     a person must approve each call
+    idempotent  running it twice does no more than once
+    ordered     calls of one step run one after the other, in the order the model gave them
+    speaks      a call that succeeds has sent a message
+    timeout     seconds, or None for the agent's default
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> ToolSpec: ...
+    @property
+    def permission(self) -> Permission: ...
+    @property
+    def confirm(self) -> bool: ...
+    @property
+    def idempotent(self) -> bool: ...
+    @property
+    def ordered(self) -> bool: ...
+    @property
+    def speaks(self) -> bool: ...
+    @property
+    def timeout(self) -> float | None: ...
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """The result as a model reads it. Raises `ToolFailed`, or whatever the tool raises."""
+        ...

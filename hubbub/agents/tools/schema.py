@@ -1,0 +1,116 @@
+"""The JSON Schema of a function's arguments, and their validation, through pydantic."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PydanticSchemaGenerationError,
+    ValidationError,
+    create_model,
+)
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from hubbub.agents.tools.base import ToolFailed
+
+__all__ = ["Arguments", "without_titles"]
+
+_UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Arguments:
+    """The arguments of `function`: `schema` for models, `validate` for what they answer.
+
+    Raises TypeError when a parameter has no annotation, cannot be told in JSON, or is `*args` or
+    `**kwargs`.
+    """
+
+    def __init__(self, function: Callable[..., object], descriptions: Mapping[str, str]):
+        name = function.__name__
+        self._names: list[str] = []
+        fields: dict[str, tuple[object, object]] = {}
+        hints = get_type_hints(function, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            _check(parameter, name, hints)
+            # The alias carries the name, so that a parameter may be called `json` or `_x`.
+            annotation, said = _described(hints[parameter.name], descriptions.get(parameter.name))
+            default = ... if parameter.default is parameter.empty else parameter.default
+            field = Field(default, alias=parameter.name, description=said)
+            fields[f"p{len(self._names)}"] = (annotation, field)
+            self._names.append(parameter.name)
+        try:
+            self._model = _model(name, fields)
+            self.schema = without_titles(self._model.model_json_schema())
+        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as exc:
+            raise TypeError(f"{name}: its parameters cannot be told in JSON: {exc}") from exc
+
+    def validate(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
+        """The arguments as the function takes them. Raises `ToolFailed` that says what is wrong."""
+        try:
+            model = self._model.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(_wrong(exc), error="invalid_arguments", retry=True) from exc
+        return {name: getattr(model, f"p{i}") for i, name in enumerate(self._names)}
+
+
+def _model(name: str, fields: Mapping[str, tuple[object, object]]) -> type[BaseModel]:
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    made: dict[str, Any] = dict(fields)  # create_model's own signature
+    return create_model(name, __config__=config, **made)
+
+
+def _check(parameter: inspect.Parameter, function: str, hints: Mapping[str, object]) -> None:
+    if parameter.kind in _UNSUPPORTED:
+        raise TypeError(f"{function}: a tool cannot take *{parameter.name}; name its parameters")
+    if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        raise TypeError(f"{function}: parameter {parameter.name!r} must not be positional-only")
+    if parameter.name not in hints:
+        raise TypeError(f"{function}: parameter {parameter.name!r} needs a type annotation")
+
+
+def _described(annotation: object, docstring: str | None) -> tuple[object, str | None]:
+    """The annotation and its description: a text in `Annotated[...]` wins over the docstring."""
+    if get_origin(annotation) is Annotated:
+        for extra in get_args(annotation)[1:]:
+            if isinstance(extra, str):
+                return annotation, extra
+            if getattr(extra, "description", None):
+                return annotation, None  # pydantic takes it from the Field itself
+    return annotation, docstring
+
+
+def _wrong(exc: ValidationError) -> str:
+    errors = exc.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(
+        f"{'.'.join(str(part) for part in error['loc']) or 'arguments'}: {error['msg']}"
+        for error in errors[:5]
+    )
+
+
+def without_titles(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The schema without the titles that pydantic makes of names: they only cost tokens."""
+    slim: dict[str, JsonValue] = {}
+    for key, value in schema.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key in ("properties", "$defs") and isinstance(value, dict):
+            slim[key] = {name: _slim(entry) for name, entry in value.items()}
+        elif key in ("default", "const", "enum", "examples"):
+            slim[key] = value
+        else:
+            slim[key] = _slim(value)
+    return slim
+
+
+def _slim(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return without_titles(value)
+    if isinstance(value, list):
+        return [_slim(item) for item in value]
+    return value

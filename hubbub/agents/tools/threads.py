@@ -1,0 +1,47 @@
+"""Running a plain function beside the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["run_in_thread"]
+
+T = TypeVar("T")
+
+
+async def run_in_thread(function: Callable[[], T]) -> T:
+    """The function's result, from a thread of its own in which context variables are as here.
+
+    Cancelling abandons the thread: it runs on, and nobody hears of it. Unlike the threads of
+    `asyncio.to_thread` it does not keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # it is T when there is no error
+
+    def work() -> None:
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function)
+        except BaseException as exc:  # noqa: BLE001 - handed over to the one who waits
+            error = exc
+        if isinstance(error, StopIteration):  # a future cannot carry it
+            error = RuntimeError(f"the function raised StopIteration: {error}")
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=work, daemon=True, name=f"hubbub {function!r:.40}").start()
+    return await future

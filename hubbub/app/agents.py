@@ -1,0 +1,167 @@
+"""A process of agents: what `hubbub agent run` does, with a config or with a single file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.agents.agent import Agent
+from hubbub.agents.launch import run_agent
+from hubbub.agents.loading import load_module
+from hubbub.app.launch import RUN, URL, agent_tokens
+from hubbub.app.loops import run_loop
+from hubbub.client import Client, WebSocketTransport
+from hubbub.client.runfile import Address, find_network
+from hubbub.config.loader import load
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.problems import nearest, shown_path
+from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
+from hubbub.protocol.thread_ids import is_participant_id
+
+__all__ = ["AgentJob", "Job", "from_config", "from_file", "run", "run_job"]
+
+_ABNORMAL = 1006
+
+
+@dataclass(frozen=True)
+class AgentJob:
+    """One agent to run."""
+
+    name: str
+    config: AgentConfig
+    token: str | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """Agents that run in this process, and the network they join."""
+
+    url: str
+    agents: tuple[AgentJob, ...]
+    models: Mapping[str, ModelConfig]
+    folder: Path
+    run: str | None = None
+    """Names one life of the network: an agent greets once in it, however often it is restarted."""
+
+
+def from_config(
+    path: Path,
+    names: Sequence[str],
+    address: str | None,
+    token: str | None,
+    environ: Mapping[str, str],
+) -> Job:
+    """Agents of a network's YAML file; all of them if no names are given. Raises UserError.
+
+    The launcher says through the environment where its network is and what proves the agents;
+    otherwise it is looked for at `address`, or else where the config says.
+    """
+    config = load(path, environ=environ)
+    known = config.file.agents
+    for name in names:
+        if name not in known:
+            text = f"there is no agent '{name}'{nearest(name, known)}"
+            raise ConfigError(text, shown_path(config.path))
+    place = _place(environ.get(URL), address or str(config.address))
+    tokens = {**place.tokens, **agent_tokens(environ)}
+    jobs = [AgentJob(n, known[n], tokens.get(n, token)) for n in names or known]
+    models, folder = config.file.models, config.path.parent
+    return Job(place.url, tuple(jobs), models, folder, environ.get(RUN))
+
+
+def from_file(
+    file: Path, class_: str | None, names: Sequence[str], address: str | None, token: str | None
+) -> Job:
+    """The agent class in a Python file, as one agent. Raises UserError."""
+    file = file.absolute()
+    if len(names) > 1:
+        raise UserError("an agent from a file has one name; give --name once")
+    chosen = class_ or _only_class(file)
+    name = names[0] if names else _name_for(chosen)
+    if not is_participant_id(name):
+        raise UserError(f"'{name}' cannot be a name: 1 to 64 letters, digits, '-' or '_'")
+    place = find_network(address)
+    config = AgentConfig(kind="python", class_=f"{file}:{chosen}")
+    job = AgentJob(name, config, token or place.tokens.get(name))
+    return Job(place.url, (job,), {}, file.parent)
+
+
+def _place(told: str | None, address: str) -> Address:
+    return Address(told) if told else find_network(address)
+
+
+def _only_class(file: Path) -> str:
+    """The name of the agent class that the file defines, if it is the only one."""
+    module = load_module(file)
+    names = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, Agent)
+        and value.__module__ == module.__name__
+    ]
+    if len(names) == 1:
+        return names[0]
+    where = shown_path(file)
+    if not names:
+        raise ConfigError("defines no subclass of hubbub.agents.Agent", where)
+    raise ConfigError(f"defines several agents, say which with --class: {', '.join(names)}", where)
+
+
+def _name_for(class_: str) -> str:
+    """`WordCounter` is called `word-counter`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_).lower().strip("_")
+
+
+def run(job: Job) -> None:
+    """Run the agents until SIGINT or SIGTERM. Raises HubbubError when the network is lost."""
+    run_loop(_until_signal(job))
+
+
+async def _until_signal(job: Job) -> None:
+    loop = asyncio.get_running_loop()
+    work = asyncio.create_task(run_job(job))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, work.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
+
+
+async def run_job(job: Job) -> None:
+    """Run the agents until cancelled, or until one of them fails."""
+    async with asyncio.TaskGroup() as group:
+        for agent in job.agents:
+            group.create_task(_run(job, agent), name=agent.name)
+
+
+async def _run(job: Job, agent: AgentJob) -> None:
+    config = agent.config
+    client = Client(
+        WebSocketTransport(job.url),
+        agent.name,
+        "agent",
+        token=agent.token,
+        card=config.card,
+        turns=True,
+    )
+    try:
+        async with client:
+            if config.greet is not None:
+                cid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{job.run}/{agent.name}/greet"))
+                once = cid if job.run is not None else None
+                await client.call("broadcast_text_message", cid=once, text=config.greet)
+            silent = config.model_copy(update={"greet": None})
+            await run_agent(silent, agent.name, client, job.folder, job.models)
+    except ConnectionLost as error:
+        if error.code == _ABNORMAL:
+            raise HubbubError(
+                f"no network answers at {job.url} ({error.reason or 'connection lost'}); start one "
+                "with `hubbub up`"
+            ) from error
+        raise HubbubError(f"{agent.name}: the hub closed for good: {error.reason}") from error

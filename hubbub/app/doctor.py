@@ -1,0 +1,188 @@
+"""Looks at everything a network needs on this machine, and says what to do where it is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.app.preflight import check_port, lacks_key, load_valid
+from hubbub.app.providers import Proposal, find_models
+from hubbub.client.runfile import RunFile, find_run_files
+from hubbub.config.loader import LoadedConfig
+from hubbub.config.models import ModelConfig
+from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.config.problems import shown_path
+from hubbub.errors import ConfigError, ModelError, UserError
+
+__all__ = ["Diagnosis", "Finding", "diagnose", "probe_model"]
+
+Verdict = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. A `problem` keeps a network from running."""
+
+    what: str
+    verdict: Verdict
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings, and the models within reach that the config does not have."""
+
+    findings: tuple[Finding, ...]
+    proposals: tuple[Proposal, ...] = ()
+
+    @property
+    def healthy(self) -> bool:
+        return not any(finding.verdict == "problem" for finding in self.findings)
+
+
+async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -> Diagnosis:
+    """Look at this machine and, unless `path` is None, at the network of that config."""
+    findings = [_python(), _sqlite()]
+    config: LoadedConfig | None = None
+    if path is not None:
+        try:
+            config = load_valid(path)
+            findings.append(Finding("config", "ok", f"{shown_path(config.path)} holds together"))
+        except ConfigError as error:
+            findings += [Finding("config", "problem", line) for line in str(error).splitlines()]
+    models: Mapping[str, ModelConfig] = {}
+    if config is not None:
+        running = _running(config)
+        findings += [_port(config, running), await _store(config, running), await _tokens(config)]
+        models = config.file.models
+    findings += [await _model(name, model) for name, model in models.items()]
+    proposals = [] if models else await find_models(environ)
+    return Diagnosis(tuple(findings), tuple(proposals))
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    return Finding("python", "ok", f"{version} on {platform.system()} {platform.machine()}")
+
+
+def _sqlite() -> Finding:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < (3, 24):
+        return Finding("sqlite", "problem", f"{version}, but 3.24 or newer is needed")
+    return Finding("sqlite", "ok", version)
+
+
+def _running(config: LoadedConfig) -> RunFile | None:
+    url = f"ws://{config.address}"
+    return next((run for run in find_run_files() if run.url == url), None)
+
+
+def _port(config: LoadedConfig, running: RunFile | None) -> Finding:
+    if running is not None:
+        text = (
+            f"{config.address} is held by the network '{running.network}' (process {running.pid})"
+        )
+        return Finding("port", "ok", text)
+    try:
+        check_port(config.address)
+    except UserError as error:
+        return Finding("port", "problem", str(error))
+    return Finding("port", "ok", f"{config.address} is free")
+
+
+async def _store(config: LoadedConfig, running: RunFile | None) -> Finding:
+    url = config.file.network.store
+    if url == MEMORY_STORE:
+        return Finding("database", "warning", "in memory: everything is forgotten at the end")
+    if running is not None:
+        return Finding("database", "ok", "in use by the running network")
+    return _missing_store(Path(url.removeprefix(SQLITE))) or await _existing_store(url)
+
+
+def _missing_store(file: Path) -> Finding | None:
+    """None if the file is there."""
+    if file.exists():
+        return None
+    if os.access(file.parent, os.W_OK):
+        return Finding("database", "ok", f"{shown_path(file)} will be made")
+    text = f"{shown_path(file.parent)} cannot be written: choose another folder for the store"
+    return Finding("database", "problem", text)
+
+
+async def _existing_store(url: str) -> Finding:
+    """Opens the database as a hub would."""
+    from hubbub.network.store import open_store
+
+    store = open_store(url)
+    try:
+        state = await store.open()
+    except UserError as error:
+        return Finding("database", "problem", str(error))
+    await store.close()
+    return Finding("database", "ok", f"{url.removeprefix(SQLITE)} has {state.head} messages")
+
+
+async def _tokens(config: LoadedConfig) -> Finding:
+    from hubbub.network.store.offline import list_tokens_offline
+
+    network = config.file.network
+    if network.auth == "open":
+        return Finding("tokens", "ok", "none needed: everybody on this machine may join")
+    counts: Mapping[str, int] = {}
+    if network.store != MEMORY_STORE:
+        try:
+            counts = await list_tokens_offline(network.store)
+        except UserError as error:
+            return Finding("tokens", "problem", str(error))
+    without = [name for name in config.file.humans if name not in counts]
+    if without:
+        text = (
+            f"{', '.join(without)} can join only on this machine: `hubbub token add {without[0]}` "
+            "makes a token for elsewhere"
+        )
+        return Finding("tokens", "warning", text)
+    return Finding("tokens", "ok", f"{sum(counts.values())} tokens for {len(counts)} participants")
+
+
+async def _model(name: str, model: ModelConfig) -> Finding:
+    what = f"model {name}"
+    if lacks_key(model):
+        text = f"models.{name}.api_key is empty: set OPENAI_API_KEY, or base_url to another server"
+        return Finding(what, "problem", text)
+    try:
+        return Finding(what, "ok", await probe_model(name, model))
+    except ModelError as error:
+        return Finding(what, "problem", str(error))
+
+
+async def probe_model(name: str, model: ModelConfig) -> str:
+    """Ask the model to call a tool, as agents do. What it did, as a sentence.
+
+    Raises ModelError when it cannot be used for agents, with the reason.
+    """
+    from hubbub.agents.models.openai import OpenAIModel
+
+    tool = ToolSpec(
+        "finish",
+        "End this turn.",
+        {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
+    )
+    question = Question([{"role": "user", "content": "Call the tool `finish` now."}], [tool])
+    endpoint = OpenAIModel(model.model_copy(update={"retries": 0}), name)
+    try:
+        answer = await endpoint.answer(question)
+    finally:
+        await endpoint.close()
+    if not any(call.name == "finish" for call in answer.calls):
+        raise ModelError(
+            f"{model.model} at {model.base_url} answers without calling a tool, which agents need: "
+            "choose a model that can call tools"
+        )
+    tokens = f"{answer.tokens_in}+{answer.tokens_out} tokens"
+    return f"{model.model} at {model.base_url} calls tools ({tokens})"

@@ -1,0 +1,99 @@
+"""What happens while a network runs, as data: `hubbub up` shows it, tests wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from hubbub.protocol.messages import Message
+
+__all__ = [
+    "AgentDied",
+    "AgentGivenUp",
+    "AgentOutput",
+    "AgentStarted",
+    "Happening",
+    "MessageSeen",
+    "NetworkUp",
+    "Report",
+    "Stopping",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkUp:
+    """The hub listens. Nothing is reported before it."""
+
+    network: str
+    url: str
+    """ws://host:port with the real port."""
+    auth: str
+    store: str
+    agents: tuple[str, ...]
+    humans: tuple[str, ...]
+    channels: tuple[str, ...]
+    event: Literal["up"] = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStarted:
+    """A process of agents (`agents` share it) was started."""
+
+    agents: tuple[str, ...]
+    pid: int
+    event: Literal["agent_started"] = "agent_started"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDied:
+    """It ended without being asked to; it will be started again."""
+
+    agents: tuple[str, ...]
+    code: int
+    """Its exit code; negative: the signal that killed it."""
+    retry_in_s: float
+    event: Literal["agent_died"] = "agent_died"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentGivenUp:
+    """It died so often that it is not started any more."""
+
+    agents: tuple[str, ...]
+    code: int
+    deaths: int
+    event: Literal["agent_given_up"] = "agent_given_up"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOutput:
+    """A line that an agent's process wrote."""
+
+    agents: tuple[str, ...]
+    stream: Literal["stdout", "stderr"]
+    line: str
+    event: Literal["agent_output"] = "agent_output"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSeen:
+    """A message went into the log."""
+
+    message: Message
+    event: Literal["message"] = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Everything is being stopped."""
+
+    reason: str
+    event: Literal["stopping"] = "stopping"
+
+
+Happening = (
+    NetworkUp | AgentStarted | AgentDied | AgentGivenUp | AgentOutput | MessageSeen | Stopping
+)
+Report = Callable[[Happening], None]
+"""Is called in the loop's thread and must not block."""

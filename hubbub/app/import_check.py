@@ -1,0 +1,45 @@
+"""Run as a process of its own: imports the Python that a config names and tells what failed.
+
+stdin: a JSON list of `[place, noun]`; stdout: one line of JSON for each, null or `{path, line,
+message}`. What the imported code prints goes to stderr, so that it cannot be taken for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from hubbub.agents.agent import Agent
+from hubbub.agents.loading import load_attribute
+from hubbub.errors import ConfigError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Answer for each place in turn; a place whose import ends the process is the last answered."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for place, noun in json.load(sys.stdin):
+        answers.write(json.dumps(_finding(place, noun)) + "\n")
+        answers.flush()
+    os._exit(0)  # whatever threads the imported code has started
+
+
+def _finding(place: str, noun: str) -> dict[str, str | int | None] | None:
+    try:
+        found = load_attribute(place, Path())
+    except ConfigError as error:
+        return {"path": str(error.path), "line": error.line, "message": error.message}
+    file, _, name = place.rpartition(":")
+    if noun == "class" and not (isinstance(found, type) and issubclass(found, Agent)):
+        return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
+    if not callable(found):
+        return {"path": file, "line": None, "message": f"{name} is no function"}
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""A whole network in one call: store, hub, server, run file, agents, and the end of it all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from hubbub.app.happenings import MessageSeen, NetworkUp, Report, Stopping
+from hubbub.app.launch import units
+from hubbub.app.supervisor import Supervisor
+from hubbub.client import Client, MemoryTransport
+from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
+from hubbub.config.loader import LoadedConfig
+from hubbub.errors import ConnectionLost
+from hubbub.mods.loader import load_mods
+from hubbub.network.hub import Hub
+from hubbub.network.joining import OPERATOR
+from hubbub.network.server import Listening, serve_hub
+from hubbub.network.store import open_store
+from hubbub.protocol.frames import Event
+from hubbub.web.page import joining_page
+
+__all__ = ["serve"]
+
+
+async def serve(
+    config: LoadedConfig,
+    report: Report,
+    *,
+    stop: asyncio.Event | None = None,
+    with_agents: bool = True,
+    signals: bool = False,
+) -> None:
+    """Run the network until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`.
+
+    Everything that was started has ended when this returns. Raises UserError for an address or
+    database that cannot be used, before any agent is started.
+    """
+    stop = stop or asyncio.Event()
+    hub = Hub(config.file, open_store(config.file.network.store), mods=load_mods(config.file.mods))
+    async with hub, serve_hub(hub, page=_page(config)) as listening:
+        tokens = _mint(hub, config)
+        with _run_file(config, listening, tokens), _stopping(stop, report, signals):
+            report(_up(config, listening))
+            async with _background(_watch(hub, tokens[OPERATOR], report)):
+                agents = (
+                    units(config, listening.url, tokens, secrets.token_hex(8))
+                    if with_agents
+                    else []
+                )
+                async with _background(Supervisor(agents, report).run()):
+                    await stop.wait()
+
+
+def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
+    """Tokens of this run for those it starts and those who sit at this machine."""
+    names = [OPERATOR, *config.file.agents, *config.file.humans]
+    tokens = {name: "hub_" + secrets.token_urlsafe(32) for name in names}
+    for name, token in tokens.items():
+        hub.joining.add_token(name, token)
+    return tokens
+
+
+@contextmanager
+def _run_file(config: LoadedConfig, listening: Listening, tokens: dict[str, str]) -> Iterator[None]:
+    """While the context lasts, programs of the same user find the network by themselves."""
+    humans = list(config.file.humans)
+    mine = RunFile(
+        network=config.file.network.name,
+        url=listening.url,
+        pid=os.getpid(),
+        auth=config.file.network.auth,
+        tokens={name: tokens[name] for name in [OPERATOR, *humans]},
+        humans=humans,
+    )
+    write_run_file(mine)
+    try:
+        yield
+    finally:
+        remove_run_file(mine)
+
+
+@contextmanager
+def _stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[None]:
+    """Signals set `stop`; a second one ends the process at once (agents end with it)."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        report(Stopping(number.name))
+        stop.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run `work` beside the body and cancel it at the end; its failure ends the body too."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def _watch(hub: Hub, token: str, report: Report) -> None:
+    """Report every message that goes into the log."""
+    client = Client(MemoryTransport(hub.attach), OPERATOR, "service", token=token, observe=True)
+    async with client:
+        try:
+            async for item in client.events():
+                if isinstance(item, Event):
+                    report(MessageSeen(item.message))
+                    await client.ack(item.seq)
+        except ConnectionLost:
+            return  # the hub has stopped
+
+
+def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:
+    file = config.file
+    return NetworkUp(
+        network=file.network.name,
+        url=listening.url,
+        auth=file.network.auth,
+        store=file.network.store,
+        agents=tuple(file.agents),
+        humans=tuple(file.humans),
+        channels=tuple(file.channels),
+    )
+
+
+def _page(config: LoadedConfig) -> Callable[[Listening], bytes]:
+    network = config.file.network
+    tokens = network.auth == "tokens"
+    return lambda listening: joining_page(network.name, listening.url, tokens=tokens)

@@ -1,0 +1,134 @@
+"""Keeps the agents' processes running: starts, restarts, gives up, and stops them all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hubbub.app.happenings import AgentDied, AgentGivenUp, AgentOutput, AgentStarted, Report
+from hubbub.app.lifeline import Lifeline
+from hubbub.app.lines import lines, output_pipe
+from hubbub.app.restarts import GiveUp, RestartPolicy, RestartRules
+from hubbub.clock import Clock, SystemClock
+
+__all__ = ["Supervisor", "Unit"]
+
+GRACE_S = 1.0
+"""Seconds that a process has after SIGTERM before it is killed."""
+_DRAIN_S = 0.5
+"""Seconds for reading what a process left in its pipes; a grandchild may hold them open."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One process to keep running: one agent, or several that share it."""
+
+    agents: tuple[str, ...]
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Beyond this process's own."""
+
+
+class Supervisor:
+    """Runs units until it is cancelled; every process is gone when `run` returns.
+
+    Processes run in sessions of their own, so that a Ctrl-C in the terminal reaches only this
+    process, which then stops them in order.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        report: Report,
+        *,
+        rules: RestartRules | None = None,
+        clock: Clock | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        grace_s: float = GRACE_S,
+    ):
+        self._units = units
+        self._report = report
+        self._rules = rules
+        self._clock = clock or SystemClock()
+        self._sleep = sleep
+        self._grace_s = grace_s
+
+    async def run(self) -> None:
+        """Returns only when every unit has been given up; else it runs until it is cancelled."""
+        with Lifeline() as lifeline:
+            async with asyncio.TaskGroup() as group:
+                for unit in self._units:
+                    group.create_task(self._keep(unit, lifeline), name=f"keep {unit.agents}")
+
+    async def _keep(self, unit: Unit, lifeline: Lifeline) -> None:
+        policy = RestartPolicy(self._rules)
+        while True:
+            started = self._clock.monotonic()
+            code = await self._run_once(unit, lifeline)
+            verdict = policy.died(self._clock.monotonic() - started)
+            if isinstance(verdict, GiveUp):
+                self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
+                return
+            self._report(AgentDied(unit.agents, code, verdict.after_s))
+            await self._sleep(verdict.after_s)
+
+    async def _run_once(self, unit: Unit, lifeline: Lifeline) -> int:
+        """One life of the process; its exit code, or minus the signal that ended it."""
+        async with output_pipe() as out, output_pipe() as err:
+            process = await asyncio.create_subprocess_exec(
+                *unit.command,
+                stdin=DEVNULL,
+                stdout=out.fd,
+                stderr=err.fd,
+                env={**os.environ, **unit.environment, **lifeline.environment},
+                pass_fds=(lifeline.fd,),
+                start_new_session=True,
+            )
+            out.handed_over()
+            err.handed_over()
+            self._report(AgentStarted(unit.agents, process.pid))
+            readers = [
+                asyncio.create_task(self._relay(unit, "stdout", out.reader)),
+                asyncio.create_task(self._relay(unit, "stderr", err.reader)),
+            ]
+            try:
+                return await process.wait()
+            finally:
+                await self._stop(process)
+                await _drain(readers)
+
+    async def _relay(
+        self, unit: Unit, stream: Literal["stdout", "stderr"], reader: asyncio.StreamReader
+    ) -> None:
+        async for line in lines(reader):
+            self._report(AgentOutput(unit.agents, stream, line))
+
+    async def _stop(self, process: Process) -> None:
+        """Ask it to end, and kill it with all it started if it does not."""
+        if process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(self._grace_s):
+                await process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:
+    """Read what is left for a moment, then no longer; raises what a reader raised."""
+    done, left = await asyncio.wait(readers, timeout=_DRAIN_S)
+    for reader in left:
+        reader.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    for reader in done:
+        reader.result()

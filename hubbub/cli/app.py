@@ -1,0 +1,119 @@
+"""All commands in one place, and what becomes of their failures.
+
+Exit codes: 0 fine, 1 the network failed, 2 the user's input is wrong. A failure is one sentence on
+stderr; HUBBUB_DEBUG=1 shows the traceback too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from hubbub.cli import agent, check, doctor, init, log, people, talk, testing, tokens, turns, up
+from hubbub.cli.output import help_if_alone
+from hubbub.config.problems import closest
+from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["app", "run"]
+
+_UsageError = typer.BadParameter.__bases__[0]
+"""The base of what typer raises about a command line; typer itself does not export it."""
+_NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.DRAINING})
+
+app = typer.Typer(
+    name="hubbub",
+    help="A messaging network in which AI agents and people work together in threads.",
+    invoke_without_command=True,
+    callback=help_if_alone,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _group in (up, check, init, talk, log, people, turns, doctor, tokens, agent, testing):
+    _group.register(app)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from hubbub import __version__
+
+    typer.echo(__version__)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run a command line (without the program's name); returns the exit code."""
+    from hubbub.app.logs import configure_logging
+
+    configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")))
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        return _closed_pipe()
+    except Exception as error:  # noqa: BLE001  nobody is to be shown a traceback unasked
+        return _judge(_innermost(error))
+    return code if isinstance(code, int) else 0
+
+
+def _innermost(error: Exception) -> Exception:
+    """What a task group wrapped, if it is a single failure."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _judge(error: Exception) -> int:
+    """Tell the failure, and whose it is."""
+    if isinstance(error, _UsageError):
+        return _fail(error, _usage(error), 2)
+    match error:
+        case ConfigError():
+            return _fail(error, str(error), 2, prefix="")
+        case UserError():
+            return _fail(error, str(error), 2)
+        case OperationError():
+            users = not error.temporary and error.code not in _NETWORK_FAULTS
+            return _fail(error, error.message, 2 if users else 1)
+        case ConnectionLost():
+            return _fail(error, f"the connection to the network was lost: {error}", 1)
+        case HubbubError():
+            return _fail(error, str(error), 1)
+    sentence = f"unexpected {type(error).__name__}: {error} (HUBBUB_DEBUG=1 shows where)"
+    return _fail(error, sentence, 1)
+
+
+def _usage(error: BaseException) -> str:
+    """typer's complaint as one sentence with a way on."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "hubbub"
+    option = getattr(error, "option_name", None)
+    if option is not None:
+        near = closest(option, getattr(error, "possibilities", None) or ())
+        sentence = f"no such option: {option}" + (f"; did you mean {near}?" if near else "")
+    else:
+        sentence = getattr(error, "format_message", lambda: str(error))()
+    return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
+
+
+def _fail(error: BaseException, sentence: str, code: int, prefix: str = "hubbub: ") -> int:
+    if os.environ.get("HUBBUB_DEBUG"):
+        traceback.print_exception(error)
+    for line in sentence.splitlines():
+        sys.stderr.write(f"{prefix}{line}\n")
+    return code
+
+
+def _closed_pipe() -> int:
+    """Whoever read our output has gone (`hubbub log | head`): that is fine."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,359 @@
+"""A chat at work: what was typed becomes calls, what arrives becomes lines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, assert_never
+
+from hubbub.cli.chat import commands
+from hubbub.cli.chat.lines import Line, Note
+from hubbub.cli.chat.session import HISTORY, Session
+from hubbub.client import Client, Disconnected
+from hubbub.clock import Clock, SystemClock
+from hubbub.errors import ConnectionLost, OperationError, UserError
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Event, Ready, Signal
+from hubbub.protocol.operations import Participants, SendResult, ThreadPage
+
+__all__ = ["Console", "Conversation", "Status", "run_chat"]
+
+FINISH_S = 5.0
+"""Seconds that leaving waits for answers to what was said."""
+CAUGHT_UP_S = 0.3
+"""Silence after which what was missed while away has arrived."""
+
+
+class Status:
+    """What stands beside the messages at a moment: for a prompt and a status line."""
+
+    def __init__(self, session: Session, clock: Clock):
+        self.session = session
+        self.network = ""
+        self.sending = 0
+        """Messages whose answer has not come yet."""
+        self.lost: str | None = None
+        """Why there is no connection."""
+        self._retry_at = 0.0
+        self._clock = clock
+
+    def disconnected(self, item: Disconnected) -> None:
+        self.lost = item.reason or f"closed with {item.code}"
+        self._retry_at = self._clock.monotonic() + item.retry_in_s
+
+    def connected(self) -> None:
+        self.lost = None
+
+    @property
+    def prompt(self) -> str:
+        return f"{self.session.shown(self.session.current)}> "
+
+    def notices(self) -> list[tuple[str, str]]:
+        """Parts of the status line: a kind (lost, unread, quiet) and a text."""
+        parts: list[tuple[str, str]] = []
+        if self.lost is not None:
+            left = max(0.0, self._retry_at - self._clock.monotonic())
+            when = f"trying again in {left:.0f} s" if left >= 1 else "trying again"
+            waiting = f", {self.sending} to send" if self.sending else ""
+            parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
+        elif self.sending:
+            parts.append(("quiet", "sending…"))
+        if unread := self.session.unread:
+            parts.append(("unread", "unread: " + ", ".join(unread)))
+        doing = self.session.activities.now(self._clock.monotonic())
+        if doing:
+            parts.append(("quiet", ", ".join(doing)))
+        return parts
+
+
+class Console(Protocol):
+    """Where a person reads and types."""
+
+    def start(self, status: Status) -> None:
+        """Called once, before anything is shown."""
+        ...
+
+    async def read(self) -> str | None:
+        """The next line; None when there are no more."""
+        ...
+
+    def show(self, lines: Sequence[Line]) -> None: ...
+
+    def refresh(self) -> None:
+        """The status has changed."""
+        ...
+
+    @property
+    def patient(self) -> bool:
+        """Whether each line shall be done with before the next one is read (a script's input)."""
+        ...
+
+
+async def run_chat(client: Client, console: Console, clock: Clock | None = None) -> int:
+    """Chat until the person leaves or the hub closes for good. The client has joined already.
+
+    Returns an exit code: 0, or 1 when the hub ended it.
+    """
+    chat = Conversation(client, console, clock or SystemClock())
+    console.start(chat.status)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(chat.follow())
+        working = tasks.create_task(chat.work())
+        typing = tasks.create_task(chat.read())
+        await asyncio.wait({following, typing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (following, working, typing):
+            task.cancel()
+    return 1 if chat.ended else 0
+
+
+class Conversation:
+    """One person's chat over one client."""
+
+    def __init__(self, client: Client, console: Console, clock: Clock):
+        self.session = Session(client.participant)
+        self.status = Status(self.session, clock)
+        self.ended = False
+        """Whether the hub closed for good."""
+        self._client, self._console, self._clock = client, console, clock
+        self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._began = asyncio.Event()
+        self._heard = asyncio.Event()
+        self._summary: asyncio.TimerHandle | None = None
+
+    # Arriving ---------------------------------------------------------------------------------
+
+    async def follow(self) -> None:
+        """Show what arrives, until the hub closes for good."""
+        try:
+            async for item in self._client.events():
+                self._take(item)
+                if isinstance(item, Event):
+                    await self._client.ack(item.seq)
+        except ConnectionLost as lost:
+            self.ended = True
+            self._show([Note(f"the hub closed the connection: {lost.reason or lost}", "error")])
+
+    def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
+        match item:
+            case Event():
+                self._show(self.session.take(item))
+                self._summarise_soon()
+                if item.message.sender_id != self.session.me:
+                    self._heard.set()
+            case Signal():
+                self.session.signal(item, self._clock.monotonic())
+            case Disconnected():
+                if self.status.lost is None:
+                    why = item.reason or f"closed with {item.code}"
+                    self._show([Note(f"connection lost ({why}); trying again", "error")])
+                self.status.disconnected(item)
+            case Ready():
+                self._ready(item)
+            case _:
+                assert_never(item)
+        self._console.refresh()
+
+    def _ready(self, ready: Ready) -> None:
+        self.status.network = self._client.network
+        self.status.connected()
+        self._show(self.session.begin(ready))
+        if not self._began.is_set():
+            self._began.set()
+            self._do(lambda: self._open(self.session.current, first=True))
+
+    def _summarise_soon(self) -> None:
+        """Say what was missed once nothing more of it comes for a moment."""
+        if self._summary is not None:
+            self._summary.cancel()
+        loop = asyncio.get_running_loop()
+        self._summary = loop.call_later(CAUGHT_UP_S, lambda: self._show(self.session.missed()))
+
+    # Typing -----------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        """Obey what is typed, until the person leaves; then wait for what is under way."""
+        await self._began.wait()
+        if self._console.patient:
+            await self._jobs.join()
+        while (line := await self._console.read()) is not None:
+            try:
+                command = commands.parse(line)
+                if isinstance(command, commands.Quit):
+                    break
+                if command is not None:
+                    self._obey(command)
+            except UserError as exc:
+                self._show([Note(str(exc), "error")])
+            if self._console.patient:
+                await self._jobs.join()
+        await self._finish()
+
+    async def _finish(self) -> None:
+        """Wait for answers to what was said, unless there is no connection to hear them from."""
+        try:
+            async with asyncio.timeout(FINISH_S if self.status.lost is None else 0):
+                await self._jobs.join()
+        except TimeoutError:
+            if self.status.sending:
+                self._show([Note(f"{self.status.sending} not sent", "error")])
+
+    async def work(self) -> None:
+        """Do what the commands ask of the hub, one after the other."""
+        while True:
+            job = await self._jobs.get()
+            try:
+                await job()
+            except (OperationError, UserError) as exc:
+                text = exc.message if isinstance(exc, OperationError) else str(exc)
+                self._show([Note(text, "error")])
+            except ConnectionLost:
+                return  # `follow` says so
+            finally:
+                self._jobs.task_done()
+
+    def _do(self, job: Callable[[], Awaitable[None]]) -> None:
+        self._jobs.put_nowait(job)
+
+    def _obey(self, command: commands.Command) -> None:
+        match command:
+            case commands.Say(text):
+                self._say(text)
+            case commands.ReplyTo(message_id, text):
+                self._send(text, "reply", message_id=message_id)
+            case commands.Threads():
+                self._show(self.session.lists())
+            case commands.Open(target):
+                self._switch(self.session.find(target))
+            case commands.Direct(names, text):
+                self._switch(self.session.direct(names))
+                if text:
+                    self._say(text)
+            case commands.ToChannel(name):
+                self._switch(self.session.channel(name))
+            case commands.More():
+                self._do(self._more)
+            case commands.Help():
+                self._show(_help())
+            case commands.Wait(seconds):
+                self._heard.clear()
+                self._do(lambda: self._wait(seconds))
+            case commands.Quit():
+                pass  # `read` has seen it
+            case _:
+                self._do(lambda: self._manage(command))
+
+    async def _manage(self, command: commands.Command) -> None:
+        """Commands about people and channels."""
+        match command:
+            case commands.Who():
+                await self._people()
+                self._show(self.session.people())
+            case commands.Join(name):
+                await self._client.call("join_channel", channel=name)
+                self.session.joined(name)
+                await self._open(thread_ids.channel(name))
+            case commands.Create(name):
+                await self._client.call("create_channel", name=name)
+                self.session.joined(name)
+                await self._open(thread_ids.channel(name))
+            case commands.Leave(name):
+                channel = name or self._current_channel()
+                await self._client.call("leave_channel", channel=channel)
+                self._show(self.session.left(channel))
+
+    def _current_channel(self) -> str:
+        root = thread_ids.root(self.session.current)
+        if not root.startswith("channel."):
+            raise UserError("this is no channel; /leave <name> leaves one")
+        return root.partition(".")[2]
+
+    # Speaking ---------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        current = self.session.current
+        if thread_ids.kind_of(current) == "mod":
+            raise UserError("only the network itself speaks here; /open another thread")
+        self._send(text, "send_text_message", to=current)
+
+    def _send(self, text: str, operation: str, **args: str) -> None:
+        self.status.sending += 1
+        self._do(lambda: self._deliver(text, operation, args))
+        self._console.refresh()
+
+    async def _deliver(self, text: str, operation: str, args: dict[str, str]) -> None:
+        try:
+            value = await self._client.call(operation, text=text, **args)
+            result = SendResult.model_validate(value)
+            now = datetime.fromtimestamp(self._clock.now(), UTC)
+            self._show(self.session.sent(text, result, now))
+        except OperationError as exc:
+            self._show([Note(f"✗ not sent: {exc.message}: {text}", "error")])
+        finally:
+            self.status.sending -= 1
+            self._console.refresh()
+
+    # Threads ----------------------------------------------------------------------------------
+
+    def _switch(self, thread_id: str) -> None:
+        """What is typed from now on goes to this thread; its history is shown when it is here."""
+        self.session.switch(thread_id)
+        if self.status.lost is None:
+            self._do(lambda: self._open(thread_id))
+        else:
+            self._show(self.session.open(thread_id))
+        self._console.refresh()
+
+    async def _open(self, thread_id: str, *, first: bool = False) -> None:
+        await self._read(thread_id, None)
+        if thread_id != self.session.current:
+            return  # the person has gone on already
+        self._show(self.session.open(thread_id))
+        if first and (hint := self.session.hint()) is not None:
+            self._show([hint])
+        self._console.refresh()
+
+    async def _more(self) -> None:
+        thread = self.session.thread(self.session.current)
+        if thread.more and thread.shown_from <= thread.oldest:
+            await self._read(thread.id, thread.oldest or None)
+        self._show(self.session.older())
+
+    async def _read(self, thread_id: str, before: int | None) -> None:
+        """Ask for a page of a thread. One that nobody has written to does not exist yet."""
+        try:
+            page = await self._client.call(
+                "read_thread", thread=thread_id, before=before, limit=HISTORY
+            )
+        except OperationError as exc:
+            if exc.code != ErrorCode.UNKNOWN_THREAD:
+                raise
+        else:
+            self.session.learn(ThreadPage.model_validate(page))
+
+    async def _people(self) -> None:
+        value = await self._client.call("list_participants")
+        found = Participants.model_validate(value).participants
+        self.session.participants = {person.id: person for person in found}
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            pass  # nobody said anything, which is an answer too
+
+    def _show(self, lines: Sequence[Line]) -> None:
+        if lines:
+            self._console.show(lines)
+
+
+def _help() -> list[Line]:
+    width = max(len(spec.usage) for spec in commands.COMMANDS.values())
+    lines = [f"{spec.usage:<{width}}  {spec.help}" for spec in commands.COMMANDS.values()]
+    return [
+        *map(Note, lines),
+        Note("anything else is said in the current thread; @name mentions somebody"),
+        Note("//text says /text"),
+    ]

@@ -1,0 +1,119 @@
+"""A console on a terminal: a line editor that stays whole while messages arrive above it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+
+from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.styles import Style
+
+from hubbub.cli.chat.completion import candidates
+from hubbub.cli.chat.conversation import Status
+from hubbub.cli.chat.lines import Line
+from hubbub.cli.chat.render import STYLES, Fragments, render
+from hubbub.cli.chat.session import Session
+
+__all__ = ["TerminalConsole"]
+
+REFRESH_S = 1.0
+"""Seconds between looks at the clock: activities grow old, attempts come nearer."""
+
+
+class TerminalConsole:
+    """prompt_toolkit's line editor: completion, history, a status line below."""
+
+    patient = False
+
+    def __init__(
+        self,
+        zone: tzinfo | None = None,
+        input: Input | None = None,
+        output: Output | None = None,
+    ):
+        """`input` and `output`: other terminals than this process's own."""
+        self._zone, self._input, self._output = zone, input, output
+        self._style = Style.from_dict(STYLES)
+        self._depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
+
+    def start(self, status: Status) -> None:
+        self._status = status
+        self._prompt: PromptSession[str] = PromptSession(
+            message=lambda: FormattedText([("class:prompt", status.prompt)]),
+            bottom_toolbar=self._toolbar,
+            completer=ChatCompleter(status.session),
+            complete_while_typing=True,
+            erase_when_done=True,
+            key_bindings=_keys(),
+            style=self._style,
+            color_depth=self._depth,
+            refresh_interval=REFRESH_S,
+            input=self._input,
+            output=self._output,
+        )
+
+    async def read(self) -> str | None:
+        try:
+            return await self._prompt.prompt_async()
+        except (EOFError, KeyboardInterrupt):
+            return None
+
+    def refresh(self) -> None:
+        self._prompt.app.invalidate()
+
+    def show(self, lines: Sequence[Line]) -> None:
+        width = shutil.get_terminal_size().columns
+        fragments: Fragments = []
+        for line in lines:
+            fragments += [*render(line, self._zone, width), ("", "\n")]
+        print_formatted_text(
+            FormattedText(fragments),
+            end="",
+            style=self._style,
+            color_depth=self._depth,
+            output=self._output,
+        )
+
+    def _toolbar(self) -> FormattedText:
+        status = self._status
+        fragments: Fragments = [("", f"{status.network} as {status.session.me}")]
+        for kind, text in status.notices():
+            style = "" if kind == "quiet" else f"class:toolbar.{kind}"
+            fragments += [("", "  ·  "), (style, text)]
+        return FormattedText(fragments)
+
+
+class ChatCompleter(Completer):
+    """The candidates of `hubbub.cli.chat.completion` in prompt_toolkit's words."""
+
+    def __init__(self, session: Session):
+        self._session = session
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        for found in candidates(document.text_before_cursor, self._session):
+            yield Completion(found.text, start_position=-found.replaces, display_meta=found.about)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def _(event: KeyPressEvent) -> None:
+        """Throw the line away; on an empty one, leave."""
+        buffer = event.app.current_buffer
+        if buffer.text:
+            buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt)
+
+    return keys

@@ -1,0 +1,46 @@
+"""Text of others on its way to a terminal: nothing in it may steer the terminal or the eye."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["clip", "one_line", "visible"]
+
+_STEERING = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad"  # control characters but the line feed; the soft hyphen
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # bidi controls, invisible operators
+    "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"  # line separators, annotations, surrogates
+)
+
+
+def visible(text: str) -> str:
+    """`text` with every control and bidi character as its code point, for example <U+001B>.
+
+    Line feeds stay, tabs become four spaces, other line ends become line feeds.
+    """
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    return _STEERING.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+
+
+def one_line(text: str) -> str:
+    """`visible` on one line: runs of white space become one space."""
+    return " ".join(visible(text).split())
+
+
+def clip(text: str, width: int) -> str:
+    """The beginning of a line that takes at most `width` columns; an ellipsis if it was longer."""
+    if sum(map(_columns, text)) <= width:
+        return text
+    taken, room = 0, max(width - 1, 0)
+    for n, character in enumerate(text):
+        taken += _columns(character)
+        if taken > room:
+            return text[:n] + "…"
+    return text
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,62 @@
+"""`init`: a first network to start from, with the models that are within reach."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.output import JsonFlag, emit_json
+from hubbub.errors import UserError
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(init)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write; made if missing.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a commented starter network: hubbub.yaml and an agent in Python."""
+    from hubbub.app.providers import find_models
+    from hubbub.app.starters import starter_files
+    from hubbub.cli.joining import run_async
+
+    proposals = run_async(find_models(os.environ))
+    files = {folder / name: text for name, text in starter_files(proposals).items()}
+    _refuse_to_replace([] if force else list(files))
+    for path, text in files.items():
+        _write(path, text)
+    if as_json:
+        found = [vars(proposal) for proposal in proposals]
+        emit_json({"files": [str(path) for path in files], "models": found})
+        return
+    for path in files:
+        typer.echo(f"wrote {path}")
+    if proposals:
+        typer.echo(f"model: {proposals[0].model} ({proposals[0].source})")
+    else:
+        typer.echo(
+            "no model is within reach; the network works without, hubbub.yaml says how to add one"
+        )
+    typer.echo(f"start it: hubbub up {folder / 'hubbub.yaml'}")
+
+
+def _refuse_to_replace(paths: list[Path]) -> None:
+    there = [str(path) for path in paths if path.exists()]
+    if there:
+        raise UserError(f"{' and '.join(there)} would be replaced: name another folder, or --force")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,141 @@
+"""`who`, `threads`, `send`, `status`: the network as it stands, and a word into it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.joining import (
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    ask,
+    default_person,
+    run_async,
+)
+from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
+from hubbub.errors import UserError
+from hubbub.protocol import thread_ids
+from hubbub.protocol.operations import NetworkStatus, Participants, SendResult, Threads
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    for command in (who, threads, send, status):
+        app.command()(command)
+
+
+def who(
+    address: AddressOption = None, token: TokenOption = None, as_json: JsonFlag = False
+) -> None:
+    """Show who is in the network."""
+    found = Participants.model_validate(run_async(ask(Target(address, token), "list_participants")))
+    if as_json:
+        emit_json(found.participants)
+        return
+    table(
+        ("NAME", "KIND", "", "ABOUT"),
+        (
+            (
+                p.id,
+                p.kind,
+                "present" if p.present else "away",
+                clip(one_line(p.card.description), 60),
+            )
+            for p in found.participants
+        ),
+    )
+
+
+def threads(
+    as_: AsOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 20,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show your threads, most recently active first."""
+    target = Target(address, token)
+    person = default_person(target, as_)
+    found = Threads.model_validate(run_async(ask(target, "list_threads", person, limit=limit)))
+    if as_json:
+        emit_json(found.threads)
+        return
+    rows = (
+        (
+            thread_ids.relative(thread.id, person),
+            str(thread.head),
+            clock_time(thread.messages[-1].sent_at),
+            f"{thread.messages[-1].sender_id}: {clip(one_line(thread.messages[-1].text), 60)}",
+        )
+        for thread in found.threads
+        if thread.messages
+    )
+    table(("THREAD", "MESSAGES", "LAST", ""), rows)
+
+
+def send(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TO] TEXT…", help="The recipient (a participant or thread), then the text."
+        ),
+    ],
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", help="Post the text to this channel.")
+    ] = None,
+    broadcast: Annotated[
+        bool, typer.Option("--broadcast", "-b", help="Send the text to everybody.")
+    ] = False,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Send a message: to somebody, to a channel, or to everybody."""
+    operation, args = _message(words, channel, broadcast)
+    target = Target(address, token)
+    person = default_person(target, as_)
+    sent = SendResult.model_validate(run_async(ask(target, operation, person, **args)))
+    if as_json:
+        emit_json(sent)
+        return
+    thread = thread_ids.relative(sent.thread_id, person)
+    away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
+    nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
+    typer.echo(visible(f"{sent.id} sent as {person} in {thread}{away}{nobody}"))
+
+
+def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[str, dict[str, str]]:
+    """The operation and its arguments that the words mean. Raises UserError."""
+    if channel is not None and broadcast:
+        raise UserError("send takes --channel or --broadcast, not both")
+    if channel is not None:
+        return "post_to_channel", {"channel": channel.lstrip("#"), "text": " ".join(words)}
+    if broadcast:
+        return "broadcast_text_message", {"text": " ".join(words)}
+    if len(words) < 2:
+        raise UserError(
+            f"send needs a recipient and a text: hubbub send {words[0]} 'hello', "
+            "or --channel NAME, or --broadcast"
+        )
+    return "send_text_message", {"to": words[0].lstrip("@"), "text": " ".join(words[1:])}
+
+
+def status(
+    address: AddressOption = None, token: TokenOption = None, as_json: JsonFlag = False
+) -> None:
+    """Show how the network is doing."""
+    found = NetworkStatus.model_validate(run_async(ask(Target(address, token), "network_status")))
+    if as_json:
+        emit_json(found)
+        return
+    rows = [
+        (name.replace("_", " "), str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in found.model_dump().items()
+    ]
+    table((), rows)

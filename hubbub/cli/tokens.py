@@ -1,0 +1,133 @@
+"""`token add | list | revoke`: what participants prove with that they are who they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.joining import AddressOption, Target, ask, run_async
+from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
+from hubbub.errors import UserError
+from hubbub.protocol.operations import NewToken
+from hubbub.protocol.thread_ids import is_participant_id
+
+if TYPE_CHECKING:
+    from hubbub.config.loader import LoadedConfig
+
+__all__ = ["register"]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The network's YAML file; left out: the network that runs here, else hubbub.yaml.",
+        show_default=False,
+    ),
+]
+ParticipantArgument = Annotated[str, typer.Argument(help="The participant's name.")]
+
+group = typer.Typer(
+    help="Make, list and revoke tokens.", invoke_without_command=True, callback=help_if_alone
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="token")
+
+
+@group.command()
+def add(
+    participant: ParticipantArgument,
+    config: ConfigOption = None,
+    address: AddressOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a token for a participant and print it, this once."""
+    _check_name(participant)
+    target = _running(config, address)
+    if target is not None:
+        value = run_async(ask(target, "add_token", participant=participant))
+        token = NewToken.model_validate(value).token
+    else:
+        token = _add_offline(_config(config), participant)
+    if as_json:
+        emit_json({"participant": participant, "token": token})
+        return
+    typer.echo(token)
+    typer.echo(
+        f"This token proves {participant}; it is not shown again. Use it with --token, or set "
+        "HUBBUB_TOKEN.",
+        err=True,
+    )
+
+
+@group.command(name="list")
+def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
+    """Show who has how many tokens (the tokens themselves are not kept)."""
+    from hubbub.network.store.offline import list_tokens_offline
+
+    counts = run_async(list_tokens_offline(_config(config).file.network.store))
+    if as_json:
+        emit_json([{"participant": name, "tokens": count} for name, count in counts.items()])
+        return
+    table(("NAME", "TOKENS"), ((name, str(count)) for name, count in counts.items()))
+
+
+@group.command()
+def revoke(
+    participant: ParticipantArgument,
+    config: ConfigOption = None,
+    address: AddressOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make all tokens of a participant useless, and end its connections."""
+    _check_name(participant)
+    target = _running(config, address)
+    if target is not None:
+        run_async(ask(target, "revoke_tokens", participant=participant))
+    else:
+        from hubbub.network.store import revoke_tokens_offline
+
+        run_async(revoke_tokens_offline(_config(config).file.network.store, participant))
+    if as_json:
+        emit_json({"participant": participant, "revoked": True})
+    else:
+        typer.echo(f"the tokens of {participant} are useless from now on")
+
+
+def _check_name(participant: str) -> None:
+    if not is_participant_id(participant):
+        raise UserError(
+            f"nobody can be called '{participant}': a name has 1 to 64 letters, digits, '-' or '_'"
+            " and is not reserved"
+        )
+
+
+def _add_offline(config: LoadedConfig, participant: str) -> str:
+    from hubbub.network.auth import new_token, token_hash
+    from hubbub.network.store import add_token_offline
+
+    token = new_token()
+    run_async(add_token_offline(config.file.network.store, token_hash(token), participant))
+    return token
+
+
+def _running(config: Path | None, address: str | None) -> Target | None:
+    """The running network that is meant; None if the store has to be written without a hub."""
+    from hubbub.client.runfile import find_run_files
+
+    if address is not None:
+        return Target(address)
+    running = find_run_files()
+    if config is None:
+        return Target() if running else None
+    listen = f"ws://{_config(config).address}"
+    return Target(listen) if any(run.url == listen for run in running) else None
+
+
+def _config(path: Path | None) -> LoadedConfig:
+    from hubbub.config.loader import load
+
+    return load(path or Path("hubbub.yaml"))

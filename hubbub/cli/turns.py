@@ -1,0 +1,122 @@
+"""`turns`, `turn`, `why`: what agents did, and why they did or did not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.chat.text import visible
+from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, run_async
+from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
+from hubbub.protocol.operations import Turns, TurnSummary, WakeExplanation
+from hubbub.protocol.turns import Step, Turn
+
+__all__ = ["register"]
+
+_CUT = 2000
+"""Characters of a prompt or result that are shown without --full."""
+
+
+def register(app: typer.Typer) -> None:
+    for command in (turns, turn, why):
+        app.command()(command)
+
+
+def turns(
+    agent: Annotated[str | None, typer.Option("--agent", help="Only those of this agent.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 20,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the latest turns of agents, newest first."""
+    work = ask(Target(address, token), "list_turns", agent=agent, limit=limit)
+    found = Turns.model_validate(run_async(work))
+    if as_json:
+        emit_json(found.turns)
+        return
+    head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "MODEL", "")
+    table(head, map(_row, found.turns))
+
+
+def _row(turn: TurnSummary) -> tuple[str, ...]:
+    return (
+        turn.id,
+        clock_time(turn.started_at),
+        f"{turn.duration_ms:.0f} ms" if turn.duration_ms is not None else "",
+        turn.outcome or "running",
+        str(turn.steps),
+        f"{turn.tokens_in}+{turn.tokens_out}",
+        turn.model or "",
+        turn.reason[:60],
+    )
+
+
+def turn(
+    id: Annotated[str, typer.Argument(help="The turn, for example editor-m42.")],
+    full: Annotated[bool, typer.Option("--full", help="Do not cut long texts.")] = False,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show one turn: its prompt, steps, tool calls and results, and its outcome."""
+    found = Turn.model_validate(run_async(ask(Target(address, token), "read_turn", id=id)))
+    if as_json:
+        emit_json(found)
+        return
+    for line in _lines(found):
+        shown = line if full or len(line) <= _CUT else f"{line[:_CUT]}… (--full shows all)"
+        typer.echo(visible(shown))
+
+
+def _lines(turn: Turn) -> list[str]:
+    start = turn.start
+    outcome = f"{turn.end.outcome}: {turn.end.reason}" if turn.end else "running"
+    lines = [
+        f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
+        f"woken by  {', '.join(start.messages)}",
+        f"started   {turn.started_at.isoformat()}  attempts {turn.attempts}",
+        f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}",
+        f"tools     {', '.join(start.tools) or '-'}",
+        f"outcome   {outcome}",
+        f"sent      {', '.join(turn.sent) or 'nothing'}",
+    ]
+    if turn.end and turn.end.text:
+        lines += ["", "--- text that was not published", turn.end.text]
+    for title, text in (("system prompt", start.system_prompt), ("prompt", start.prompt)):
+        if text:
+            lines += ["", f"--- {title}", text]
+    for step in turn.steps:
+        lines += ["", *_step(step)]
+    return lines
+
+
+def _step(step: Step) -> list[str]:
+    took = f"  {step.duration_ms:.0f} ms" if step.duration_ms is not None else ""
+    lines = [f"--- step {step.n}{took}  tokens {step.tokens_in}+{step.tokens_out}"]
+    if step.text:
+        lines.append(step.text)
+    for call in step.calls:
+        lines.append(f"{call.name}({call.arguments})")
+        lines.append(f"  → {call.error + ': ' if call.error else ''}{call.result}")
+    return lines
+
+
+def why(
+    agent: Annotated[str, typer.Argument(help="The agent.")],
+    message: Annotated[str, typer.Argument(help="The message, for example m42.")],
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Tell why a message did or did not wake an agent."""
+    work = ask(Target(address, token), "explain_wake", agent=agent, message_id=message)
+    found = WakeExplanation.model_validate(run_async(work))
+    if as_json:
+        emit_json(found)
+        return
+    verdict = f"woke {agent}" if found.woken else f"did not wake {agent}"
+    typer.echo(visible(f"{found.message_id} {verdict} ({found.reason}): {found.explanation}"))
+    if found.wake is not None:
+        typer.echo(visible(f"turn {found.wake.turn}: {found.state}, reply {found.wake.reply}"))

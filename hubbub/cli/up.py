@@ -1,0 +1,54 @@
+"""`up`: a whole network from one YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.output import JsonFlag
+
+__all__ = ["ConfigArgument", "register"]
+
+ConfigArgument = Annotated[
+    Path, typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml")
+]
+DEFAULT_CONFIG = Path("hubbub.yaml")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(up)
+
+
+def up(
+    config: ConfigArgument = DEFAULT_CONFIG,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="host:port, in place of the config's.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", help="sqlite:FILE or sqlite::memory:, in place of the config's."),
+    ] = None,
+    agents: Annotated[
+        bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")
+    ] = True,
+    as_json: JsonFlag = False,
+) -> None:
+    """Start a network: the hub and its agents, until Ctrl-C."""
+    from hubbub.app.loops import run_loop
+    from hubbub.app.network import serve
+    from hubbub.app.preflight import load_checked
+    from hubbub.cli.view import JsonView, TerminalView
+
+    overrides = {"listen": listen, "store": _absolute(store)}
+    loaded = load_checked(config, {k: v for k, v in overrides.items() if v is not None})
+    view = JsonView() if as_json else TerminalView()
+    run_loop(serve(loaded, view, with_agents=agents, signals=True))
+
+
+def _absolute(store: str | None) -> str | None:
+    """A store named on the command line lies where the command runs."""
+    if store is None or not store.startswith("sqlite:") or store == "sqlite::memory:":
+        return store
+    return f"sqlite:{Path(store.removeprefix('sqlite:')).expanduser().absolute()}"

@@ -1,0 +1,127 @@
+"""What `hubbub up` shows: a banner, then what happens, one line each; or JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from hubbub.app.happenings import (
+    AgentDied,
+    AgentGivenUp,
+    AgentOutput,
+    AgentStarted,
+    Happening,
+    MessageSeen,
+    NetworkUp,
+    Stopping,
+)
+from hubbub.cli.chat.colours import colour_of
+from hubbub.cli.chat.text import visible
+from hubbub.cli.messages import message_line
+from hubbub.cli.output import console
+from hubbub.client.runfile import DEFAULT_ADDRESS
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+__all__ = ["JsonView", "TerminalView", "happening_line"]
+
+
+class JsonView:
+    """One JSON object per line, told apart by `event`."""
+
+    def __call__(self, happening: Happening) -> None:
+        if isinstance(happening, MessageSeen):
+            body = happening.message.model_dump(mode="json")
+            value = {"event": happening.event, "message": body}
+        else:
+            fields = asdict(happening)
+            value = {"event": fields.pop("event"), **fields}
+        typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+class TerminalView:
+    """Plain lines, in colour where the terminal has any."""
+
+    def __init__(self) -> None:
+        self._console = console()
+
+    def __call__(self, happening: Happening) -> None:
+        line = happening_line(happening)
+        if line is not None:
+            self._console.print(line)
+
+
+def happening_line(happening: Happening) -> Text | None:
+    """How a happening reads; None for what nobody needs to see."""
+    from rich.text import Text
+
+    match happening:
+        case NetworkUp():
+            return _banner(happening)
+        case MessageSeen(message):
+            return message_line(message)
+        case AgentOutput(agents, stream, line):
+            return _output(agents, stream, line)
+        case AgentStarted():
+            return None
+        case AgentDied(agents, code, retry_in_s):
+            again = f"{_ended(code)}; starts again in {retry_in_s:g} s"
+            return Text(f"{_names(agents)} {again}", style="yellow")
+        case AgentGivenUp(agents, code, deaths):
+            text = f"{_ended(code)}, the {deaths}th time in a row right after its start: left alone"
+            hint = "mend it, then start the network again"
+            return Text(f"{_names(agents)} {text}; {hint}", style="bold red")
+        case Stopping():
+            return Text("stopping …", style="dim")
+
+
+def _banner(up: NetworkUp) -> Text:
+    from rich.text import Text
+
+    address = up.url.removeprefix("ws://")
+    option = "" if address == DEFAULT_ADDRESS else f" --address {address}"
+    join = f"hubbub chat{option}"
+    text = Text()
+    text.append("hubbub ", style="bold")
+    text.append(up.network, style="bold green")
+    text.append(f"  {up.url}\n")
+    for title, names in (("agents", up.agents), ("people", up.humans), ("channels", up.channels)):
+        if names:
+            text.append(f"  {title:<10}", style="dim")
+            for name in names:
+                text.append(f"{name}  ", style=colour_of(name) if title != "channels" else "")
+            text.append("\n")
+    rows = (
+        ("join", join, "in another terminal, as a person"),
+        ("", address and f"http://{address}/", "in a browser: how to join"),
+        ("", up.url, "with any WebSocket client"),
+        ("stop", "Ctrl-C", ""),
+    )
+    for title, what, how in rows:
+        text.append(f"  {title:<10}", style="dim")
+        text.append(f"{what:<40}")
+        text.append(f"{how}\n", style="dim")
+    return text
+
+
+def _output(agents: tuple[str, ...], stream: str, line: str) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    name = _names(agents)
+    text.append(f"{name} ", style=colour_of(agents[0]))
+    text.append("! " if stream == "stderr" else "| ", style="dim")
+    text.append(visible(line), style="dim")
+    return text
+
+
+def _names(agents: tuple[str, ...]) -> str:
+    return "+".join(agents)
+
+
+def _ended(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -1,0 +1,229 @@
+"""What a schema cannot say: that names exist, files are there and an open hub stays on loopback.
+
+The checks read the raw data, not the validated models, so that they still find their problems when
+something else in the file is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from hubbub.config.address import parse_address
+from hubbub.config.explain import dotted
+from hubbub.config.models import AgentConfig, NetworkConfig
+from hubbub.config.paths import MEMORY_STORE, SQLITE, split_spec
+from hubbub.config.problems import closest, nearest, shown_path
+from hubbub.config.source import Document, Loc
+from hubbub.protocol.thread_ids import RESERVED_IDS, is_id, is_participant_id
+
+__all__ = ["cross_check"]
+
+_DEFAULTS = NetworkConfig()
+_AGENT_KEYS = frozenset(field.alias or name for name, field in AgentConfig.model_fields.items())
+
+
+def cross_check(document: Document, mods: Collection[str] | None) -> None:
+    """Report everything that does not fit together. `mods` are the known mods; None: any name."""
+    _check_names(document)
+    _check_network(document)
+    _check_members(document)
+    if mods is not None:
+        _check_mods(document, mods)
+    for name, agent in _sections(document.data, "agents"):
+        _check_agent(document, ("agents", name), agent)
+
+
+def _sections(
+    data: Mapping[str, JsonValue], key: str
+) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
+    """The entries below `key` that are maps."""
+    section = data.get(key)
+    for name, entry in section.items() if isinstance(section, dict) else ():
+        if isinstance(entry, dict):
+            yield name, entry
+
+
+def _names(document: Document, key: str) -> list[str]:
+    section = document.data.get(key)
+    return list(section) if isinstance(section, dict) else []
+
+
+def _text(section: Mapping[str, JsonValue], key: str, default: str = "") -> str:
+    value = section.get(key, default)
+    return value if isinstance(value, str) else default
+
+
+def _check_names(document: Document) -> None:
+    """Participants have names of their own."""
+    agents, humans = _names(document, "agents"), _names(document, "humans")
+    for key, names in (("agents", agents), ("humans", humans)):
+        for name in names:
+            if is_id(name) and not is_participant_id(name):
+                why = (
+                    f"reserved ({', '.join(sorted(RESERVED_IDS))} are)"
+                    if name in RESERVED_IDS
+                    else "taken by threads (t1, t2, … are)"
+                )
+                document.report((key, name), f"'{name}' is {why}: choose another name")
+    for name in set(agents) & set(humans):
+        line = document.place(("agents", name)).line
+        document.report(
+            ("humans", name),
+            f"'{name}' is an agent already (line {line}): a participant has one name of its own",
+        )
+
+
+def _check_network(document: Document) -> None:
+    network = document.data.get("network") or {}
+    if not isinstance(network, dict):
+        return
+    _check_store(document, _text(network, "store", _DEFAULTS.store))
+    loc = ("network", "listen")
+    if loc in document.broken:
+        return
+    try:
+        address = parse_address(_text(network, "listen", _DEFAULTS.listen))
+    except ValueError as error:
+        document.report(loc, str(error))
+        return
+    if _text(network, "auth", _DEFAULTS.auth) == "open" and not address.loopback:
+        document.report(
+            loc,
+            f"{address} can be reached from other machines while `auth: open` lets anybody join as "
+            "anybody: set `auth: tokens` (and `hubbub token add <participant>`), or listen on "
+            f"127.0.0.1:{address.port}",
+        )
+
+
+def _check_store(document: Document, store: str) -> None:
+    loc = ("network", "store")
+    if not store.startswith(SQLITE) or store == SQLITE:
+        document.report(loc, f"'{store}' is no store: expected sqlite:<file> or {MEMORY_STORE}")
+    elif store != MEMORY_STORE:
+        folder = Path(store.removeprefix(SQLITE)).parent
+        if not folder.is_dir():
+            document.report(loc, f"the folder {shown_path(folder)} of the store does not exist")
+
+
+def _check_members(document: Document) -> None:
+    known = {*_names(document, "agents"), *_names(document, "humans")}
+    for name, channel in _sections(document.data, "channels"):
+        members = channel.get("members")
+        for n, member in enumerate(members) if isinstance(members, list) else ():
+            if isinstance(member, str) and member not in known:
+                loc = ("channels", name, "members", n)
+                document.report(
+                    loc,
+                    f"channel '{name}' has the member '{member}', which is neither in agents nor "
+                    f"in humans{nearest(member, known)}",
+                )
+
+
+def _check_mods(document: Document, known: Collection[str]) -> None:
+    mods = document.data.get("mods")
+    for n, entry in enumerate(mods) if isinstance(mods, list) else ():
+        names = (
+            [entry] if isinstance(entry, str) else list(entry) if isinstance(entry, dict) else []
+        )
+        if isinstance(entry, dict) and len(entry) != 1:
+            document.report(("mods", n), "a mod is its name, or its name with its settings below")
+        for name in names:
+            if name not in known:
+                document.report(("mods", n), f"unknown mod '{name}'{nearest(name, known)}")
+
+
+def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+    kind, class_ = _text(agent, "kind", "llm"), _text(agent, "class")
+    if kind == "python":
+        if class_:
+            _check_spec(document, (*loc, "class"), class_, "ClassName")
+        elif _left_out(agent, "class"):
+            document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
+    elif kind == "llm":
+        if class_:
+            document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")
+        else:
+            _check_llm(document, loc, agent)
+    tools = agent.get("tools")
+    for n, tool in enumerate(tools) if isinstance(tools, list) else ():
+        if isinstance(tool, str) and (":" in tool or ".py" in tool):
+            _check_spec(document, (*loc, "tools", n), tool, "function")
+
+
+def _left_out(agent: Mapping[str, JsonValue], key: str) -> bool:
+    """Whether the key is missing, and not just misspelled or unreadable."""
+    return key not in agent and not any(closest(k, _AGENT_KEYS) == key for k in _extra(agent))
+
+
+def _extra(agent: Mapping[str, JsonValue]) -> list[str]:
+    return [key for key in agent if key not in _AGENT_KEYS]
+
+
+def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+    models = _names(document, "models")
+    _check_template(document, (*loc, "template"), _text(agent, "template"))
+    model = agent.get("model", "default")
+    if not isinstance(model, str):
+        return  # the schema, or a missing variable, has said so
+    if model not in models and ("model" in agent or _left_out(agent, "model")):
+        hint = nearest(model, models) or "; add a section models: (`hubbub doctor` proposes one)"
+        named = "uses the unknown model" if "model" in agent else "names no model, and there is no"
+        document.report((*loc, "model"), f"{dotted(loc)} {named} '{model}'{hint}")
+
+
+def _check_template(document: Document, loc: Loc, template: str) -> None:
+    if template and not Path(template).is_file():
+        document.report(loc, f"the template {shown_path(Path(template))} does not exist")
+
+
+def _check_spec(document: Document, loc: Loc, spec: str, noun: str) -> None:
+    """`file.py:Name`: the file is there, parses, and defines the name."""
+    parts = split_spec(spec)
+    if parts is None:
+        document.report(loc, f"'{spec}' is not of the form file.py:{noun}")
+        return
+    file, name = Path(parts[0]), parts[1]
+    if not file.is_file():
+        beside = file.parent.glob("*.py") if file.parent.is_dir() else ()
+        meant = closest(file.name, [p.name for p in beside])
+        hint = f"; did you mean '{meant}'?" if meant else ""
+        document.report(loc, f"the file {shown_path(file)} does not exist{hint}")
+        return
+    try:
+        defined = _defined(file)
+    except SyntaxError as error:
+        where = f"{shown_path(file)}:{error.lineno}"
+        document.report(loc, f"{where} is not valid Python: {error.msg}")
+    except (OSError, ValueError) as error:
+        document.report(loc, f"the file {shown_path(file)} cannot be read: {error}")
+    else:
+        if defined is not None and name not in defined:
+            hint = nearest(name, (d for d in defined if not d.startswith("_")))
+            document.report(loc, f"{shown_path(file)} defines no '{name}'{hint}")
+
+
+def _defined(file: Path) -> set[str] | None:
+    """The names at a module's top level; None if they cannot all be known without running it.
+
+    Raises SyntaxError, OSError, or ValueError for what is no text.
+    """
+    names: set[str] = set()
+    for node in ast.parse(file.read_bytes(), filename=str(file)).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.AsyncFunctionDef(name=name):
+                names.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                names |= {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+            case ast.Assign() | ast.AnnAssign():
+                names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            case ast.Expr() | ast.Pass():
+                pass
+            case _:
+                return None
+    return None if "*" in names else names

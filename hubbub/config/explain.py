@@ -1,0 +1,193 @@
+"""pydantic's findings about a config as sentences that name place, expectation and nearest key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from types import NoneType, UnionType
+from typing import Annotated, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from hubbub.config.problems import closest, nearest
+from hubbub.config.source import Document, Loc
+from hubbub.errors import ConfigError
+
+__all__ = ["dotted", "explain"]
+
+_ID_RULE = "1 to 64 letters, digits, '-' or '_'"
+_EXPECTED = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "model_attributes_type": "keys with values",
+    "string_pattern_mismatch": _ID_RULE,
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def explain(
+    error: ValidationError, root: type[BaseModel], document: Document, at: Loc = ()
+) -> list[ConfigError]:
+    """One problem per place that is wrong.
+
+    `at` is where in the document the validated value stands; `root` is the model it was to be.
+    """
+    errors = _without_consequences(error.errors(include_url=False))
+    located = [(_trimmed((*at, *e["loc"]), document), e) for e in errors]
+    located.sort(key=lambda pair: tuple(map(str, pair[0])))
+    problems: list[ConfigError] = []
+    for loc, group in groupby(located, key=lambda pair: pair[0]):
+        found = [details for _, details in group]
+        if loc in document.broken or _is_outer_branch(loc, found, located):
+            continue
+        problems += [document.problem(loc, text) for text in _sentences(loc, found, root, at)]
+    return problems
+
+
+def dotted(loc: Sequence[str | int]) -> str:
+    """`agents.editor.tools[2]`."""
+    text = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return text.removeprefix(".") or "the file"
+
+
+def _without_consequences(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """A key that is missing because it is misspelled is told once, as the misspelled one."""
+    extra = [e["loc"] for e in errors if e["type"] == "extra_forbidden"]
+    return [
+        e
+        for e in errors
+        if e["type"] != "missing"
+        or not any(
+            loc[:-1] == e["loc"][:-1] and closest(str(loc[-1]), [str(e["loc"][-1])])
+            for loc in extra
+        )
+    ]
+
+
+def _trimmed(loc: Loc, document: Document) -> Loc:
+    """Without what pydantic puts in between for the branches of a union and for keys."""
+    here: Loc = ()
+    for part in loc:
+        if (*here, part) in document.places:
+            here = (*here, part)
+    return here
+
+
+def _is_outer_branch(
+    loc: Loc, found: Sequence[ErrorDetails], located: Sequence[tuple[Loc, ErrorDetails]]
+) -> bool:
+    """Whether these are only the other branches of a union whose right branch failed deeper."""
+    deeper = any(len(other) > len(loc) and other[: len(loc)] == loc for other, _ in located)
+    return deeper and not any(d["type"] in ("missing", "extra_forbidden") for d in found)
+
+
+def _sentences(
+    loc: Loc, found: Sequence[ErrorDetails], root: type[BaseModel], at: Loc
+) -> Iterable[str]:
+    structural = [d for d in found if d["type"] in ("missing", "extra_forbidden")]
+    for details in structural:
+        yield _structural(loc, details, root, at)
+    if structural:
+        return
+    if any(d["loc"] and d["loc"][-1] == "[key]" for d in found):
+        yield f"'{loc[-1]}' cannot be a name in {dotted(loc[:-1])}: expected {_ID_RULE}"
+        return
+    custom = [d["msg"] for d in found if d["type"] in ("size", "span", "value_error")]
+    name = dotted(loc)
+    given = _given(found[0]["input"])
+    if custom:
+        yield f"{name} is {given}: {custom[0]}"
+        return
+    expected = list(dict.fromkeys(filter(None, map(_expectation, found))))
+    choices = [choice for d in found for choice in _choices(d)]
+    hint = nearest(str(found[0]["input"]), choices) if isinstance(found[0]["input"], str) else ""
+    hint = hint if hint.startswith("; did") else ""
+    yield f"{name} is {given}: expected {' or '.join(expected)}{hint}"
+
+
+def _structural(loc: Loc, details: ErrorDetails, root: type[BaseModel], at: Loc) -> str:
+    """A key too many or too few."""
+    key = str(details["loc"][-1])
+    if details["type"] == "missing":
+        return f"{dotted(loc)} needs the key '{key}'"
+    model = _model_at(root, loc[len(at) : -1])
+    parent = dotted(loc[:-1])
+    return f"unknown key '{key}' in {parent}{nearest(key, _keys(model) if model else ())}"
+
+
+def _expectation(details: ErrorDetails) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "literal_error":
+        return str(context["expected"])
+    if kind in _BOUNDS:
+        bound, words = _BOUNDS[kind]
+        return f"{words} {context[bound]:g}"
+    return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")
+
+
+def _choices(details: ErrorDetails) -> list[str]:
+    if details["type"] != "literal_error":
+        return []
+    return re.findall(r"'([^']*)'", str(details.get("ctx", {})["expected"]))
+
+
+def _given(value: object) -> str:
+    """The value as the sentence shows it, cut if it is long."""
+    match value:
+        case None:
+            return "empty"
+        case str():
+            return f"'{value}'" if len(value) <= 40 else f"'{value[:40]}…'"
+        case Mapping():
+            return "a map"
+        case list():
+            return "a list"
+        case bool():
+            return str(value).lower()
+    return str(value)
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseModel] | None:
+    """The model that the map at `loc` has to be."""
+    here: object = model
+    for part in loc:
+        here = _step(here, part)
+    return here if isinstance(here, type) and issubclass(here, BaseModel) else None
+
+
+def _step(annotation: object, part: str | int) -> object:
+    """The annotation of `annotation[part]`; None where it is no model's business."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.items()
+        return next((f.annotation for name, f in fields if part in (name, f.alias)), None)
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _step(args[0], part)
+    if origin in (Union, UnionType):
+        steps = (_step(a, part) for a in args if a is not NoneType)
+        return next(filter(None, steps), None)
+    if origin is dict:
+        return args[1]
+    return args[0] if args and origin is not Literal else None

@@ -1,0 +1,155 @@
+"""From a YAML file to a checked network, with every mistake told at once and in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue, ValidationError
+
+from hubbub.config.address import Address, parse_address
+from hubbub.config.checks import cross_check
+from hubbub.config.explain import explain
+from hubbub.config.models import NetworkFile
+from hubbub.config.paths import anchor_paths
+from hubbub.config.problems import ConfigProblems, nearest, shown_path
+from hubbub.config.source import Document, Loc, Place, parse
+from hubbub.errors import ConfigError
+
+__all__ = ["LoadedConfig", "load"]
+
+_NAMED = ("channels", "models", "agents", "humans")
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A config that holds together. Its paths are absolute."""
+
+    path: Path
+    file: NetworkFile
+    document: Document
+
+    @property
+    def address(self) -> Address:
+        return parse_address(self.file.network.listen)
+
+    def problem(self, loc: Loc, message: str) -> ConfigError:
+        """An error about the value at `loc` that was found later, with its file and line."""
+        return self.document.problem(loc, message)
+
+
+def load(
+    path: Path | str,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    mods: Collection[str] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> LoadedConfig:
+    """Read a config, follow its includes, replace variables, validate and check it.
+
+    `mods` are the names of the mods that exist (None: any name is taken); `overrides` replace keys
+    of the section `network`, for example `listen`. Raises ConfigProblems with everything that is
+    wrong, or ConfigError when a file cannot be read at all.
+    """
+    start = Path(path).absolute()
+    if not start.exists():
+        raise ConfigError(f"does not exist{_existing(start)}", shown_path(start))
+    document = _merged(start.resolve(), environ, ())
+    _fill_empty(document.data)
+    _override(document, overrides or {})
+    file = _validated(document)
+    cross_check(document, mods)
+    if document.problems or file is None:
+        raise ConfigProblems(document.problems)
+    return LoadedConfig(start.resolve(), file, document)
+
+
+def _existing(path: Path) -> str:
+    """A hint at a config that does exist."""
+    folders = [path.parent, path.parent / "configs", Path.cwd() / "configs"]
+    files = [f for folder in folders if folder.is_dir() for f in folder.glob("*.y*ml")]
+    near = nearest(path.name, [f.name for f in files])
+    found = next((f for f in files if f"'{f.name}'" in near), None)
+    return f"; did you mean {shown_path(found)}?" if found else "; `hubbub init` writes a first one"
+
+
+def _merged(path: Path, environ: Mapping[str, str], chain: tuple[Path, ...]) -> Document:
+    """The file over what it includes; later includes over earlier ones."""
+    document = parse(path, environ)
+    anchor_paths(document)
+    includes = _includes(document)
+    below = Document(places={(): document.places[()]})
+    for n, name in enumerate(includes):
+        target = (path.parent / name).resolve()
+        if target == path or target in chain:
+            names = " → ".join(p.name for p in (*chain, path, target))
+            document.report(("include", n), f"includes itself: {names}")
+        elif not target.is_file():
+            message = f"the included file {shown_path(target)} does not exist"
+            document.report(("include", n), message)
+        else:
+            _lay_over(below, _merged(target, environ, (*chain, path)))
+    _lay_over(below, document)
+    return below
+
+
+def _includes(document: Document) -> list[str]:
+    value = document.data.pop("include", [])
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return [str(name) for name in names]
+    if ("include",) not in document.broken:
+        document.report(("include",), "include: expected a list of files")
+    return []
+
+
+def _lay_over(below: Document, above: Document) -> None:
+    """Merge `above` into `below`: maps key by key, anything else is replaced whole."""
+    _merge_map(below.data, above.data, (), below.places)
+    below.places.update(above.places)
+    below.broken |= above.broken
+    below.problems += above.problems
+
+
+def _merge_map(
+    below: dict[str, JsonValue],
+    above: Mapping[str, JsonValue],
+    loc: Loc,
+    places: dict[Loc, Place],
+) -> None:
+    for key, value in above.items():
+        old = below.get(key)
+        where = (*loc, key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            _merge_map(old, value, where, places)
+            continue
+        for stale in [p for p in places if len(p) > len(where) and p[: len(where)] == where]:
+            del places[stale]
+        below[key] = value
+
+
+def _fill_empty(data: dict[str, JsonValue]) -> None:
+    """`general:` with nothing below it means all defaults."""
+    for key in [key for key, value in data.items() if value is None]:
+        del data[key]
+    for key in _NAMED:
+        section = data.get(key)
+        if isinstance(section, dict):
+            data[key] = {name: {} if entry is None else entry for name, entry in section.items()}
+
+
+def _override(document: Document, overrides: Mapping[str, str]) -> None:
+    network = document.data.setdefault("network", {})
+    if isinstance(network, dict):
+        network.update(overrides)
+        document.broken -= {("network", key) for key in overrides}
+
+
+def _validated(document: Document) -> NetworkFile | None:
+    try:
+        return NetworkFile.model_validate(document.data)
+    except ValidationError as error:
+        document.problems += explain(error, NetworkFile, document)
+        return None

@@ -1,0 +1,60 @@
+"""Relative paths of a config are relative to the file they stand in, even when it is included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from hubbub.config.source import Document, Loc
+
+__all__ = ["MEMORY_STORE", "SQLITE", "anchor_paths", "split_spec"]
+
+SQLITE = "sqlite:"
+MEMORY_STORE = "sqlite::memory:"
+
+
+def split_spec(spec: str) -> tuple[str, str] | None:
+    """`file.py:Name` as file and name; None if `spec` is not of that form."""
+    file, _, name = spec.rpartition(":")
+    return (file, name) if file.endswith(".py") and name.isidentifier() else None
+
+
+def anchor_paths(document: Document) -> None:
+    """Make the relative paths of one file absolute, in place.
+
+    They stand in `network.store`, an agent's `class`, `template` and `tools`; in the settings of an
+    agent or mod a text is a path when it starts with `./` or `../`.
+    """
+    folder = document.place(()).file.parent
+    document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
+
+
+def _anchored(value: JsonValue, loc: Loc, folder: Path) -> JsonValue:
+    match value:
+        case str():
+            return _anchored_text(value, loc, folder)
+        case dict():
+            return {key: _anchored(child, (*loc, key), folder) for key, child in value.items()}
+        case list():
+            return [_anchored(child, (*loc, n), folder) for n, child in enumerate(value)]
+    return value
+
+
+def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
+    match loc:
+        case ("network", "store") if text.startswith(SQLITE) and text not in (SQLITE, MEMORY_STORE):
+            return SQLITE + _absolute(text.removeprefix(SQLITE), folder)
+        case ("agents", _, "class") | ("agents", _, "tools", _):
+            spec = split_spec(text)
+            return f"{_absolute(spec[0], folder)}:{spec[1]}" if spec else text
+        case ("agents", _, "template"):
+            return _absolute(text, folder)
+        case ("agents", _, "settings", *_) | ("mods", *_) if text.startswith(("./", "../")):
+            return _absolute(text, folder)
+    return text
+
+
+def _absolute(text: str, folder: Path) -> str:
+    path = Path.home() / text[2:] if text.startswith("~/") else folder / text
+    return str(path.resolve())

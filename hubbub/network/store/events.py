@@ -1,0 +1,89 @@
+"""Reading the log forward: what reaches one participant, or all of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from hubbub.network.ports import StoredEvent
+from hubbub.network.store.connection import snapshot
+from hubbub.network.store.index import indexed_upto
+
+__all__ = ["EVENT_QUERIES", "events", "log"]
+
+# Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
+# `limit`, and only then are messages fetched. A reader who is a million entries behind costs no
+# more than any other. Own messages must go before the cut, or a page of them would look like the
+# end.
+_INDEXED_EVENTS = """
+SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+FROM (
+    SELECT seq FROM (
+        SELECT i.seq FROM by_participant i {participant_message}
+        WHERE i.participant = :me AND i.seq > :after AND i.seq <= :upto {not_mine}
+        ORDER BY i.seq LIMIT :limit)
+    UNION
+    SELECT found.seq FROM member CROSS JOIN message AS found
+    WHERE member.participant = :me AND member.until > :after AND found.seq IN (
+        SELECT i.seq FROM by_scope i {scope_message}
+        WHERE i.scope = member.scope AND i.seq > max(member.since, :after)
+        AND i.seq <= min(member.until, :upto) {not_mine}
+        ORDER BY i.seq LIMIT :limit)
+    ORDER BY seq LIMIT :limit
+) AS page
+CROSS JOIN message AS m ON m.seq = page.seq
+LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
+ORDER BY page.seq
+"""
+
+_TAIL_EVENTS = """
+SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
+WHERE m.seq > :after AND m.seq <= :upto {not_mine} AND (d.seq IS NOT NULL OR EXISTS (
+    SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
+    AND member.since < m.seq AND member.until >= m.seq))
+ORDER BY m.seq LIMIT :limit
+"""
+
+
+def _event_queries(own: bool) -> tuple[str, str]:
+    if own:
+        nothing = {"participant_message": "", "scope_message": "", "not_mine": ""}
+        return _INDEXED_EVENTS.format_map(nothing), _TAIL_EVENTS.format_map(nothing)
+    message = "CROSS JOIN message AS m ON m.seq = i.seq"
+    others = {
+        "participant_message": message,
+        "scope_message": message,
+        "not_mine": "AND m.sender <> :me",
+    }
+    return _INDEXED_EVENTS.format_map(others), _TAIL_EVENTS.format_map(others)
+
+
+EVENT_QUERIES = {own: _event_queries(own) for own in (False, True)}
+"""By `own`: the query of the indexed part and that of the tail."""
+
+
+def events(
+    db: sqlite3.Connection, participant: str, after: int, upto: int, limit: int, own: bool
+) -> Sequence[StoredEvent]:
+    indexed_part, tail_part = EVENT_QUERIES[own]
+    rows: list[tuple[object, ...]] = []
+    with snapshot(db):
+        indexed = min(indexed_upto(db, "by_participant"), indexed_upto(db, "by_scope"))
+        if after < indexed:
+            span = {"me": participant, "after": after, "upto": min(upto, indexed), "limit": limit}
+            rows = db.execute(indexed_part, span).fetchall()
+        if upto > indexed and len(rows) < limit:
+            left = limit - len(rows)
+            span = {"me": participant, "after": max(after, indexed), "upto": upto, "limit": left}
+            rows += db.execute(tail_part, span).fetchall()
+    return [StoredEvent._make(row) for row in rows]
+
+
+def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
+    rows = db.execute(
+        "SELECT seq, tseq, sender, CAST(body AS BLOB), NULL, NULL, NULL FROM message "
+        "WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+        (after, upto, limit),
+    )
+    return [StoredEvent._make(row) for row in rows]

@@ -1,0 +1,187 @@
+"""A chat completion request as the scripted model reads it, checked as the real endpoint would."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+__all__ = ["ChatMessage", "ChatRequest", "RequestRefused", "parse_request"]
+
+_INCOMING = re.compile(
+    r'<incoming_message\b[^>]*?\bsender="(?P<sender>[^"]*)"[^>]*>\s*'
+    r"<content>(?P<text>.*?)</content>\s*</incoming_message>",
+    re.DOTALL,
+)
+_THREAD = re.compile(r"<incoming_thread_id>(.*?)</incoming_thread_id>", re.DOTALL)
+
+
+class RequestRefused(Exception):
+    """The endpoint would answer this request with 400 and this sentence."""
+
+
+class Lenient(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class FunctionCall(Lenient):
+    name: str
+    arguments: str
+
+
+class ToolCall(Lenient):
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class TextPart(Lenient):
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(Lenient):
+    """One message of the conversation that the client sends."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart] | None = None
+    tool_calls: list[ToolCall] = []
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class FunctionSpec(Lenient):
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    description: str = ""
+    parameters: dict[str, JsonValue] = {}
+
+
+class ToolSpec(Lenient):
+    type: Literal["function"]
+    function: FunctionSpec
+
+
+class StreamOptions(Lenient):
+    include_usage: bool = False
+
+
+class ChatBody(Lenient):
+    model: str
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    tools: list[ToolSpec] = []
+    tool_choice: JsonValue = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One recorded request. `at` is the loop's time of its arrival, in seconds."""
+
+    at: float
+    headers: dict[str, str] = field(repr=False)
+    """Names in lower case."""
+    raw: dict[str, JsonValue] = field(repr=False)
+    """The body as it came, with the fields that no property here speaks of."""
+    body: ChatBody
+
+    @property
+    def model(self) -> str:
+        return self.body.model
+
+    @property
+    def messages(self) -> Sequence[ChatMessage]:
+        return self.body.messages
+
+    @property
+    def stream(self) -> bool:
+        return self.body.stream
+
+    @property
+    def tool_required(self) -> bool:
+        """Whether the answer must call a tool."""
+        return self.body.tool_choice == "required" or isinstance(self.body.tool_choice, dict)
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools offered."""
+        return [tool.function.name for tool in self.body.tools]
+
+    @property
+    def system(self) -> str:
+        texts = (m.text for m in self.messages if m.role in ("system", "developer"))
+        return "\n\n".join(texts)
+
+    @property
+    def prompt(self) -> str:
+        """The last user message."""
+        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+
+    @property
+    def step(self) -> int:
+        """1 before the first answer to the last user message, then one more for each."""
+        roles = [m.role for m in self.messages]
+        last_user = len(roles) - roles[::-1].index("user") if "user" in roles else 0
+        return 1 + roles[last_user:].count("assistant")
+
+    @property
+    def tool_result(self) -> str | None:
+        """The last message if it is a tool's result."""
+        last = self.messages[-1]
+        return last.text if last.role == "tool" else None
+
+    @property
+    def incoming(self) -> str:
+        """The last incoming message of a conversation prompt, else the whole prompt."""
+        return self.words()["incoming"]
+
+    def words(self) -> dict[str, str]:
+        """What an answer can always repeat: incoming, sender, thread, tool_result."""
+        last = next(iter(list(_INCOMING.finditer(self.prompt))[-1:]), None)
+        thread = _THREAD.search(self.prompt)
+        return {
+            "incoming": html.unescape(last["text"]) if last else self.prompt,
+            "sender": html.unescape(last["sender"]) if last else "",
+            "thread": html.unescape(thread[1]) if thread else "",
+            "tool_result": self.tool_result or "",
+        }
+
+
+def parse_request(raw: JsonValue, headers: dict[str, str], at: float) -> ChatRequest:
+    """The request in `raw`. Raises RequestRefused where the real endpoint answers 400."""
+    if not isinstance(raw, dict):
+        raise RequestRefused("the body must be a JSON object")
+    try:
+        body = ChatBody.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RequestRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    _check_tool_results(body.messages)
+    if body.tool_choice == "required" and not body.tools:
+        raise RequestRefused("tool_choice is only allowed when tools are specified")
+    return ChatRequest(at, headers, raw, body)
+
+
+def _check_tool_results(messages: Sequence[ChatMessage]) -> None:
+    """Each call of an assistant's message is answered, by tool messages that follow at once."""
+    open_calls: set[str] = set()
+    for position, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id not in open_calls:
+                raise RequestRefused(f"messages.{position}: result of no call that is open")
+            open_calls.discard(message.tool_call_id)
+            continue
+        if open_calls:
+            raise RequestRefused(f"messages.{position}: no result for {sorted(open_calls)}")
+        open_calls = {call.id for call in message.tool_calls}
+    if open_calls:
+        raise RequestRefused(f"the last calls have no result: {sorted(open_calls)}")

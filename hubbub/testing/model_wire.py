@@ -1,0 +1,107 @@
+"""An answer as an OpenAI-compatible endpoint writes it: one JSON object, or chunks of a stream."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from hubbub.testing.model_request import ChatRequest
+from hubbub.testing.model_script import Answer
+
+__all__ = ["chunks", "completion", "error_body", "model_list"]
+
+_CREATED = 1_700_000_000
+"""A fixed date: two runs of a script give the same bytes."""
+
+
+def completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
+    """The answer to the `number`th request as a `chat.completion`."""
+    message: dict[str, JsonValue] = {"role": "assistant", "content": answer.text}
+    if answer.calls:
+        message["tool_calls"] = list(_calls(answer, number))
+    choice: JsonValue = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": _finish_reason(answer),
+    }
+    head = _head(request, number, "chat.completion")
+    return {**head, "choices": [choice], "usage": _usage(request, answer)}
+
+
+def chunks(request: ChatRequest, answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+    """The same as `chat.completion.chunk`s, text before calls, call after call."""
+    head = _head(request, number, "chat.completion.chunk")
+    for delta in _deltas(answer, number):
+        yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    last: JsonValue = {"index": 0, "delta": {}, "finish_reason": _finish_reason(answer)}
+    yield {**head, "choices": [last]}
+    options = request.body.stream_options
+    if options is not None and options.include_usage:
+        yield {**head, "choices": [], "usage": _usage(request, answer)}
+
+
+def _deltas(answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+    yield {"role": "assistant", "content": "" if answer.text is not None else None}
+    for text in _pieces(answer.text or "", answer.piece):
+        yield {"content": text}
+    for index, call in enumerate(_calls(answer, number)):
+        function = call["function"]
+        assert isinstance(function, dict)
+        arguments = str(function["arguments"])
+        opening: JsonValue = {**call, "index": index, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [opening]}
+        for text in _pieces(arguments, answer.piece):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def _calls(answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+    for call, index in zip(answer.calls, itertools.count(1), strict=False):
+        arguments = (
+            call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        )
+        yield {
+            "id": call.id or f"call_{number}_{index}",
+            "type": "function",
+            "function": {"name": call.tool, "arguments": arguments},
+        }
+
+
+def _head(request: ChatRequest, number: int, kind: str) -> dict[str, JsonValue]:
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": kind,
+        "created": _CREATED,
+        "model": request.model,
+    }
+
+
+def _finish_reason(answer: Answer) -> str:
+    return answer.finish_reason or ("tool_calls" if answer.calls else "stop")
+
+
+def _usage(request: ChatRequest, answer: Answer) -> dict[str, JsonValue]:
+    if answer.usage is not None:
+        sent, said = answer.usage.prompt_tokens, answer.usage.completion_tokens
+    else:
+        sent = sum(len(m.text) for m in request.messages) // 4 + 1
+        said = (len(answer.text or "") + sum(len(str(c.arguments)) for c in answer.calls)) // 4 + 1
+    return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+
+
+def model_list(names: list[str]) -> dict[str, JsonValue]:
+    data: list[JsonValue] = [
+        {"id": name, "object": "model", "created": _CREATED, "owned_by": "hubbub"} for name in names
+    ]
+    return {"object": "list", "data": data}
+
+
+def error_body(message: str, kind: str, code: str | None = None) -> dict[str, JsonValue]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,0 +1,309 @@
+"""What every `Store` must do, as tests. A store passes by running them:
+
+    class TestMyStore(StoreContract):
+        def new_store(self, folder): return MyStore(folder / "log")
+        def refusing(self, store): return context_in_which_the_disk_refuses(store)
+
+`DurableStoreContract` adds what must survive `close` and `open`; there, each `new_store` of one
+folder names the same data. The tests need pytest with pytest-asyncio in auto mode.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+try:
+    import pytest
+except ImportError as error:
+    raise ImportError("hubbub.testing.store_contract needs pytest: pip install pytest") from error
+
+from hubbub.errors import StoreUnavailable
+from hubbub.network.ports import (
+    Batch,
+    CallSettled,
+    ChannelCreated,
+    CursorMoved,
+    DuplicateCids,
+    MemberJoined,
+    MemberLeft,
+    ParticipantSeen,
+    Settled,
+    StepRecorded,
+    Store,
+    StoredChannel,
+    StoredMember,
+    StoredParticipant,
+    StoredThread,
+    StoredWake,
+    ThreadCreated,
+    TokenAdded,
+    TokenRevoked,
+    TurnBegun,
+    TurnEnded,
+    TurnSent,
+    WakesSettled,
+)
+from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
+from hubbub.testing.store_rows import (
+    body,
+    delivery,
+    direct,
+    message,
+    seqs,
+    wake,
+    wake_states,
+    write,
+)
+
+__all__ = ["DurableStoreContract", "StoreContract"]
+
+
+class TurnsContract(StoreMaker):
+    """Wakes, and the turns that answer them."""
+
+    async def test_a_wake_is_pending_until_its_turn_has_ended(self, store: Store) -> None:
+        await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
+        assert await store.wake("bob", 1) == StoredWake("direct", "required", "bob-m1", "pending")
+        (row,) = await store.pending("bob", 9)
+        assert row == (1, body(1), "direct", "required", "bob-m1", None)
+        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        assert await wake_states(store, "bob", [1]) == ["running"]
+        assert [(row.seq, row.started) for row in await store.pending("bob", 9)] == [(1, "bob-m1")]
+        await write(store, TurnEnded("bob-m1", 6.0, "{}"))
+        assert await wake_states(store, "bob", [1]) == ["ended"]
+        assert await store.pending("bob", 9) == []
+
+    async def test_a_delivery_that_wakes_nobody_is_never_pending(self, store: Store) -> None:
+        await write(store, messages=[message(1)], deliveries=[delivery("bob", 1)])
+        assert await store.pending("bob", 9) == []
+        assert await store.wake("bob", 1) == StoredWake("person", None, None, None)
+        assert await store.wake("bob", 2) is None
+        assert await store.wake("carol", 1) is None
+
+    async def test_pending_stops_at_the_position_asked_for(self, store: Store) -> None:
+        rows = [message(seq) for seq in range(1, 5)]
+        await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 5)])
+        assert [row.seq for row in await store.pending("bob", 3)] == [1, 2, 3]
+        assert await store.pending("carol", 9) == []
+
+    async def test_settling_wakes_spares_those_of_a_running_turn(self, store: Store) -> None:
+        rows = [message(seq) for seq in range(1, 6)]
+        await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 6)])
+        await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
+        await write(store, WakesSettled("bob", 3))
+        assert [row.seq for row in await store.pending("bob", 9)] == [2, 4, 5]
+        states = await wake_states(store, "bob", range(1, 6))
+        assert states == ["ended", "running", "ended", "pending", "pending"]
+        await write(store, WakesSettled("bob", 1))
+        assert [row.seq for row in await store.pending("bob", 9)] == [2, 4, 5]
+        assert [row.seq for row in await store.pending("bob", 1)] == []
+        await write(store, TurnEnded("bob-m2", 6.0, "{}"))
+        assert [row.seq for row in await store.pending("bob", 9)] == [4, 5]
+
+    async def test_a_turn_that_ends_settles_its_own_wakes_only(self, store: Store) -> None:
+        rows = [message(seq) for seq in range(1, 7)]
+        await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 7)])
+        await write(store, TurnBegun("bob-m4", "bob", 5.0, "{}", (4, 6)))
+        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        await write(store, TurnEnded("bob-m4", 6.0, "{}"))
+        found = [(row.seq, row.started) for row in await store.pending("bob", 9)]
+        assert found == [(1, "bob-m1"), (2, None), (3, None), (5, None)]
+        await write(store, TurnEnded("bob-m1", 6.0, "{}"))
+        assert [row.seq for row in await store.pending("bob", 9)] == [2, 3, 5]
+
+    async def test_agents_woken_by_one_message_take_it_each_for_itself(self, store: Store) -> None:
+        rows = [message(seq) for seq in range(1, 4)]
+        wakes = [wake(agent, seq) for seq in range(1, 4) for agent in ("bob", "carol")]
+        await write(store, messages=rows, deliveries=wakes)
+        await write(store, TurnBegun("carol-m1", "carol", 5.0, "{}", (1, 2)))
+        await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
+        await write(store, TurnEnded("bob-m2", 6.0, "{}"), TurnEnded("carol-m1", 6.0, "{}"))
+        assert [row.seq for row in await store.pending("bob", 9)] == [1, 3]
+        assert [row.seq for row in await store.pending("carol", 9)] == [3]
+
+    async def test_wakes_that_come_after_all_were_settled_are_pending(self, store: Store) -> None:
+        await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
+        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        await write(
+            store,
+            TurnEnded("bob-m1", 6.0, "{}"),
+            messages=[message(2)],
+            deliveries=[wake("bob", 2), wake("carol", 2)],
+        )
+        assert [row.seq for row in await store.pending("bob", 9)] == [2]
+        assert [row.seq for row in await store.pending("carol", 9)] == [2]
+
+    async def test_a_wake_belongs_to_the_turn_that_took_it_last(self, store: Store) -> None:
+        await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
+        await write(store, TurnBegun("first", "bob", 5.0, "{}", (1,)))
+        await write(store, TurnBegun("second", "bob", 6.0, "{}", (1,)))
+        await write(store, TurnEnded("first", 7.0, "{}"))
+        assert [row.started for row in await store.pending("bob", 9)] == ["second"]
+
+    async def test_a_turn_is_read_back_whole(self, store: Store) -> None:
+        await write(store, TurnBegun("t", "bob", 5.5, '{"prompt":"p"}', ()))
+        await write(store, StepRecorded("t", 2, '"two"'), StepRecorded("t", 1, '"one"'))
+        await write(store, TurnSent("t", 8), TurnSent("t", 7), TurnSent("t", 8))
+        await write(store, TurnEnded("t", 9.5, '{"outcome":"finished"}'))
+        turn = await store.turn("t")
+        assert turn is not None
+        assert (turn.id, turn.agent, turn.attempts) == ("t", "bob", 1)
+        assert (turn.started_at, turn.ended_at) == (5.5, 9.5)
+        assert (turn.start, turn.end) == (b'{"prompt":"p"}', b'{"outcome":"finished"}')
+        assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two"'], [7, 8])
+        assert await store.turn("other") is None
+
+    async def test_a_turn_begun_again_counts_and_keeps_its_steps(self, store: Store) -> None:
+        await write(store, TurnBegun("t", "bob", 5.0, '"a"', ()), StepRecorded("t", 1, '"one"'))
+        await write(store, TurnBegun("t", "bob", 6.0, '"b"', ()), StepRecorded("t", 2, '"two"'))
+        await write(store, StepRecorded("t", 2, '"two, better"'))
+        turn = await store.turn("t")
+        assert turn is not None
+        assert (turn.attempts, turn.started_at, turn.start) == (2, 5.0, b'"b"')
+        assert list(turn.steps) == [b'"one"', b'"two, better"']
+
+    async def test_a_second_end_changes_nothing(self, store: Store) -> None:
+        await write(store, TurnBegun("t", "bob", 5.0, "{}", ()), TurnEnded("t", 6.0, '"first"'))
+        await write(store, TurnEnded("t", 7.0, '"second"'), TurnEnded("unknown", 7.0, "{}"))
+        turn = await store.turn("t")
+        assert turn is not None
+        assert (turn.ended_at, turn.end) == (6.0, b'"first"')
+        assert await store.turn("unknown") is None
+
+    async def test_the_latest_turns_come_first_whatever_the_clock_says(self, store: Store) -> None:
+        for number, (agent, at) in enumerate([("bob", 9.0), ("carol", 5.0), ("bob", 1.0)]):
+            await write(store, TurnBegun(f"t{number}", agent, at, "{}", ()))
+        await write(store, TurnBegun("t0", "bob", 99.0, "{}", ()))
+        assert [turn.id for turn in await store.turns(None, 9)] == ["t2", "t1", "t0"]
+        assert [turn.id for turn in await store.turns("bob", 1)] == ["t2"]
+        assert await store.turns("dora", 9) == []
+
+
+class FailureContract(StoreMaker):
+    """Tokens, and what happens when the disk says no."""
+
+    async def test_tokens_are_those_added_and_not_revoked(self, store: Store) -> None:
+        await write(store, TokenAdded("b" * 64, "bob"), TokenAdded("a" * 64, "bob"))
+        await write(store, TokenAdded("c" * 64, "carol"))
+        assert set(await store.token_hashes("bob")) == {"a" * 64, "b" * 64}
+        await write(store, TokenRevoked("bob"), TokenAdded("d" * 64, "bob"))
+        assert list(await store.token_hashes("bob")) == ["d" * 64]
+        assert list(await store.token_hashes("carol")) == ["c" * 64]
+
+    async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
+        await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])
+        big = Batch(
+            [TokenAdded("a" * 64, "bob"), CallSettled("alice", "call", 1, "1")],
+            [message(2, cid="c2", text="x" * 100_000)],
+            [wake("bob", 2)],
+        )
+        async with self.refusing(store):
+            with pytest.raises(StoreUnavailable):
+                await store.append(big)
+            assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
+            assert await store.token_hashes("bob") == []
+            assert await store.pending("bob", 9) == []
+        await store.append(big)
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
+        assert await store.settled("alice", "c2") == Settled(0, 2, None)
+
+    async def test_an_empty_batch_is_no_failure(self, store: Store) -> None:
+        await store.append(Batch())
+        assert await store.log(0, 9, 9) == []
+
+    async def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.message(1)
+        await store.open()
+        await store.close()
+        await store.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.append(direct(1, 1))
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.log(0, 9, 9)
+
+    async def test_a_new_store_is_empty(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        state = await store.open()
+        assert len(state.epoch) == 26
+        assert state.head == 0
+        everything = [*state.participants, *state.threads, *state.channels, *state.members]
+        assert everything == []
+        await store.close()
+
+
+class StoreContract(EventsContract, HistoryContract, TurnsContract, FailureContract):
+    """Everything that needs no second `open`."""
+
+
+class DurableStoreContract(StoreContract):
+    """What must survive a restart of the hub."""
+
+    async def test_what_the_hub_keeps_in_memory_is_there_again(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        first = await store.open()
+        await write(
+            store,
+            ParticipantSeen("bob", "agent", "{}"),
+            ParticipantSeen("alice", "human", "{}"),
+            ParticipantSeen("bob", "agent", '{"description":"b"}'),
+            ThreadCreated(1, "dm.alice.bob"),
+            ThreadCreated(2, "channel.desk"),
+            ThreadCreated(3, "broadcast"),
+            ChannelCreated("desk", "The desk"),
+            MemberJoined("bob", 2, 0),
+            MemberJoined("alice", 2, 0),
+            MemberJoined("alice", 3, 0),
+            CursorMoved("bob", 2),
+            messages=[message(1), message(2, tseq=2), message(3, thread=2, tseq=1, scope=2)],
+        )
+        await write(store, MemberLeft("alice", 2, 3), messages=[message(4, tseq=3)])
+        await store.close()
+        state = await store.open()
+        assert (state.epoch, state.head) == (first.epoch, 4)
+        assert set(state.participants) == {
+            StoredParticipant("bob", "agent", '{"description":"b"}', 2),
+            StoredParticipant("alice", "human", "{}", 0),
+        }
+        assert set(state.threads) == {
+            StoredThread(1, "dm.alice.bob", 3, 4),
+            StoredThread(2, "channel.desk", 1, 3),
+            StoredThread(3, "broadcast", 0, 0),
+        }
+        assert list(state.channels) == [StoredChannel("desk", "The desk")]
+        assert set(state.members) == {StoredMember("bob", 2, 0), StoredMember("alice", 3, 0)}
+        await store.close()
+
+    async def test_a_cursor_never_moves_backwards(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        await store.open()
+        await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
+        await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
+        await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
+        await store.close()
+        state = await store.open()
+        assert [participant.cursor for participant in state.participants] == [9]
+        await store.close()
+
+    async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        await store.open()
+        await write(
+            store,
+            MemberJoined("bob", 4, 0),
+            CallSettled("alice", "call", 1, "1"),
+            messages=[message(1, cid="c1"), message(2, thread=4, tseq=1, scope=4)],
+            deliveries=[wake("bob", 1)],
+        )
+        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        await store.close()
+        await store.open()
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
+        assert [row.started for row in await store.pending("bob", 9)] == ["bob-m1"]
+        with pytest.raises(DuplicateCids) as refused:
+            await write(store, messages=[message(3, cid="c1"), message(4, cid="call")])
+        assert refused.value.found == {("alice", "c1"), ("alice", "call")}
+        await write(store, messages=[message(3, tseq=2)])
+        assert await store.thread_page(1, None, 9) == [body(1), body(3)]
+        await store.close()

@@ -1,0 +1,281 @@
+"""The part of the store contract that is about messages. See hubbub.testing.store_contract."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from hubbub.network.ports import (
+    CallSettled,
+    DuplicateCids,
+    MemberJoined,
+    MemberLeft,
+    ParticipantSeen,
+    Settled,
+    Store,
+    StoredEvent,
+)
+from hubbub.testing.store_rows import (
+    body,
+    delivery,
+    direct,
+    message,
+    seqs,
+    wake,
+    write,
+)
+
+__all__ = ["EventsContract", "HistoryContract", "StoreMaker"]
+
+
+class StoreMaker:
+    """What a subclass says about the store under test."""
+
+    def new_store(self, folder: Path) -> Store:
+        """A store that is not open yet."""
+        raise NotImplementedError
+
+    def refusing(self, store: Store) -> AbstractAsyncContextManager[None]:
+        """While it is entered, the disk has no room for 100 KB more."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        store = self.new_store(tmp_path)
+        await store.open()
+        yield store
+        await store.close()
+
+
+class EventsContract(StoreMaker):
+    """What reaches whom."""
+
+    async def test_a_direct_message_reaches_its_recipients_only(self, store: Store) -> None:
+        await write(store, messages=[message(1)], deliveries=[delivery("bob", 1)])
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
+        assert seqs(await store.events("carol", 0, 9, 9, own=True)) == []
+
+    async def test_an_event_has_the_message_and_the_wake_decision(self, store: Store) -> None:
+        await write(store, messages=[message(1, tseq=7)], deliveries=[wake("bob", 1)])
+        assert await store.events("bob", 0, 9, 9, own=False) == [
+            StoredEvent(1, 7, "alice", body(1), "direct", "required", "bob-m1")
+        ]
+
+    async def test_a_message_of_a_scope_reaches_its_members(self, store: Store) -> None:
+        await write(store, MemberJoined("bob", 4, 0), messages=[message(1, thread=5, scope=4)])
+        assert await store.events("bob", 0, 9, 9, own=False) == [
+            StoredEvent(1, 1, "alice", body(1), None, None, None)
+        ]
+        assert seqs(await store.events("carol", 0, 9, 9, own=False)) == []
+
+    async def test_a_mention_in_a_scope_is_one_event_with_its_decision(self, store: Store) -> None:
+        await write(
+            store,
+            MemberJoined("bob", 4, 0),
+            messages=[message(1, thread=4, scope=4)],
+            deliveries=[wake("bob", 1, reply="optional")],
+        )
+        (event,) = await store.events("bob", 0, 9, 9, own=False)
+        assert (event.reason, event.reply, event.turn) == ("direct", "optional", "bob-m1")
+
+    async def test_own_messages_are_left_out_unless_asked_for(self, store: Store) -> None:
+        await write(
+            store,
+            MemberJoined("alice", 4, 0),
+            messages=[message(1), message(2, thread=4, scope=4), message(3, sender="bob")],
+            deliveries=[delivery("alice", 1), delivery("alice", 3)],
+        )
+        assert seqs(await store.events("alice", 0, 9, 9, own=False)) == [3]
+        assert seqs(await store.events("alice", 0, 9, 9, own=True)) == [1, 2, 3]
+
+    async def test_a_span_is_open_below_and_closed_above(self, store: Store) -> None:
+        await store.append(direct(1, 6))
+        assert seqs(await store.events("bob", 2, 4, 9, own=False)) == [3, 4]
+        assert seqs(await store.events("bob", 4, 4, 9, own=False)) == []
+
+    async def test_a_membership_begins_after_since_and_ends_with_until(self, store: Store) -> None:
+        rows = [message(seq, thread=4, scope=4) for seq in range(1, 9)]
+        await write(store, messages=rows[:2])
+        await write(store, MemberJoined("bob", 4, 2), messages=rows[2:4])
+        await write(store, MemberLeft("bob", 4, 4), messages=rows[4:6])
+        await write(store, MemberJoined("bob", 4, 6), messages=rows[6:])
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [3, 4, 7, 8]
+        reached = [await store.was_member("bob", 4, seq) for seq in range(1, 9)]
+        assert reached == [False, False, True, True, False, False, True, True]
+
+    async def test_joining_twice_keeps_the_first_membership(self, store: Store) -> None:
+        rows = [message(seq, thread=4, scope=4) for seq in (1, 2)]
+        await write(store, MemberJoined("bob", 4, 0), messages=rows)
+        await write(store, MemberJoined("bob", 4, 2))
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
+        await write(store, MemberLeft("bob", 4, 1))
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
+
+    async def test_joining_again_before_anybody_spoke_goes_on(self, store: Store) -> None:
+        await write(store, MemberJoined("bob", 4, 0), MemberLeft("bob", 4, 0))
+        await write(store, MemberJoined("bob", 4, 0), messages=[message(1, thread=4, scope=4)])
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
+
+    async def test_memberships_are_kept_apart_by_participant_and_scope(self, store: Store) -> None:
+        await write(
+            store,
+            MemberJoined("bob", 4, 0),
+            MemberJoined("bob", 5, 0),
+            MemberJoined("carol", 4, 0),
+            MemberLeft("bob", 4, 0),
+            messages=[message(1, thread=4, scope=4), message(2, thread=5, scope=5)],
+        )
+        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [2]
+        assert seqs(await store.events("carol", 0, 9, 9, own=False)) == [1]
+
+    async def test_pages_put_together_are_the_whole(self, store: Store) -> None:
+        """Deliveries and two scopes in turn, several batches, own messages among them."""
+        await write(store, MemberJoined("bob", 4, 0), MemberJoined("bob", 5, 10))
+        for first in range(1, 61, 12):
+            span = range(first, first + 12)
+            await write(
+                store,
+                messages=[
+                    message(
+                        seq,
+                        thread=seq % 3 + 3,
+                        scope=None if seq % 3 == 0 else seq % 3 + 3,
+                        sender="bob" if seq % 7 == 0 else "alice",
+                    )
+                    for seq in span
+                ],
+                deliveries=[delivery("bob", seq) for seq in span if seq % 3 == 0],
+            )
+        expected = [s for s in range(1, 61) if s % 7 and (s % 3 != 2 or s > 10)]
+        for limit in (1, 5, 64):
+            paged: list[int] = []
+            while page := await store.events("bob", paged[-1] if paged else 0, 60, limit, False):
+                assert len(page) <= limit
+                paged += seqs(page)
+            assert paged == expected
+
+    async def test_a_page_of_own_messages_is_not_the_end(self, store: Store) -> None:
+        await write(
+            store,
+            MemberJoined("bob", 4, 0),
+            messages=[message(seq, thread=4, scope=4, sender="bob") for seq in range(1, 9)],
+        )
+        await write(store, messages=[message(9, thread=4, scope=4)])
+        assert seqs(await store.events("bob", 0, 9, 2, own=False)) == [9]
+
+    async def test_the_log_is_every_message_without_wake_columns(self, store: Store) -> None:
+        await write(store, messages=[message(1), message(2)], deliveries=[wake("bob", 1)])
+        await write(store, messages=[message(3, thread=4, scope=4)])
+        assert await store.log(0, 1, 9) == [StoredEvent(1, 1, "alice", body(1), None, None, None)]
+        assert seqs(await store.log(1, 3, 9)) == [2, 3]
+        assert seqs(await store.log(0, 3, 2)) == [1, 2]
+
+    async def test_reads_run_beside_writes_and_see_whole_batches(self, store: Store) -> None:
+        async def fill() -> None:
+            for first in range(1, 400, 8):
+                await store.append(direct(first, first + 7))
+
+        filling = asyncio.create_task(fill())
+        while not filling.done():
+            found = seqs(await store.events("bob", 0, 1000, 1000, own=False))
+            assert found == list(range(1, len(found) + 1))
+            assert len(found) % 8 == 0
+        await filling
+        assert len(await store.events("bob", 0, 1000, 1000, own=False)) == 400
+
+
+class HistoryContract(StoreMaker):
+    """Threads, single messages, what an earlier call did."""
+
+    async def test_a_page_of_a_thread_ends_before_the_position_asked_for(
+        self, store: Store
+    ) -> None:
+        for seq in range(1, 13):
+            await write(store, messages=[message(seq, thread=seq % 2, tseq=(seq + 1) // 2)])
+        assert await store.thread_page(1, None, 2) == [body(9), body(11)]
+        assert await store.thread_page(1, 5, 2) == [body(5), body(7)]
+        assert await store.thread_page(1, 2, 9) == [body(1)]
+        assert await store.thread_page(1, 1, 9) == []
+        assert await store.thread_page(77, None, 9) == []
+
+    async def test_tails_are_the_last_messages_up_to_a_position(self, store: Store) -> None:
+        for seq in range(1, 13):
+            await write(store, messages=[message(seq, thread=seq % 2, tseq=(seq + 1) // 2)])
+        assert await store.tails([0, 1, 7], 12, 2) == {
+            0: [body(10), body(12)],
+            1: [body(9), body(11)],
+            7: [],
+        }
+        assert await store.tails([0, 1], 6, 2) == {0: [body(4), body(6)], 1: [body(3), body(5)]}
+        assert await store.tails([0, 1], 1, 2) == {0: [], 1: [body(1)]}
+        assert await store.tails([], 12, 2) == {}
+
+    async def test_every_tail_of_a_long_thread_is_found(self, store: Store) -> None:
+        for first in range(1, 41, 5):
+            await store.append(direct(first, first + 4))
+        for upto in range(41):
+            expected = [body(seq) for seq in range(max(1, upto - 2), upto + 1)]
+            assert await store.tails([1], upto, 3) == {1: expected}
+
+    async def test_a_message_is_read_by_its_position(self, store: Store) -> None:
+        await write(store, messages=[message(1), message(2, text='{"nul":"\\u0000"}')])
+        assert await store.message(1) == body(1)
+        assert await store.message(2) == b'{"nul":"\\u0000"}'
+        assert await store.message(3) is None
+
+    async def test_a_cid_leads_to_the_message_it_wrote(self, store: Store) -> None:
+        for seq in range(1, 6):
+            await write(store, messages=[message(seq, cid=f"c{seq}", digest=seq * 10)])
+        assert await store.settled("alice", "c1") == Settled(10, 1, None)
+        assert await store.settled("alice", "c5") == Settled(50, 5, None)
+        assert await store.settled("bob", "c1") is None
+        assert await store.settled("alice", "c9") is None
+
+    async def test_a_cid_leads_to_the_answer_it_was_given(self, store: Store) -> None:
+        await write(store, CallSettled("alice", "c1", 3_000_000_000, '{"done":true}'))
+        answer = Settled(3_000_000_000, None, b'{"done":true}')
+        assert await store.settled("alice", "c1") == answer
+
+    async def test_repeated_cids_are_named_and_nothing_is_written(self, store: Store) -> None:
+        await write(
+            store,
+            CallSettled("alice", "call", 1, "1"),
+            messages=[message(1, cid="said"), message(2, sender="bob", cid="said")],
+        )
+        repeated = [message(3, cid="said"), message(4, cid="call"), message(5, cid="new")]
+        with pytest.raises(DuplicateCids) as refused:
+            await write(store, ParticipantSeen("x", "agent", "{}"), messages=repeated)
+        assert refused.value.found == {("alice", "said"), ("alice", "call")}
+        assert await store.message(3) is None
+        assert await store.settled("alice", "new") is None
+
+    async def test_a_call_must_not_repeat_the_cid_of_a_message_or_call(self, store: Store) -> None:
+        for seq in range(1, 6):
+            await write(store, messages=[message(seq, cid=f"c{seq}")])
+        await write(store, CallSettled("alice", "call", 1, "1"))
+        for cid in ("c1", "c5", "call"):
+            with pytest.raises(DuplicateCids) as refused:
+                await write(store, CallSettled("alice", cid, 2, "2"))
+            assert refused.value.found == {("alice", cid)}
+        assert await store.settled("alice", "call") == Settled(1, None, b"1")
+
+    async def test_a_cid_belongs_to_its_sender(self, store: Store) -> None:
+        await write(store, messages=[message(1, cid="c"), message(2, sender="bob", cid="c")])
+        await write(store, CallSettled("carol", "c", 1, "1"))
+        assert await store.settled("bob", "c") == Settled(0, 2, None)
+
+    async def test_any_number_of_messages_may_be_without_a_cid(self, store: Store) -> None:
+        await store.append(direct(1, 200))
+        assert len(await store.log(0, 200, 500)) == 200
+
+    async def test_a_batch_that_contradicts_the_log_is_refused_whole(self, store: Store) -> None:
+        await write(store, messages=[message(1)])
+        with pytest.raises(ValueError, match="contradicts"):
+            await write(store, messages=[message(2), message(1)])
+        with pytest.raises(ValueError, match="contradicts"):
+            await write(store, messages=[message(2, cid="c"), message(3, cid="c")])
+        assert seqs(await store.log(0, 9, 9)) == [1]

@@ -1,0 +1,23 @@
+"""The page at `/`: it says how to join. (The page to take part on is not here yet.)"""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+from string import Template
+
+__all__ = ["joining_page"]
+
+_DEFAULT = "ws://127.0.0.1:4820"
+
+
+def joining_page(network: str, url: str, *, tokens: bool) -> bytes:
+    """HTML for the network at `url` (ws://host:port); `tokens`: whether one is needed to join."""
+    address = url.removeprefix("ws://")
+    page = Template(files("hubbub.web").joinpath("join.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        name=escape(network),
+        url=escape(url),
+        option="" if url == _DEFAULT else f" --address {escape(address)}",
+        token=', "token": "…"' if tokens else "",
+    ).encode()

@@ -1,0 +1,40 @@
+"""A hub without agents in a process of its own: `python -m tests.e2e.support.hub_process net.yaml`.
+
+Composed as the app composes it (config, store, mods, hub, server). Prints `{"port": n, "pid": n}`
+once it listens, logs to stderr, ends on SIGTERM with 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+import uvloop
+
+from hubbub.config.loader import load
+from hubbub.mods.loader import load_mods
+from hubbub.network.hub import Hub
+from hubbub.network.server import serve_hub
+from hubbub.network.store import open_store
+
+
+async def main(config: Path) -> None:
+    """Serve the network of `config` until SIGTERM."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    file = load(config).file
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    hub = Hub(file, open_store(file.network.store), mods=load_mods(file.mods))
+    async with hub, serve_hub(hub) as listening:
+        print(json.dumps({"port": listening.port, "pid": os.getpid()}), flush=True)
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(Path(sys.argv[1])))

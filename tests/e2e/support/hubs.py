@@ -1,0 +1,139 @@
+"""A hub process that can be killed and started again, on the same database and port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import JsonValue
+
+__all__ = ["NO_LIMIT", "HubProcess", "running_hub"]
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_S = 20.0
+"""How long a process may take to start or to end before the test fails."""
+NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
+"""The limiter counts, but does not stop a test's load."""
+
+
+class HubProcess:
+    """One network on one database file. `port` stays the same from the first start on."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limits: Mapping[str, JsonValue] = NO_LIMIT,
+        channels: Sequence[str] = (),
+        prefix: Sequence[str] = (),
+    ):
+        """`prefix` is a command that runs the hub, `strace` for example."""
+        self.database = folder / "hub.db"
+        self.port = 0
+        self.listening = asyncio.Event()
+        """Set while the process listens, as far as this side knows."""
+        self._folder, self._limits, self._prefix = folder, dict(limits), prefix
+        self._channels: JsonValue = {name: {"members": "all"} for name in channels}
+        self._process: Process | None = None
+        self._pid = 0
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}"
+
+    async def start(self) -> float:
+        """Start it; returns after how many seconds it listened."""
+        began = time.monotonic()
+        with (self._folder / "stderr.txt").open("ab") as stderr:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *self._prefix,
+                sys.executable,
+                "-m",
+                "tests.e2e.support.hub_process",
+                str(self._config()),
+                stdout=PIPE,
+                stderr=stderr,
+                cwd=ROOT,
+            )
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), DEADLINE_S)
+        assert line, f"the hub did not start: {self.stderr()}"
+        told = json.loads(line)
+        self.port, self._pid = told["port"], told["pid"]
+        self.listening.set()
+        return time.monotonic() - began
+
+    async def kill(self) -> None:
+        """kill -9."""
+        await self._end(signal.SIGKILL)
+
+    async def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        return await self._end(signal.SIGTERM)
+
+    async def stop(self) -> None:
+        """End it if it runs."""
+        if self._process is not None and self._process.returncode is None:
+            await self.kill()
+
+    async def _end(self, how: signal.Signals) -> int:
+        process = self._process
+        assert process is not None, "started before"
+        self.listening.clear()
+        os.kill(self._pid, how)
+        return await asyncio.wait_for(process.wait(), DEADLINE_S)
+
+    def rss_kib(self) -> int:
+        """Resident memory."""
+        return self._memory("VmRSS")
+
+    def peak_kib(self) -> int:
+        """The most resident memory that it ever had."""
+        return self._memory("VmHWM")
+
+    def _memory(self, field: str) -> int:
+        status = Path(f"/proc/{self._pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith(f"{field}:"))
+        return int(line.split()[1])
+
+    def stderr(self) -> str:
+        """All that its processes have written to stderr so far."""
+        return (self._folder / "stderr.txt").read_text(errors="replace")
+
+    def _config(self) -> Path:
+        path = self._folder / "network.yaml"
+        network = {
+            "name": "test",
+            "listen": f"127.0.0.1:{self.port}",
+            "store": f"sqlite:{self.database}",
+            "auth": "open",
+            "limits": self._limits,
+        }
+        # JSON is YAML.
+        path.write_text(json.dumps({"network": network, "channels": self._channels}))
+        return path
+
+
+@asynccontextmanager
+async def running_hub(
+    folder: Path,
+    *,
+    limits: Mapping[str, JsonValue] = NO_LIMIT,
+    channels: Sequence[str] = (),
+    prefix: Sequence[str] = (),
+) -> AsyncIterator[HubProcess]:
+    """A started hub process, ended with the context."""
+    hub = HubProcess(folder, limits=limits, channels=channels, prefix=prefix)
+    await hub.start()
+    try:
+        yield hub
+    finally:
+        await hub.stop()

@@ -1,0 +1,251 @@
+"""Load whose every message can be accounted for: who was told what, and what arrived where."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from pydantic import JsonValue
+from websockets.exceptions import ConnectionClosed, InvalidMessage
+
+from hubbub.client import Client, Disconnected
+from hubbub.protocol.frames import Event, Ready
+from tests.e2e.support.hubs import HubProcess
+from tests.e2e.support.peers import Frame, Peer, inside, integer, peer
+
+__all__ = ["HandMade", "Ledger", "Stream", "read", "write", "write_one_by_one"]
+
+_TEXT = re.compile(r"(?P<stream>[a-z>+]+) (?P<n>\d+) ?x*")
+
+
+class Stream:
+    """Numbered messages of one sender to one place: `ann>bob 1`, `ann>bob 2`, ...
+
+    `to` is a participant, several (`bob+cyd`), the channel `general`, or `all`. `padding` is how
+    many characters each message has beyond its number.
+    """
+
+    def __init__(self, sender: str, to: str, padding: int = 0):
+        self.sender, self.to, self.name = sender, to, f"{sender}>{to}"
+        self._padding = " " + "x" * padding if padding else ""
+
+    def call(self, n: int) -> tuple[str, Frame]:
+        """Operation and arguments of message number `n`."""
+        text = f"{self.name} {n}{self._padding}"
+        match self.to:
+            case "all":
+                return "broadcast_text_message", {"text": text}
+            case "general":
+                return "post_to_channel", {"channel": "general", "text": text}
+            case _:
+                to: JsonValue = [*self.to.split("+")]
+                return "send_text_message", {"to": to, "text": text}
+
+    def cid(self, n: int) -> str:
+        return f"{self.sender}-{self.to.replace('+', '.')}-{n}"
+
+    def reaches(self, participant: str) -> bool:
+        """Whether the messages arrive at `participant`."""
+        return participant != self.sender and (
+            self.to in ("all", "general") or participant in self.to.split("+")
+        )
+
+
+class Ledger:
+    """The book of one run."""
+
+    def __init__(self) -> None:
+        self.acked: dict[str, dict[int, int]] = defaultdict(dict)
+        """stream -> number -> seq, as the hub told the sender."""
+        self.arrived: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        """participant -> (seq, stream, number) in order of arrival."""
+        self.fresh_starts = 0
+        """How often a returning client was told to forget what it knew."""
+        self.disconnects = 0
+        """How often a reader lost its connection."""
+        self._count = 0
+        self._news = asyncio.Condition()
+
+    async def told(self, stream: Stream, n: int, seq: int) -> None:
+        """The hub acknowledged message `n` at position `seq`."""
+        assert self.acked[stream.name].setdefault(n, seq) == seq, "acknowledged at two positions"
+        self._count += 1
+        async with self._news:
+            self._news.notify_all()
+
+    async def got(self, participant: str, seq: int, text: str) -> None:
+        """An event arrived."""
+        match = _TEXT.fullmatch(text)
+        assert match is not None, f"nobody said {text!r}"
+        self.arrived[participant].append((seq, match["stream"], int(match["n"])))
+        async with self._news:
+            self._news.notify_all()
+
+    async def more_acks(self, count: int) -> None:
+        """Wait for so many further acknowledgements."""
+        goal = self._count + count
+        async with self._news:
+            await self._news.wait_for(lambda: self._count >= goal)
+
+    async def all_arrived(self, streams: list[Stream], readers: list[str]) -> None:
+        """Wait until everything that was acknowledged has arrived wherever it should."""
+        missing = {
+            reader: {
+                (stream.name, n)
+                for stream in streams
+                if stream.reaches(reader)
+                for n in self.acked[stream.name]
+            }
+            for reader in readers
+        }
+
+        def complete() -> bool:
+            for reader, wanted in missing.items():
+                wanted -= {(stream, n) for _, stream, n in self.arrived[reader]}
+            return not any(missing.values())
+
+        async with self._news:
+            await self._news.wait_for(complete)
+
+    def check_readers(self, streams: list[Stream], readers: list[str]) -> None:
+        """Each reader has each message once, in the log's order, at its acknowledged place."""
+        for reader in readers:
+            arrived = self.arrived[reader]
+            seqs = [seq for seq, _, _ in arrived]
+            assert seqs == sorted(set(seqs)), f"{reader}: out of order, or twice"
+            for stream in streams:
+                if stream.reaches(reader):
+                    got = [(n, seq) for seq, name, n in arrived if name == stream.name]
+                    assert got == sorted(self.acked[stream.name].items()), stream.name
+
+    def check_log(self, database: Path, streams: list[Stream]) -> None:
+        """The log has every acknowledged message once, at its place, in order; and is whole."""
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            rows = db.execute(
+                "SELECT seq, json_extract(body, '$.content') FROM message "
+                "WHERE sender <> 'hub' ORDER BY seq"
+            ).fetchall()
+            seqs = [seq for (seq,) in db.execute("SELECT seq FROM message ORDER BY seq")]
+        assert seqs == list(range(1, len(seqs) + 1)), "positions are dense"
+        stored: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for seq, text in rows:
+            if match := _TEXT.fullmatch(text):
+                stored[match["stream"]].append((int(match["n"]), seq))
+        for stream in streams:
+            assert stored[stream.name] == sorted(self.acked[stream.name].items()), stream.name
+
+
+async def write(
+    client: Client, stream: Stream, ledger: Ledger, stop: asyncio.Event, window: int = 8
+) -> None:
+    """Keep `window` messages in flight until `stop`, then wait for what is in flight."""
+    waiting: deque[tuple[int, asyncio.Future[JsonValue]]] = deque()
+    n = 0
+    while waiting or not stop.is_set():
+        while len(waiting) < window and not stop.is_set():
+            n += 1
+            name, args = stream.call(n)
+            waiting.append((n, client.post(name, cid=stream.cid(n), **args)))
+        number, future = waiting.popleft()
+        await ledger.told(stream, number, _seq(await future))
+
+
+async def write_one_by_one(
+    client: Client, stream: Stream, ledger: Ledger, stop: asyncio.Event
+) -> None:
+    """One message at a time until `stop`; what the hub refuses for now is tried again."""
+    n = 0
+    while not stop.is_set():
+        n += 1
+        name, args = stream.call(n)
+        result = await client.call(name, cid=stream.cid(n), **args)
+        await ledger.told(stream, n, _seq(result))
+
+
+def _seq(result: JsonValue) -> int:
+    assert isinstance(result, dict)
+    return integer(result, "seq")
+
+
+async def read(client: Client, ledger: Ledger) -> None:
+    """Write down and acknowledge what arrives."""
+    returning = False
+    async for item in client.events():
+        if isinstance(item, Event):
+            # One's own messages come back when the connection was lost about that time.
+            if item.message.sender_id != client.participant:
+                await ledger.got(client.participant, item.seq, item.message.text)
+            await client.ack(item.seq)
+        elif isinstance(item, Ready):
+            ledger.fresh_starts += returning and not item.resumed
+            returning = True
+        elif isinstance(item, Disconnected):
+            ledger.disconnects += 1
+
+
+class HandMade:
+    """A careful participant without our client library: keeps its cursor, repeats its cids."""
+
+    def __init__(self, name: str, stream: Stream, ledger: Ledger, window: int = 4):
+        self._name, self._stream, self._ledger, self._window = name, stream, ledger, window
+        self._cursor: Frame | None = None
+        self._waiting: dict[str, int] = {}
+        self._sent = 0
+        self.settled = asyncio.Event()
+        """Set once it shall stop and everything it said is acknowledged."""
+
+    async def run(self, hub: HubProcess, stop: asyncio.Event) -> None:
+        """Send until `stop`; read until cancelled."""
+        while True:
+            await hub.listening.wait()
+            try:
+                async with peer(hub.url) as socket:
+                    await self._serve(socket, stop)
+            except (ConnectionClosed, InvalidMessage, OSError):
+                await asyncio.sleep(0)  # the process is gone: let the test notice
+
+    async def _serve(self, socket: Peer, stop: asyncio.Event) -> None:
+        ready = await socket.identify(self._name, "agent", self._cursor)
+        if self._cursor is not None:
+            self._ledger.fresh_starts += not ready["resumed"]
+        last = ready["cursor"]
+        for n in list(self._waiting.values()):
+            await self._say(socket, n)
+        while True:
+            while len(self._waiting) < self._window and not stop.is_set():
+                self._sent += 1
+                await self._say(socket, self._sent)
+            if not self._waiting:
+                self.settled.set()
+            frame = await socket.recv()
+            if frame["op"] == "result":
+                await self._answered(frame)
+            elif frame["op"] == "event":
+                assert frame["prev"] == last, "a gap in the stream"
+                last = frame["seq"]
+                await self._received(frame)
+                self._cursor = {"epoch": socket.hello["epoch"], "seq": last}
+                await socket.send({"op": "ack", "seq": last})
+            else:
+                assert frame["op"] == "signal", frame
+
+    async def _say(self, socket: Peer, n: int) -> None:
+        name, args = self._stream.call(n)
+        ref = str(n)
+        self._waiting[ref] = n
+        call: Mapping[str, JsonValue] = {"op": "call", "ref": ref, "name": name, "args": {**args}}
+        await socket.send({**call, "cid": self._stream.cid(n)})
+
+    async def _answered(self, frame: Frame) -> None:
+        seq = integer(inside(frame, "value"), "seq")
+        await self._ledger.told(self._stream, self._waiting.pop(str(frame["ref"])), seq)
+
+    async def _received(self, frame: Frame) -> None:
+        text = str(inside(frame, "message")["content"])
+        await self._ledger.got(self._name, integer(frame, "seq"), text)

@@ -1,0 +1,239 @@
+"""A participant that speaks raw frames, and networks to try it on.
+
+Tests of the hub must see what the client library hides: every frame, in its order, with `prev`,
+`ref` and all. A `Peer` is a socket with a memory and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import JsonValue
+
+from hubbub.client.transport import Wire
+from hubbub.clock import Clock
+from hubbub.config.models import NetworkFile
+from hubbub.errors import ConnectionLost, OperationError
+from hubbub.mods.api import Mod
+from hubbub.network.ports import Store
+from hubbub.testing.network import LocalNetwork
+
+__all__ = ["DEADLINE_S", "Frame", "Networks", "Peer", "config", "soon"]
+
+# Frames are read as plain JSON, and tests pick from them what they know to be there: a precise type
+# would be a model, and the models are what is being tested.
+Frame = dict[str, Any]
+DEADLINE_S = 10.0
+
+
+@asynccontextmanager
+async def soon() -> AsyncIterator[None]:
+    """What happens inside takes no longer than the deadline: a failed test, never a hanging one."""
+    async with asyncio.timeout(DEADLINE_S):
+        yield
+
+
+def config(**sections: JsonValue) -> NetworkFile:
+    """A network file; the network is open and in memory unless `network` says otherwise."""
+    network = {"auth": "open", "store": "sqlite::memory:", **_mapping(sections.pop("network", {}))}
+    return NetworkFile.model_validate({"network": network, **sections})
+
+
+def _mapping(value: JsonValue) -> dict[str, JsonValue]:
+    assert isinstance(value, dict)
+    return value
+
+
+class Networks:
+    """Starts hubs; `attach` opens raw sockets to them."""
+
+    def __init__(self, sockets: bool):
+        self.sockets = sockets
+
+    @asynccontextmanager
+    async def start(
+        self,
+        file: NetworkFile | None = None,
+        *,
+        store: str | Store = "sqlite::memory:",
+        mods: Sequence[Mod] = (),
+        clock: Clock | None = None,
+    ) -> AsyncIterator[Network]:
+        async with LocalNetwork(
+            file or config(), store=store, mods=mods, sockets=self.sockets, clock=clock
+        ) as local:
+            network = Network(local)
+            try:
+                yield network
+            finally:
+                for peer in network.peers:
+                    await peer.close()
+
+
+class Network:
+    """A running hub and the raw peers that a test has on it."""
+
+    def __init__(self, local: LocalNetwork):
+        self.local, self.hub = local, local.hub
+        self.peers: list[Peer] = []
+
+    async def attach(self) -> Peer:
+        """A new socket that has seen `hello` and said nothing."""
+        async with soon():
+            peer = Peer(await self.local.transport().open())
+            self.peers.append(peer)
+            peer.hello = await peer.expect("hello")
+        return peer
+
+    async def join(self, participant: str, kind: str = "human", **identify: JsonValue) -> Peer:
+        """A socket that has identified itself and read `ready`."""
+        peer = await self.attach()
+        await peer.identify(participant, kind, **identify)
+        return peer
+
+    async def quiet(self) -> None:
+        """All that was handed to the log is committed."""
+        async with soon():
+            await self.hub.log.settle()
+
+
+class Peer:
+    """One socket. Frames that a test does not ask for gather in `events`, `signals`, `strays`."""
+
+    hello: Frame
+    ready: Frame
+
+    def __init__(self, wire: Wire):
+        self._wire = wire
+        self._refs = 0
+        self._answers: dict[str, Frame] = {}
+        self.events: list[Frame] = []
+        self.signals: list[Frame] = []
+        self.strays: list[Frame] = []
+        """Errors that belong to no call, `reconnect`, and what else may come."""
+
+    # Frames -----------------------------------------------------------------------------------
+
+    async def send(self, **frame: object) -> None:
+        await self.send_raw(json.dumps(frame, ensure_ascii=False).encode())
+
+    async def send_raw(self, frame: bytes) -> None:
+        await self._wire.send(frame)
+
+    async def receive(self) -> Frame:
+        """The next frame, whatever it is. Raises `ConnectionLost`."""
+        async with soon():
+            frame: Frame = json.loads(await self._wire.recv())
+        return frame
+
+    async def expect(self, op: str) -> Frame:
+        """The next frame, which must be an `op`."""
+        frame = await self.receive()
+        assert frame["op"] == op, frame
+        return frame
+
+    def _keep(self, frame: Frame) -> None:
+        if frame["op"] in ("result", "error") and frame.get("ref"):
+            self._answers[frame["ref"]] = frame
+        elif frame["op"] == "event":
+            self.events.append(frame)
+        elif frame["op"] == "signal":
+            self.signals.append(frame)
+        else:
+            self.strays.append(frame)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Read on until the condition holds."""
+        async with soon():
+            while not condition():
+                self._keep(await self.receive())
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    async def closed(self) -> int:
+        """Read until the hub closes; the close code. What came before it is kept."""
+        try:
+            while True:
+                self._keep(await self.receive())
+        except ConnectionLost as lost:
+            return lost.code
+
+    # Identify ---------------------------------------------------------------------------------
+
+    async def identify(self, participant: str, kind: str = "human", **more: JsonValue) -> Frame:
+        frame = {"op": "identify", "version": "hubbub.v1", "participant": participant, "kind": kind}
+        await self.send(**{**frame, **more})
+        self.ready = await self.expect("ready")
+        return self.ready
+
+    async def refused(self, **identify: JsonValue) -> tuple[Frame, int]:
+        """Identify and be turned away: the error frame and the close code."""
+        frame = {"op": "identify", "version": "hubbub.v1", "participant": "ann", "kind": "human"}
+        await self.send(**{**frame, **identify})
+        return await self.expect("error"), await self.closed()
+
+    # Calls ------------------------------------------------------------------------------------
+
+    async def post(self, name: str, /, *, cid: str | None = None, **args: object) -> str:
+        """Send a call and return its ref at once."""
+        self._refs += 1
+        ref = f"r{self._refs}"
+        more = {} if cid is None else {"cid": cid}
+        await self.send(op="call", ref=ref, name=name, args=args, **more)
+        return ref
+
+    async def answer(self, ref: str) -> Frame:
+        """The `result` or `error` frame of a call."""
+        await self.until(lambda: ref in self._answers)
+        return self._answers.pop(ref)
+
+    async def ask(self, name: str, /, *, cid: str | None = None, **args: object) -> Frame:
+        """Call and return the answer frame, `result` or `error`."""
+        return await self.answer(await self.post(name, cid=cid, **args))
+
+    async def call(self, name: str, /, *, cid: str | None = None, **args: object) -> Any:
+        """Call and return the result's value. Raises `OperationError` for an `error` frame."""
+        frame = await self.ask(name, cid=cid, **args)
+        if frame["op"] == "error":
+            more = {k: frame[k] for k in ("temporary", "retry_after_s", "details") if k in frame}
+            raise OperationError(frame["code"], frame["message"], **more)
+        return frame["value"]
+
+    async def say(self, to: str | list[str], text: str, **more: object) -> Any:
+        """Send a text message."""
+        return await self.call("send_text_message", to=to, text=text, **more)
+
+    # Events -----------------------------------------------------------------------------------
+
+    async def event(self) -> Frame:
+        """The next event."""
+        await self.until(lambda: bool(self.events))
+        return self.events.pop(0)
+
+    async def sync(self) -> list[Frame]:
+        """All events that the hub had for this socket by now, in order.
+
+        Frames keep their order, so whatever was pushed before the answer to this call is here.
+        """
+        await self.call("list_channels")
+        events, self.events = self.events, []
+        return events
+
+    async def texts(self) -> list[str]:
+        """The contents of all events by now."""
+        return [event["message"]["content"] for event in await self.sync()]
+
+    async def ack(self, seq: int) -> None:
+        await self.send(op="ack", seq=seq)
+
+    async def signal(self, type: str) -> Frame:
+        """The next signal of a type."""
+        await self.until(lambda: any(s["type"] == type for s in self.signals))
+        found = next(s for s in self.signals if s["type"] == type)
+        self.signals.remove(found)
+        return found

@@ -1,0 +1,202 @@
+"""The `Store` port in lists and dicts: what it must answer, without a word on how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hubbub.network.ports import (
+    Batch,
+    CallSettled,
+    CursorMoved,
+    Delivery,
+    DuplicateCids,
+    MemberJoined,
+    MemberLeft,
+    MessageRow,
+    ParticipantSeen,
+    PendingRow,
+    Record,
+    Settled,
+    StepRecorded,
+    StoredEvent,
+    StoredMember,
+    StoredWake,
+    ThreadCreated,
+    TokenAdded,
+    TokenRevoked,
+    TurnBegun,
+    TurnEnded,
+    TurnSent,
+    WakesSettled,
+)
+
+__all__ = ["ModelTurn", "StoreModel"]
+
+
+@dataclass
+class Membership:
+    participant: str
+    scope: int
+    since: int
+    until: int | None = None
+
+    def reaches(self, seq: int) -> bool:
+        return self.since < seq and (self.until is None or seq <= self.until)
+
+
+@dataclass
+class ModelTurn:
+    agent: str
+    attempts: int = 0
+    steps: dict[int, str] = field(default_factory=dict)
+    sent: set[int] = field(default_factory=set)
+    end: str | None = None
+
+
+class StoreModel:
+    """Says what a store must contain after the batches that it was given."""
+
+    def __init__(self) -> None:
+        self.messages: list[MessageRow] = []
+        self.deliveries: dict[tuple[str, int], Delivery] = {}
+        self.memberships: list[Membership] = []
+        self.calls: dict[tuple[str, str], CallSettled] = {}
+        self.cursors: dict[str, int] = {}
+        self.floors: dict[str, int] = {}
+        self.turns: dict[str, ModelTurn] = {}
+        self.taken: dict[tuple[str, int], str] = {}
+        self.tokens: dict[str, str] = {}
+
+    @property
+    def head(self) -> int:
+        return len(self.messages)
+
+    def append(self, batch: Batch) -> None:
+        calls = [record for record in batch.records if isinstance(record, CallSettled)]
+        asked = {(call.sender, call.cid) for call in calls}
+        asked |= {(row.sender, row.cid) for row in batch.messages if row.cid}
+        if found := {pair for pair in asked if self.settled(*pair)}:
+            raise DuplicateCids(frozenset(found))
+        for record in batch.records:
+            self._apply(record)
+        self.messages += batch.messages
+        self.deliveries |= {(row.participant, row.seq): row for row in batch.deliveries}
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case MemberJoined(participant, scope, since):
+                if not self._current(participant, scope):
+                    self.memberships.append(Membership(participant, scope, since))
+            case MemberLeft(participant, scope, until):
+                for membership in self._current(participant, scope):
+                    membership.until = until
+            case CursorMoved(participant, seq):
+                self.cursors[participant] = max(seq, self.cursors.get(participant, 0))
+            case WakesSettled(participant, upto):
+                self.floors[participant] = max(upto, self.floors.get(participant, 0))
+            case CallSettled(sender, cid):
+                self.calls[sender, cid] = record
+            case TokenAdded(sha256, participant):
+                self.tokens[sha256] = participant
+            case TokenRevoked(participant):
+                self.tokens = {k: v for k, v in self.tokens.items() if v != participant}
+            case ParticipantSeen(participant):
+                self.cursors.setdefault(participant, 0)
+            case ThreadCreated():
+                pass  # known to the machine
+            case _:
+                self._apply_turn(record)
+
+    def _apply_turn(self, record: Record) -> None:
+        match record:
+            case TurnBegun(turn, agent, _, _, seqs):
+                self.turns.setdefault(turn, ModelTurn(agent)).attempts += 1
+                self.taken |= {(agent, seq): turn for seq in seqs}
+            case StepRecorded(turn, n, step):
+                self.turns[turn].steps[n] = step
+            case TurnSent(turn, seq):
+                self.turns[turn].sent.add(seq)
+            case TurnEnded(turn, _, end):
+                self.turns[turn].end = self.turns[turn].end or end
+            case _:
+                raise AssertionError(record)
+
+    def _current(self, participant: str, scope: int) -> list[Membership]:
+        return [
+            each
+            for each in self.memberships
+            if (each.participant, each.scope, each.until) == (participant, scope, None)
+        ]
+
+    def members(self) -> set[StoredMember]:
+        return {
+            StoredMember(each.participant, each.scope, each.since)
+            for each in self.memberships
+            if each.until is None
+        }
+
+    def was_member(self, participant: str, scope: int, seq: int) -> bool:
+        return any(
+            (each.participant, each.scope) == (participant, scope) and each.reaches(seq)
+            for each in self.memberships
+        )
+
+    def events(
+        self, participant: str, after: int, upto: int, limit: int, own: bool
+    ) -> list[StoredEvent]:
+        found = []
+        for row in self.messages[after:upto]:
+            named = self.deliveries.get((participant, row.seq))
+            scoped = row.scope is not None and self.was_member(participant, row.scope, row.seq)
+            if (named or scoped) and (own or row.sender != participant):
+                decision = named[2:] if named else (None, None, None)
+                found.append(StoredEvent(row.seq, row.tseq, row.sender, _body(row), *decision))
+        return found[:limit]
+
+    def thread(self, no: int, upto: int) -> list[bytes]:
+        """Bodies of a thread's messages with seq <= `upto`, oldest first."""
+        return [_body(row) for row in self.messages[:upto] if row.thread_no == no]
+
+    def settled(self, sender: str, cid: str) -> Settled | None:
+        for row in self.messages:
+            if (row.sender, row.cid) == (sender, cid):
+                return Settled(row.digest or 0, row.seq, None)
+        call = self.calls.get((sender, cid))
+        return Settled(call.digest, None, call.value.encode()) if call else None
+
+    def wake(self, participant: str, seq: int) -> StoredWake | None:
+        row = self.deliveries.get((participant, seq))
+        if row is None:
+            return None
+        return StoredWake(*row[2:], self._state(row) if row.turn else None)
+
+    def _state(self, row: Delivery) -> str:
+        turn = self.taken.get((row.participant, row.seq))
+        if turn is not None:
+            return "ended" if self.turns[turn].end else "running"
+        return "ended" if row.seq <= self.floors.get(row.participant, 0) else "pending"
+
+    def pending(self, agent: str, upto: int) -> list[PendingRow]:
+        found = []
+        for seq in range(1, min(upto, self.head) + 1):
+            row = self.deliveries.get((agent, seq))
+            if row and row.turn and row.reply and self._state(row) != "ended":
+                started = self.taken.get((agent, seq))
+                body = _body(self.messages[seq - 1])
+                found.append(PendingRow(seq, body, row.reason, row.reply, row.turn, started))
+        return found
+
+    def latest_turns(self, agent: str | None) -> Sequence[str]:
+        return [id_ for id_, turn in reversed(self.turns.items()) if agent in (None, turn.agent)]
+
+    def hashes(self, participant: str) -> set[str]:
+        return {sha256 for sha256, owner in self.tokens.items() if owner == participant}
+
+    def woken(self, agent: str) -> Iterable[int]:
+        """Positions of the wakes of an agent."""
+        return [seq for (name, seq), row in self.deliveries.items() if name == agent and row.turn]
+
+
+def _body(row: MessageRow) -> bytes:
+    return row.body.encode()

@@ -1,0 +1,243 @@
+"""Whatever is written in whatever order, SQLite and the model give the same answers."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from hubbub.errors import StoreUnavailable
+from hubbub.network.ports import (
+    Batch,
+    CallSettled,
+    CursorMoved,
+    Delivery,
+    DuplicateCids,
+    MemberJoined,
+    MemberLeft,
+    MessageRow,
+    ParticipantSeen,
+    Record,
+    StepRecorded,
+    StoreState,
+    ThreadCreated,
+    TokenAdded,
+    TokenRevoked,
+    TurnBegun,
+    TurnEnded,
+    TurnSent,
+    WakesSettled,
+)
+from hubbub.network.store import SqliteStore
+from hubbub.network.store.place import Place
+from tests.contract.full_disk import full_disk
+from tests.stateful.store_model import StoreModel
+
+PEOPLE = ("alice", "bob", "carol")
+SCOPES = (10, 11)
+THREADS = {1: None, 2: None, 10: 10, 11: 11, 12: 11}
+"""Scope by thread: two direct ones, two channels, and replies in one of those."""
+
+people = st.sampled_from(PEOPLE)
+scopes = st.sampled_from(SCOPES)
+cids = st.sampled_from(("c1", "c2", "c3", "c4")) | st.none()
+decisions = st.dictionaries(people, st.sampled_from((None, "optional", "required")), max_size=3)
+sayings = st.lists(
+    st.tuples(st.sampled_from(tuple(THREADS)), people, cids, decisions), min_size=1, max_size=5
+)
+fractions = st.floats(0, 1)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Drives a store with short index tails beside the model."""
+
+    @initialize(tail=st.sampled_from((1, 3, 7, 1000)))
+    def start(self, tail: int) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.runner = asyncio.Runner()
+        self.model = StoreModel()
+        self.store = SqliteStore(Place(self.folder / "log.db"), tail)
+        self.runner.run(self.store.open())
+        threads = [ThreadCreated(no, f"thread.{no}") for no in THREADS]
+        self.write([*threads, *(ParticipantSeen(name, "agent", "{}") for name in PEOPLE)])
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.runner.run(self.store.close())
+            self.runner.close()
+            shutil.rmtree(self.folder)
+
+    def write(self, records: list[Record], batch: Batch | None = None) -> None:
+        """Give a batch to both; they must agree on which cids it repeats."""
+        whole = batch or Batch()
+        whole.records = records + whole.records
+        assert self.runner.run(self.repeated(whole)) == self.predict(whole)
+
+    def predict(self, batch: Batch) -> frozenset[tuple[str, str]]:
+        try:
+            self.model.append(batch)
+        except DuplicateCids as duplicates:
+            return duplicates.found
+        return frozenset()
+
+    async def repeated(self, batch: Batch) -> frozenset[tuple[str, str]]:
+        try:
+            await self.store.append(batch)
+        except DuplicateCids as duplicates:
+            return duplicates.found
+        return frozenset()
+
+    def said(self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]) -> Batch:
+        """Sayings as the hub numbers them; a cid that one batch has already is left out."""
+        batch, used = Batch(), set[tuple[str, str | None]]()
+        for seq, (thread, sender, asked, decided) in enumerate(sayings, self.model.head + 1):
+            cid = None if (sender, asked) in used else asked
+            used.add((sender, cid))
+            numbers = [row.thread_no for row in (*self.model.messages, *batch.messages)]
+            tseq = numbers.count(thread) + 1
+            digest = None if cid is None else seq
+            text = f'{{"seq":{seq},"from":"{sender}"}}'
+            row = MessageRow(seq, thread, tseq, THREADS[thread], sender, cid, digest, text)
+            batch.messages.append(row)
+            for name, reply in decided.items():
+                turn = f"{name}-m{seq}" if reply else None
+                batch.deliveries.append(Delivery(name, seq, "because", reply, turn))
+        return batch
+
+    @rule(sayings=sayings)
+    def speak(self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]) -> None:
+        self.write([], self.said(sayings))
+
+    @rule(name=people, scope=scopes, leave=st.booleans(), sayings=sayings)
+    def join_or_leave(
+        self,
+        name: str,
+        scope: int,
+        leave: bool,
+        sayings: list[tuple[int, str, str | None, dict[str, str | None]]],
+    ) -> None:
+        head = self.model.head
+        change = MemberLeft(name, scope, head) if leave else MemberJoined(name, scope, head)
+        self.write([change], self.said(sayings))
+
+    @rule(name=people, cid=st.sampled_from(("c1", "c4", "c5")))
+    def settle_a_call(self, name: str, cid: str) -> None:
+        self.write([CallSettled(name, cid, 77, '"done"')])
+
+    @rule(name=people, share=fractions, settle=st.booleans())
+    def acknowledge(self, name: str, share: float, settle: bool) -> None:
+        seq = int(share * self.model.head)
+        self.write([WakesSettled(name, seq)] if settle else [CursorMoved(name, seq)])
+
+    @precondition(lambda self: any(self.model.woken(name) for name in PEOPLE))
+    @rule(data=st.data())
+    def begin_a_turn(self, data: st.DataObject) -> None:
+        agent = data.draw(st.sampled_from([n for n in PEOPLE if self.model.woken(n)]))
+        wakes = st.sampled_from(list(self.model.woken(agent)))
+        seqs = tuple(data.draw(st.lists(wakes, min_size=1, max_size=3, unique=True)))
+        self.write([TurnBegun(f"{agent}-m{seqs[0]}", agent, 1.0, "{}", seqs)])
+
+    @precondition(lambda self: self.model.turns)
+    @rule(data=st.data(), end=st.booleans(), n=st.integers(1, 3))
+    def go_on_with_a_turn(self, data: st.DataObject, end: bool, n: int) -> None:
+        turn = data.draw(st.sampled_from(list(self.model.turns)))
+        step = f'"{n} of {self.model.turns[turn].attempts}"'
+        records: list[Record] = [StepRecorded(turn, n, step), TurnSent(turn, n)]
+        self.write([*records, TurnEnded(turn, 2.0, f'"{step}"')] if end else records)
+
+    @rule(name=people, number=st.integers(0, 5), revoke=st.booleans())
+    def change_tokens(self, name: str, number: int, revoke: bool) -> None:
+        self.write([TokenRevoked(name) if revoke else TokenAdded(f"{number:064}", name)])
+
+    @rule(sayings=sayings)
+    def meet_a_full_disk(
+        self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]
+    ) -> None:
+        batch = self.said(sayings)
+        batch.messages = [row._replace(cid=None, body="x" * 50_000) for row in batch.messages]
+        self.runner.run(self.refused(batch))
+
+    async def refused(self, batch: Batch) -> None:
+        async with full_disk(self.store):
+            try:
+                await self.store.append(batch)
+            except StoreUnavailable:
+                return
+            raise AssertionError("a full disk took 50 KB")
+
+    @rule()
+    def restart(self) -> None:
+        self.runner.run(self.store.close())
+        state: StoreState = self.runner.run(self.store.open())
+        assert state.head == self.model.head
+        assert {row.id: row.cursor for row in state.participants} == self.model.cursors
+        assert set(state.members) == self.model.members()
+        for thread in state.threads:
+            numbers = [row.seq for row in self.model.messages if row.thread_no == thread.no]
+            assert (thread.tseq, thread.last_seq) == (len(numbers), max(numbers, default=0))
+
+    @rule(name=people, start=fractions, end=fractions, limit=st.integers(1, 6), own=st.booleans())
+    def read_events(self, name: str, start: float, end: float, limit: int, own: bool) -> None:
+        after, upto = int(start * self.model.head), int(end * self.model.head)
+        found = self.runner.run(self.store.events(name, after, upto, limit, own))
+        assert list(found) == self.model.events(name, after, upto, limit, own)
+
+    @rule(share=fractions, limit=st.integers(1, 6), before=st.integers(1, 9) | st.none())
+    def read_threads(self, share: float, limit: int, before: int | None) -> None:
+        upto = int(share * self.model.head)
+        tails = self.runner.run(self.store.tails(list(THREADS), upto, limit))
+        for no in THREADS:
+            assert list(tails[no]) == self.model.thread(no, upto)[-limit:]
+            page = self.runner.run(self.store.thread_page(no, before, limit))
+            whole = self.model.thread(no, self.model.head)
+            assert list(page) == whole[: None if before is None else before - 1][-limit:]
+
+    @rule(name=people, share=fractions, scope=scopes)
+    def read_about_a_participant(self, name: str, share: float, scope: int) -> None:
+        seq = int(share * self.model.head)
+        ask = self.runner.run
+        assert list(ask(self.store.pending(name, seq))) == self.model.pending(name, seq)
+        assert ask(self.store.wake(name, seq)) == self.model.wake(name, seq)
+        assert ask(self.store.was_member(name, scope, seq)) == self.model.was_member(
+            name, scope, seq
+        )
+        assert set(ask(self.store.token_hashes(name))) == self.model.hashes(name)
+        turns = ask(self.store.turns(name, 9))
+        assert [turn.id for turn in turns] == self.model.latest_turns(name)[:9]
+
+    @invariant()
+    def nothing_is_pending_that_should_not_be(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for name in PEOPLE:
+            found = self.runner.run(self.store.pending(name, self.model.head))
+            assert list(found) == self.model.pending(name, self.model.head)
+
+    @invariant()
+    def cids_and_turns_are_found(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for cid in ("c1", "c4", "c5"):
+            found = self.runner.run(self.store.settled("alice", cid))
+            assert found == self.model.settled("alice", cid)
+        for id_, expected in list(self.model.turns.items())[-2:]:
+            turn = self.runner.run(self.store.turn(id_))
+            assert turn is not None
+            assert turn.attempts == expected.attempts
+            assert list(turn.steps) == [step.encode() for _, step in sorted(expected.steps.items())]
+            assert set(turn.sent) == expected.sent
+            assert turn.end == (expected.end.encode() if expected.end else None)
+
+
+TestStoreModel = StoreMachine.TestCase
+TestStoreModel.settings = settings(
+    max_examples=40,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)

@@ -1,0 +1,353 @@
+"""The loop of a turn, without a model, tools or time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hubbub.agents.loop import (
+    FINISH,
+    AskModel,
+    CallResult,
+    Command,
+    End,
+    Loop,
+    Record,
+    Rules,
+    RunTools,
+    repetition,
+)
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.protocol.turns import Step, ToolCallRecord
+
+TOOLS = ("send_text_message", "read_thread", "add")
+SPEAKING = frozenset({"send_text_message"})
+
+
+def call(name: str, arguments: object = None, id: str = "") -> CallRequest:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    return CallRequest(id or f"id_{name}", name, text)
+
+
+def calls(*made: CallRequest, text: str | None = None, finish_reason: str = "tool_calls") -> Answer:
+    return Answer(text=text, calls=made, tokens_in=10, tokens_out=5, finish_reason=finish_reason)
+
+
+def finish(reason: str = "done") -> CallRequest:
+    return call(FINISH, {"reason": reason})
+
+
+def loop_of(steps: tuple[Step, ...] = (), **rules: object) -> Loop:
+    made = Rules(speaking=SPEAKING, **rules)  # type: ignore[arg-type]  # as the test gives them
+    return Loop(made, TOOLS, steps)
+
+
+def run(loop: Loop, answer: Answer) -> list[Command]:
+    """Answer, and let every tool that is asked for succeed."""
+    commands = loop.answered(answer)
+    while isinstance(commands[-1], RunTools):
+        commands = loop.ran([CallResult(c.id, "ok") for c in commands[-1].calls])
+    return commands
+
+
+def last(commands: list[Command]) -> Command:
+    return commands[-1]
+
+
+class TestSteps:
+    def test_a_turn_begins_by_asking_the_model(self) -> None:
+        assert loop_of().start() == [AskModel(1)]
+
+    def test_a_step_is_recorded_before_its_tools_run(self) -> None:
+        loop = loop_of()
+        commands = loop.answered(calls(call("add", {"a": 1})))
+        assert isinstance(commands[0], Record)
+        assert commands[0].step.calls[0].result is None
+        assert isinstance(commands[1], RunTools)
+
+    def test_results_are_recorded_and_the_model_is_asked_again(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add", {"a": 1})))
+        record, ask = loop.ran([CallResult("id_add", "2", None, 3.5)])
+        assert isinstance(record, Record)
+        assert record.step.calls[0].result == "2"
+        assert record.step.calls[0].duration_ms == 3.5
+        assert ask == AskModel(2)
+
+    def test_the_record_of_a_step_has_tokens_text_and_time(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add"), text="let me see"), duration_ms=12.0)
+        step = loop.steps[0]
+        assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
+        assert (step.finish_reason, step.duration_ms) == ("tool_calls", 12.0)
+
+    def test_results_belong_to_their_calls_whatever_their_order(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
+        loop.ran([CallResult("b", "two"), CallResult("a", "one")])
+        assert [c.result for c in loop.steps[0].calls] == ["one", "two"]
+
+    @pytest.mark.parametrize("ids", [("", ""), ("same", "same")])
+    def test_calls_without_ids_of_their_own_get_some(self, ids: tuple[str, str]) -> None:
+        loop = loop_of()
+        loop.answered(calls(*(CallRequest(id, "add", f'{{"n": {n}}}') for n, id in enumerate(ids))))
+        given = [c.id for c in loop.steps[0].calls]
+        assert len(set(given)) == 2
+        assert all(given)
+
+
+class TestFinish:
+    def test_finish_ends_the_turn_with_its_reason(self) -> None:
+        commands = loop_of().answered(calls(finish("nothing to do")))
+        assert last(commands) == End("finished", "nothing to do")
+        assert isinstance(commands[0], Record)
+
+    def test_the_recorded_finish_has_a_result(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(finish()))
+        assert loop.steps[0].calls[0].result == "finished"
+        assert loop.ended
+
+    def test_a_finish_without_a_reason_counts(self) -> None:
+        assert last(loop_of().answered(calls(call(FINISH, "")))) == End("finished")
+
+    def test_other_calls_of_the_step_run_before_it_finishes(self) -> None:
+        loop = loop_of()
+        commands = loop.answered(calls(finish("sent"), call("send_text_message", {"to": "a"})))
+        assert isinstance(commands[-1], RunTools)
+        assert [c.name for c in commands[-1].calls] == ["send_text_message"]
+        after = loop.ran([CallResult("id_send_text_message", "m1")])
+        assert after == [Record(loop.steps[0]), End("finished", "sent")]
+
+    def test_a_finish_that_does_not_parse_is_no_finish(self) -> None:
+        loop = loop_of()
+        assert last(loop.answered(calls(call(FINISH, '{"reason": ')))) == AskModel(2)
+        assert loop.steps[0].calls[0].error == "invalid_arguments"
+
+
+class TestReplyRequired:
+    def test_a_silent_finish_is_refused_once_and_then_accepted(self) -> None:
+        loop = loop_of(reply_required=True)
+        assert last(loop.answered(calls(finish()))) == AskModel(2)
+        told = loop.steps[0].calls[0]
+        assert told.error == "reply_required"
+        assert told.result is not None
+        assert told.result.startswith("REPLY_REQUIRED")
+        assert last(loop.answered(calls(finish("I stay silent")))) == End(
+            "finished", "I stay silent"
+        )
+
+    def test_one_who_has_sent_something_may_finish(self) -> None:
+        loop = loop_of(reply_required=True)
+        run(loop, calls(call("send_text_message", {"to": "a"})))
+        assert last(loop.answered(calls(finish()))) == End("finished", "done")
+
+    def test_a_message_sent_in_the_same_step_counts(self) -> None:
+        loop = loop_of(reply_required=True)
+        commands = run(loop, calls(finish(), call("send_text_message", {"to": "a"})))
+        assert last(commands) == End("finished", "done")
+
+    def test_a_message_that_was_refused_does_not_count(self) -> None:
+        loop = loop_of(reply_required=True)
+        loop.answered(calls(call("send_text_message", {"to": "nobody"})))
+        loop.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
+        assert last(loop.answered(calls(finish()))) == AskModel(3)
+
+    def test_a_tool_that_sends_nothing_does_not_count(self) -> None:
+        loop = loop_of(reply_required=True)
+        run(loop, calls(call("read_thread", {"thread": "x"})))
+        assert last(loop.answered(calls(finish()))) == AskModel(3)
+
+    def test_an_optional_reply_is_not_asked_for(self) -> None:
+        assert last(loop_of().answered(calls(finish()))) == End("finished", "done")
+
+
+class TestNoAction:
+    def test_an_answer_without_a_call_is_corrected_once(self) -> None:
+        loop = loop_of()
+        assert last(loop.answered(Answer(text="Hello!"))) == AskModel(2)
+
+    def test_the_second_one_ends_the_turn_and_its_text_is_kept(self) -> None:
+        loop = loop_of()
+        loop.answered(Answer(text="Hello!"))
+        end = last(loop.answered(Answer(text="Hello again!")))
+        assert isinstance(end, End)
+        assert (end.outcome, end.text) == ("no_action", "Hello again!")
+
+    def test_an_empty_answer_is_an_answer_without_a_call(self) -> None:
+        loop = loop_of()
+        loop.answered(Answer())
+        end = last(loop.answered(Answer()))
+        assert isinstance(end, End)
+        assert end.outcome == "no_action"
+
+    def test_it_is_corrected_once_in_a_turn_not_once_in_a_row(self) -> None:
+        loop = loop_of()
+        loop.answered(Answer(text="thinking"))
+        run(loop, calls(call("add")))
+        end = last(loop.answered(Answer(text="the answer is 3")))
+        assert isinstance(end, End)
+        assert end.outcome == "no_action"
+
+
+class TestWrongCalls:
+    def failed(self, request: CallRequest, finish_reason: str = "tool_calls") -> dict[str, object]:
+        loop = loop_of()
+        assert last(loop.answered(calls(request, finish_reason=finish_reason))) == AskModel(2)
+        told: dict[str, object] = json.loads(loop.steps[0].calls[0].result or "")
+        assert told["error"] == loop.steps[0].calls[0].error
+        return told
+
+    def test_an_unknown_tool_is_answered_with_names_like_it(self) -> None:
+        told = self.failed(call("send_message_text", {"to": "a"}))
+        assert told["error"] == "unknown_tool"
+        assert told["valid_names"] == ["send_text_message"]
+        assert told["retry"] is False
+
+    def test_a_name_like_none_is_answered_with_all_names(self) -> None:
+        told = self.failed(call("zzz"))
+        assert told["valid_names"] == sorted([*TOOLS, FINISH])
+
+    @pytest.mark.parametrize(
+        "arguments",
+        ["{", '{"a": 1', "[1]", '"text"', "null", '{"a": NaN}', "[" * 100_000, '{"a":' * 30 + "1"],
+    )
+    def test_arguments_that_are_no_object_are_answered_with_what_is_wrong(
+        self, arguments: str
+    ) -> None:
+        told = self.failed(call("add", arguments))
+        assert told["error"] == "invalid_arguments"
+        assert told["retry"] is True
+
+    def test_cut_arguments_are_told_to_be_cut(self) -> None:
+        told = self.failed(call("add", '{"text": "very lo'), finish_reason="length")
+        assert "cut off" in str(told["message"])
+
+    def test_the_raw_text_of_bad_arguments_is_recorded(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add", '{"a": "b')))
+        assert loop.steps[0].calls[0].arguments == '{"a": "b'
+
+    def test_the_right_calls_of_the_step_run_all_the_same(self) -> None:
+        loop = loop_of()
+        commands = loop.answered(calls(call("nope"), call("add", {"a": 1})))
+        assert isinstance(commands[-1], RunTools)
+        assert [c.name for c in commands[-1].calls] == ["add"]
+
+    def test_what_the_wire_cannot_carry_is_made_visible(self) -> None:
+        loop = loop_of()
+        answer = calls(call("add", '{"a": "\\u0000", "\\ud800": ["\\u0007"]}'), text="x\0\ud800")
+        loop.answered(answer)
+        loop.ran([CallResult("id_add", "result\0")])
+        step = loop.steps[0]
+        assert step.text == "x⟦U+0000⟧⟦U+D800⟧"
+        assert step.calls[0].arguments == {"a": "⟦U+0000⟧", "⟦U+D800⟧": ["⟦U+0007⟧"]}
+        assert step.calls[0].result == "result⟦U+0000⟧"
+        step.model_dump_json().encode()
+
+
+class TestCaps:
+    def test_a_turn_ends_after_its_last_step_has_run(self) -> None:
+        loop = loop_of(max_steps=2)
+        assert last(run(loop, calls(call("add", {"n": 1})))) == AskModel(2)
+        end = last(run(loop, calls(call("add", {"n": 2}))))
+        assert isinstance(end, End)
+        assert end.outcome == "max_steps"
+        assert loop.steps[1].calls[0].result == "ok"
+
+    def test_a_finish_in_the_last_step_counts(self) -> None:
+        assert last(loop_of(max_steps=1).answered(calls(finish()))) == End("finished", "done")
+
+    def test_tokens_are_bounded_too(self) -> None:
+        loop = loop_of(max_tokens=30)
+        assert last(run(loop, calls(call("add", {"n": 1})))) == AskModel(2)
+        end = last(run(loop, calls(call("add", {"n": 2}))))
+        assert isinstance(end, End)
+        assert end.outcome == "max_steps"
+        assert "30 tokens" in end.reason
+
+    @pytest.mark.parametrize("outcome", ["timeout", "cancelled", "model_error"])
+    def test_something_outside_may_end_the_turn(self, outcome: str) -> None:
+        loop = loop_of()
+        loop.start()
+        assert loop.stopped(outcome, "why") == [End(outcome, "why")]  # type: ignore[arg-type]
+        assert loop.ended
+
+
+def step(n: int, *made: tuple[str, object], result: str | None = "ok") -> Step:
+    records = tuple(
+        ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x}, result=result)  # type: ignore[dict-item]
+        for i, (name, x) in enumerate(made)
+    )
+    return Step(n=n, calls=records)
+
+
+class TestRepetition:
+    @pytest.mark.parametrize(
+        ("steps", "found"),
+        [
+            ("A A", None),
+            ("A A A", "A"),
+            ("A B A A", "A"),
+            ("A A B A", "A"),
+            ("A B C A", None),
+            ("A B A C A", None),
+            ("A B A", None),
+            ("A B A B", "B"),
+            ("B A B A B", "B"),
+            ("A B B A", None),
+            ("AB AB", None),
+            ("AB AC AD", "A"),
+            ("AAA", "A"),
+        ],
+    )
+    def test_the_same_call_three_times_in_four_steps_or_two_in_turns(
+        self, steps: str, found: str | None
+    ) -> None:
+        made = [step(n, *((name, 1) for name in names)) for n, names in enumerate(steps.split(), 1)]
+        assert repetition(made) == found
+
+    def test_other_arguments_make_another_call(self) -> None:
+        assert repetition([step(n, ("A", n)) for n in range(1, 6)]) is None
+
+    def test_the_order_of_arguments_does_not(self) -> None:
+        loop = loop_of()
+        run(loop, calls(call("add", '{"a": 1, "b": 2}')))
+        run(loop, calls(call("add", '{"b": 2, "a": 1}')))
+        end = last(loop.answered(calls(call("add", '{"a": 1,"b": 2}'))))
+        assert isinstance(end, End)
+        assert end.outcome == "loop_detected"
+        assert "add" in end.reason
+
+    def test_the_call_that_closes_the_circle_does_not_run(self) -> None:
+        loop = loop_of()
+        for _ in range(2):
+            run(loop, calls(call("send_text_message", {"to": "a"})))
+        commands = loop.answered(calls(call("send_text_message", {"to": "a"})))
+        assert not any(isinstance(c, RunTools) for c in commands)
+        assert loop.steps[2].calls[0].result is None
+
+
+class TestTakingUp:
+    def test_calls_without_results_run_again_and_say_so(self) -> None:
+        loop = loop_of((step(1, ("add", 1), result=None),))
+        (command,) = loop.start()
+        assert isinstance(command, RunTools)
+        assert command.again
+        assert loop.ran([CallResult("1_0", "2")])[-1] == AskModel(2)
+
+    def test_a_finished_step_goes_on_to_the_next(self) -> None:
+        assert loop_of((step(1, ("add", 1)),)).start() == [AskModel(2)]
+
+    def test_a_turn_that_had_finished_ends(self) -> None:
+        done = loop_of()
+        done.answered(calls(finish("all done")))
+        assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]
+
+    def test_a_correction_is_not_forgotten(self) -> None:
+        loop = loop_of((Step(n=1, text="Hello!"),))
+        assert loop.start() == [AskModel(2)]
+        end = last(loop.answered(Answer(text="Hello again!")))
+        assert isinstance(end, End)
+        assert end.outcome == "no_action"

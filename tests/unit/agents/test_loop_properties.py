@@ -1,0 +1,190 @@
+"""What holds for the loop whatever a model does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.agents.chat import CORRECTION, ChatMessage, chat_messages
+from hubbub.agents.loop import (
+    FINISH,
+    AskModel,
+    CallResult,
+    Command,
+    End,
+    Loop,
+    Record,
+    Rules,
+    RunTools,
+)
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.protocol.turns import Step
+
+TOOLS = ("send", "read")
+NAMES = st.sampled_from([*TOOLS, *TOOLS, FINISH, "unknown", ""])
+ARGUMENTS = st.sampled_from(["{}", '{"a": 1}', '{"a": 2}', '{"reason": "r"}', "{", "[]", ""])
+CALLS = st.lists(st.builds(CallRequest, st.sampled_from(["", "x", "y"]), NAMES, ARGUMENTS), max_size=3)
+ANSWERS = st.builds(
+    Answer,
+    text=st.none() | st.text(max_size=5),
+    calls=CALLS.map(tuple),
+    tokens_in=st.integers(0, 50),
+    tokens_out=st.integers(0, 50),
+    finish_reason=st.sampled_from(["stop", "tool_calls", "length", None]),
+)
+RULES = st.builds(
+    Rules,
+    max_steps=st.integers(1, 6),
+    max_tokens=st.none() | st.integers(50, 400),
+    reply_required=st.booleans(),
+    speaking=st.just(frozenset({"send"})),
+)
+
+
+class World:
+    """Carries out commands with scripted answers; what fails and what works is drawn, too."""
+
+    def __init__(self, rules: Rules, answers: Sequence[Answer], failing: Sequence[bool]):
+        self.rules, self.answers, self.failing = rules, list(answers), list(failing)
+        self.recorded: dict[int, Step] = {}
+        self.asked: list[int] = []
+        self.end: End | None = None
+        self.ran: list[str] = []
+
+    def run(self, loop: Loop, die_after: int | None = None) -> None:
+        """Until the end of the turn, or until the process dies after so many commands."""
+        todo = loop.start()
+        done = 0
+        while todo and self.end is None:
+            if done == die_after:
+                return
+            done += 1
+            command = todo.pop(0)
+            todo += self.carry_out(loop, command)
+
+    def carry_out(self, loop: Loop, command: Command) -> list[Command]:
+        match command:
+            case Record(step):
+                self.recorded[step.n] = step
+            case AskModel(n):
+                self.asked.append(n)
+                answer = self.answers[n - 1] if n <= len(self.answers) else Answer()
+                return loop.answered(answer)
+            case RunTools(step, calls):
+                self.ran += [f"{step.n}/{c.id}" for c in calls]
+                return loop.ran([self.result(c.id, step.n) for c in calls])
+            case End():
+                self.end = command
+        return []
+
+    def result(self, id: str, n: int) -> CallResult:
+        failed = self.failing[n % len(self.failing)]
+        return CallResult(id, "failed" if failed else "ok", "tool_failed" if failed else None)
+
+
+WORLDS = st.builds(
+    World,
+    RULES,
+    st.lists(ANSWERS, max_size=8),
+    st.lists(st.booleans(), min_size=1, max_size=4),
+)
+
+
+@given(WORLDS)
+def test_every_turn_ends_within_its_steps(world: World) -> None:
+    world.run(Loop(world.rules, TOOLS))
+    assert world.end is not None
+    assert world.asked == list(range(1, len(world.asked) + 1))
+    assert len(world.asked) <= world.rules.max_steps
+
+
+@given(WORLDS)
+def test_the_record_at_the_end_is_what_happened(world: World) -> None:
+    loop = Loop(world.rules, TOOLS)
+    world.run(loop)
+    assert [world.recorded[n] for n in sorted(world.recorded)] == loop.steps
+
+
+@given(WORLDS)
+def test_no_call_runs_twice_nor_a_wrong_one_at_all(world: World) -> None:
+    loop = Loop(world.rules, TOOLS)
+    world.run(loop)
+    assert len(world.ran) == len(set(world.ran))
+    wrong = {
+        f"{s.n}/{c.id}"
+        for s in loop.steps
+        for c in s.calls
+        if c.name not in TOOLS or isinstance(c.arguments, str)
+    }
+    assert not wrong & set(world.ran)
+
+
+@given(WORLDS)
+def test_a_required_reply_is_only_missing_after_a_second_silent_finish(world: World) -> None:
+    loop = Loop(world.rules, TOOLS)
+    world.run(loop)
+    assert world.end is not None
+    everything = [c for s in loop.steps for c in s.calls]
+    sent = any(c.name == "send" and c.result == "ok" for c in everything)
+    if world.end.outcome == "finished" and world.rules.reply_required and not sent:
+        assert [c.error for c in everything].count("reply_required") >= 1
+    if not world.rules.reply_required:
+        assert all(c.error != "reply_required" for c in everything)
+
+
+@given(WORLDS, st.integers(0, 20))
+def test_a_turn_that_is_taken_up_ends_as_it_would_have(world: World, died: int) -> None:
+    whole = World(world.rules, world.answers, world.failing)
+    whole.run(Loop(whole.rules, TOOLS))
+    world.run(Loop(world.rules, TOOLS), die_after=died)
+    recorded = [world.recorded[n] for n in sorted(world.recorded)]
+    world.run(Loop(world.rules, TOOLS, recorded))
+    assert world.end == whole.end
+    assert world.recorded == whole.recorded
+
+
+def answered_ids(chat: Sequence[ChatMessage]) -> None:
+    """Every call is followed by one tool message each, in order."""
+    at = 0
+    while at < len(chat):
+        made = chat[at].get("tool_calls", [])
+        following = chat[at + 1 : at + 1 + len(made)]
+        assert [m.get("tool_call_id") for m in following] == [c["id"] for c in made]
+        assert len({c["id"] for c in made}) == len(made)
+        for c in made:
+            assert isinstance(json.loads(c["function"]["arguments"]), dict)
+        at += 1 + len(made)
+
+
+@given(WORLDS)
+def test_the_chat_answers_every_call_in_order(world: World) -> None:
+    loop = Loop(world.rules, TOOLS)
+    todo = loop.start()
+    while todo and world.end is None:
+        command = todo.pop(0)
+        if isinstance(command, AskModel):
+            chat = chat_messages("system", "prompt", loop.steps)
+            assert [m["role"] for m in chat[:2]] == ["system", "user"]
+            answered_ids(chat)
+            assert chat[-1]["role"] != "assistant"
+        todo += world.carry_out(loop, command)
+
+
+def test_a_text_is_followed_by_the_correction_and_an_empty_one_left_out() -> None:
+    chat = chat_messages("s", "p", [Step(n=1, text="Hi")])
+    assert chat[2:] == [
+        {"role": "assistant", "content": "Hi"},
+        {"role": "user", "content": CORRECTION},
+    ]
+    assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
+
+
+def test_a_name_that_endpoints_refuse_is_told_in_a_form_they_take() -> None:
+    loop = Loop(Rules(), TOOLS)
+    loop.answered(Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", ""))))
+    told = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
+    assert [c["function"]["name"] for c in told] == ["functions_send_now", "_"]
+    assert json.loads(told[0]["function"]["arguments"]) == {"not_json": "{"}

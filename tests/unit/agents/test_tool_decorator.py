@@ -1,0 +1,316 @@
+"""`@tool`: what a function's signature and docstring become, and how it is called."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from hubbub import tool
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.docstrings import describe
+
+SITE = CallSite("bot-m1", 1, 0)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(BaseModel):
+    """A place."""
+
+    x: int
+    y: int = 0
+
+
+@dataclass
+class Found:
+    where: Point
+    colours: list[Colour]
+
+
+@tool
+def word_count(text: Annotated[str, "what to count in"], ignore_case: bool = True) -> int:
+    """Count the different words of a text.
+
+    Args:
+        text: overruled by the annotation
+        ignore_case: whether A and a
+            are the same
+    """
+    return len(set((text.lower() if ignore_case else text).split()))
+
+
+@tool(permission="write", confirm=True, idempotent=True, timeout=5, name="paint")
+async def paint_it(
+    place: Point,
+    colour: Colour = Colour.RED,
+    mode: Literal["fast", "slow"] = "fast",
+    label: str | int | None = None,
+    weight: Annotated[float, Field(gt=0, description="in kg")] = 1.0,
+) -> Found:
+    """Paint a place."""
+    assert mode in ("fast", "slow")
+    assert weight > 0
+    return Found(place, [colour] if label is None else [])
+
+
+class TestSchema:
+    def test_types_defaults_and_descriptions_are_told(self) -> None:
+        assert word_count.spec.parameters == {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string", "description": "what to count in"},
+                "ignore_case": {
+                    "type": "boolean",
+                    "default": True,
+                    "description": "whether A and a are the same",
+                },
+            },
+            "required": ["text"],
+            "additionalProperties": False,
+        }
+
+    def test_the_description_is_the_docstring_without_its_sections(self) -> None:
+        assert word_count.spec.description == "Count the different words of a text."
+
+    def test_nested_models_enums_unions_and_literals_are_told(self) -> None:
+        parameters = paint_it.spec.parameters
+        properties = parameters["properties"]
+        assert isinstance(properties, dict)
+        assert properties["mode"] == {
+            "enum": ["fast", "slow"],
+            "type": "string",
+            "default": "fast",
+        }
+        assert properties["label"] == {
+            "anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}],
+            "default": None,
+        }
+        assert properties["weight"] == {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 1.0,
+            "description": "in kg",
+        }
+        definitions = parameters["$defs"]
+        assert isinstance(definitions, dict)
+        assert definitions["Colour"] == {"type": "string", "enum": ["red", "blue"]}
+        assert definitions["Point"] == {
+            "type": "object",
+            "description": "A place.",
+            "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
+            "required": ["x"],
+        }
+        assert parameters["required"] == ["place"]
+
+    def test_what_the_decorator_is_given_is_carried(self) -> None:
+        assert paint_it.name == "paint"
+        assert (paint_it.permission, paint_it.confirm) == ("write", True)
+        assert (paint_it.idempotent, paint_it.timeout) == (True, 5)
+        assert (word_count.permission, word_count.confirm) == ("read", False)
+        assert (word_count.idempotent, word_count.timeout) == (False, None)
+
+    def test_a_parameter_may_have_any_name(self) -> None:
+        @tool
+        def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:
+            """Odd names."""
+            return f"{json}{schema}{title}{model_config}{_x}"
+
+        properties = odd.spec.parameters["properties"]
+        assert isinstance(properties, dict)
+        assert list(properties) == ["json", "schema", "title", "model_config", "_x"]
+
+    def test_a_function_without_parameters_takes_none(self) -> None:
+        @tool
+        def now() -> str:
+            """The time."""
+            return "noon"
+
+        assert now.spec.parameters == {
+            "type": "object",
+            "properties": {},
+            "additionalProperties": False,
+        }
+
+    def test_python_code_calls_the_function_as_before(self) -> None:
+        assert word_count("a A b") == 2
+        assert word_count("a A b", ignore_case=False) == 3
+        assert word_count.__name__ == "word_count"
+
+    def test_what_cannot_be_a_tool_is_refused_at_import(self) -> None:
+        def silent(x: int) -> int:
+            return x
+
+        def untyped(x) -> int:  # type: ignore[no-untyped-def]
+            """No type."""
+            return int(x)
+
+        def many(*x: int) -> int:
+            """Any number."""
+            return sum(x)
+
+        def positional(x: int, /) -> int:
+            """By position."""
+            return x
+
+        def odd(x: threading.Thread) -> str:
+            """No JSON."""
+            return str(x)
+
+        for function, says in [
+            (silent, "docstring"),
+            (untyped, "type annotation"),
+            (many, "name its parameters"),
+            (positional, "positional-only"),
+            (odd, "cannot be told in JSON"),
+        ]:
+            with pytest.raises(TypeError, match=says):
+                tool(function)  # type: ignore[arg-type]
+
+
+class TestDocstrings:
+    def google(self) -> None:
+        """First line
+        goes on.
+
+        Second paragraph.
+
+        Args:
+            one (int): the first
+            two: the second,
+                which goes on
+        Returns:
+            three: not a parameter
+        """
+
+    def numpy(self) -> None:
+        """Sum.
+
+        Parameters
+        ----------
+        one : int
+            the first
+        two
+            the second
+
+        Returns
+        -------
+        three
+        """
+
+    def sphinx(self) -> None:
+        """Sum.
+
+        :param one: the first
+        :param int two: the second,
+            which goes on
+        :return: three
+        """
+
+    def test_the_usual_styles_are_read(self) -> None:
+        text, said = describe(TestDocstrings.google)
+        assert text == "First line goes on.\n\nSecond paragraph."
+        assert said == {"one": "the first", "two": "the second, which goes on"}
+        assert describe(TestDocstrings.numpy) == ("Sum.", {"one": "the first", "two": "the second"})
+        assert describe(TestDocstrings.sphinx) == (
+            "Sum.",
+            {"one": "the first", "two": "the second, which goes on"},
+        )
+
+    def test_no_docstring_says_nothing(self) -> None:
+        assert describe(TestDocstrings.test_no_docstring_says_nothing) == ("", {})
+
+
+class TestRunning:
+    async def test_a_plain_function_runs_in_a_thread_with_the_context_of_the_caller(self) -> None:
+        variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+        variable.set("here")
+
+        @tool
+        def where() -> str:
+            """Which thread."""
+            return f"{variable.get()} {threading.current_thread() is threading.main_thread()}"
+
+        assert await where.run({}, SITE) == "here False"
+
+    async def test_an_async_function_runs_in_the_loop(self) -> None:
+        result = await paint_it.run({"place": {"x": 1}, "colour": "blue"}, SITE)
+        assert result == '{"where":{"x":1,"y":0},"colours":["blue"]}'
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            ({}, "place: Field required"),
+            ({"place": {"x": "one"}}, "place.x: Input should be a valid integer"),
+            ({"place": {"x": 1}, "colour": "green"}, "colour: Input should be 'red' or 'blue'"),
+            ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
+        ],
+    )
+    async def test_wrong_arguments_are_named(
+        self, arguments: dict[str, object], says: str
+    ) -> None:
+        with pytest.raises(ToolFailed, match=says) as caught:
+            await paint_it.run(arguments, SITE)  # type: ignore[arg-type]
+        assert caught.value.error == "invalid_arguments"
+        assert caught.value.retry
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")],
+    )
+    async def test_results_become_text(self, value: object, text: str) -> None:
+        @tool
+        async def give() -> object:
+            """Give it."""
+            return value
+
+        assert await give.run({}, SITE) == text
+
+    async def test_a_result_that_is_no_json_becomes_its_string(self) -> None:
+        class Odd:
+            def __str__(self) -> str:
+                return "odd"
+
+        @tool
+        def give() -> object:
+            """Give it."""
+            return Odd()
+
+        assert await give.run({}, SITE) == "odd"
+
+    @pytest.mark.parametrize("raised", [ValueError("no"), StopIteration("over"), KeyError("k")])
+    async def test_what_a_function_raises_in_its_thread_comes_out(self, raised: Exception) -> None:
+        @tool
+        def fail() -> str:
+            """Fail."""
+            raise raised
+
+        with pytest.raises((type(raised), RuntimeError)):
+            await fail.run({}, SITE)
+
+    async def test_cancelling_leaves_the_thread_alone(self) -> None:
+        inside, go = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        @tool
+        def block() -> str:
+            """Block."""
+            loop.call_soon_threadsafe(inside.set)
+            go.wait(10)
+            return "late"
+
+        task = asyncio.create_task(block.run({}, SITE))
+        await asyncio.wait_for(inside.wait(), 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()

@@ -1,0 +1,190 @@
+"""What is found out before anything is started."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from hubbub.app.preflight import (
+    check_imports,
+    check_models,
+    check_mods,
+    check_port,
+    check_tools,
+    load_checked,
+    load_valid,
+)
+from hubbub.config.address import Address
+from hubbub.config.problems import ConfigProblems
+from hubbub.errors import ConfigError, UserError
+from tests.unit.app.conftest import Loading, Write
+
+AGENT = "from hubbub.agents.agent import Agent\n"
+PYTHON = "agents: {a: {kind: python, class: bot.py:Bot}}"
+
+
+def test_a_free_port_is_fine_and_free_afterwards() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    check_port(Address("127.0.0.1", port))
+    check_port(Address("127.0.0.1", port))
+
+
+def test_a_port_in_use_is_told_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        with pytest.raises(UserError) as caught:
+            check_port(Address("127.0.0.1", port))
+    assert f"127.0.0.1:{port} is in use" in str(caught.value)
+    assert f"--listen 127.0.0.1:{port + 1}" in str(caught.value)
+
+
+def test_an_address_of_another_machine_is_told() -> None:
+    with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1:4820"):
+        check_port(Address("192.0.2.1", 4820))
+
+
+def test_settings_of_a_mod_are_checked_in_their_place(loading: Loading) -> None:
+    config = loading("mods:\n  - moderation:\n      max_chars_typo: 5\n")
+    with pytest.raises(ConfigProblems) as caught:
+        check_mods(config)
+    assert str(caught.value).startswith("net.yaml:3: unknown key 'max_chars_typo' in mods[1].moder")
+
+
+def test_a_mod_that_is_listed_twice_is_told(loading: Loading) -> None:
+    with pytest.raises(ConfigProblems, match=r"net\.yaml:3: the mod 'moderation' is listed twice"):
+        check_mods(loading("mods:\n  - moderation\n  - moderation: {}\n"))
+
+
+def test_known_mods_with_good_settings_pass(loading: Loading) -> None:
+    check_mods(loading("mods: [moderation]"))
+
+
+def test_an_unknown_tool_is_answered_with_the_nearest(loading: Loading) -> None:
+    config = loading(
+        "models: {default: {model: m}}\n"
+        "agents:\n  a:\n    tools:\n      - reply\n      - read_thred\n"
+    )
+    with pytest.raises(ConfigProblems) as caught:
+        check_tools(config)
+    assert str(caught.value) == (
+        "net.yaml:6: agents.a names the unknown tool 'read_thred'; did you mean 'read_thread'?"
+    )
+
+
+def test_operations_for_programs_are_no_tools(loading: Loading) -> None:
+    config = loading("models: {default: {model: m}}\nagents: {a: {tools: [begin_turn]}}\n")
+    with pytest.raises(ConfigProblems, match="unknown tool 'begin_turn'"):
+        check_tools(config)
+
+
+def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(loading: Loading) -> None:
+    config = loading("models: {default: {model: gpt-5-mini}}\nagents: {a: {}, b: {}}\n")
+    with pytest.raises(UserError) as caught:
+        check_models(config)
+    text = str(caught.value)
+    assert text.startswith("net.yaml needs a model")
+    assert "OPENAI_API_KEY" in text
+    assert "hubbub up configs/quickstart.yaml" in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "model", ["{model: m, api_key: k}", "{model: m, base_url: 'http://127.0.0.1:11434/v1'}"]
+)
+def test_a_key_or_another_endpoint_is_enough(loading: Loading, model: str) -> None:
+    check_models(loading(f"models: {{default: {model}}}\nagents: {{a: {{}}}}\n"))
+
+
+def test_a_model_that_nobody_uses_needs_no_key(loading: Loading, write: Write) -> None:
+    write("bot.py", AGENT + "class Bot(Agent): ...\n")
+    check_models(loading("models: {default: {model: m}}\n" + PYTHON))
+
+
+def test_python_that_can_be_imported_passes(loading: Loading, write: Write) -> None:
+    write("helper.py", "VALUE = 1\n")
+    write("bot.py", AGENT + "import helper\nprint('hello')\nclass Bot(Agent): ...\n")
+    write("tools.py", "def count(text: str) -> int:\n    '''Count.'''\n    return 1\n")
+    check_imports(
+        loading(
+            "models: {default: {model: m}}\n"
+            "agents:\n  a: {kind: python, class: bot.py:Bot}\n  b: {tools: [tools.py:count]}\n"
+        )
+    )
+
+
+def test_nothing_is_started_when_there_is_no_python(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    check_imports(loading("models: {default: {model: m}}\nagents: {a: {}}\n"))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("Bot = 1\n1 / 0\n", "bot.py:2: importing it raises ZeroDivisionError: division by zero"),
+        ("import gone_module as Bot\n", "bot.py:1: importing it raises ModuleNotFoundError"),
+        ("raise SystemExit(3)\nBot = 1\n", "bot.py:1: importing it raises SystemExit: 3"),
+        ("import os\nos._exit(0)\nclass Bot: ...\n", "bot.py ends the process that imports it"),
+        ("class Bot: ...\n", "bot.py: Bot is no subclass of hubbub.Agent"),
+        ("def Bot(): ...\n", "bot.py: Bot is no subclass of hubbub.Agent"),
+        ("if 1:\n    Boot = 1\n", "bot.py: there is no 'Bot' in it"),
+    ],
+)
+def test_python_that_cannot_be_used_is_told_with_file_line_and_exception(
+    loading: Loading, write: Write, code: str, expected: str
+) -> None:
+    write("bot.py", code)
+    with pytest.raises(ConfigProblems) as caught:
+        check_imports(loading("# a comment\n" + PYTHON))
+    assert str(caught.value).startswith(f"net.yaml:2: {expected}")
+
+
+def test_a_tool_that_is_no_function_is_told(loading: Loading, write: Write) -> None:
+    write("tools.py", "count = 5\n")
+    config = loading("models: {default: {model: m}}\nagents: {a: {tools: [tools.py:count]}}\n")
+    with pytest.raises(ConfigProblems, match=r"tools\.py: count is no function"):
+        check_imports(config)
+
+
+def test_all_agents_are_tried_up_to_one_that_ends_the_process(
+    loading: Loading, write: Write
+) -> None:
+    write("one.py", "raise ValueError('first')\nBot = 1\n")
+    write("two.py", "import os\nos._exit(1)\nBot = 1\n")
+    write("three.py", "raise ValueError('never tried')\nBot = 1\n")
+    agents = "".join(
+        f"  {n}: {{kind: python, class: {n}.py:Bot}}\n" for n in ("one", "two", "three")
+    )
+    with pytest.raises(ConfigProblems) as caught:
+        check_imports(loading(f"agents:\n{agents}"))
+    assert [problem.line for problem in caught.value.problems] == [2, 3]
+
+
+def test_an_import_that_does_not_end_is_told(loading: Loading, write: Write) -> None:
+    write("bot.py", "import time\ntime.sleep(60)\nBot = 1\n")
+    with pytest.raises(ConfigProblems, match=r"bot\.py is not imported after 1 s"):
+        check_imports(loading(PYTHON), within_s=1.0)
+
+
+def test_a_valid_config_may_lack_what_only_running_needs(write: Write) -> None:
+    path = write("net.yaml", "models: {default: {model: m}}\nagents: {a: {}}\n")
+    assert load_valid(path).file.agents["a"].model == "default"
+    with pytest.raises(UserError, match="needs a model"):
+        load_checked(path)
+
+
+def test_a_config_is_checked_against_the_mods_that_exist(write: Write) -> None:
+    with pytest.raises(ConfigError, match="unknown mod 'moderaton'; did you mean 'moderation'"):
+        load_valid(write("net.yaml", "mods: [moderaton]"))
+
+
+def test_overrides_count_for_the_checks(write: Write) -> None:
+    path = write("net.yaml", "network: {auth: open}")
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        taken = f"127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(UserError, match="in use"):
+            load_checked(path, {"listen": taken})
+    assert load_checked(path, {"listen": "127.0.0.1:0"}).address.port == 0

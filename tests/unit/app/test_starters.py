@@ -1,0 +1,47 @@
+"""The network that `hubbub init` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.app.preflight import load_valid
+from hubbub.app.providers import Proposal
+from hubbub.app.starters import starter_files
+from tests.unit.app.conftest import Write
+
+LOCAL = Proposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
+
+
+@pytest.mark.parametrize("proposals", [[], [LOCAL], [LOCAL, LOCAL]])
+def test_the_starter_network_is_valid(
+    write: Write, tmp_path: Path, proposals: list[Proposal]
+) -> None:
+    for name, text in starter_files(proposals).items():
+        write(name, text)
+    config = load_valid(tmp_path / "hubbub.yaml")
+    assert ("assistant" in config.file.agents) is bool(proposals)
+    assert len(config.file.models) == len(proposals)
+    assert config.file.network.listen == "127.0.0.1:4820"
+
+
+def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path: Path) -> None:
+    files = starter_files([])
+    lines = []
+    for line in files["hubbub.yaml"].splitlines():
+        mark = line.lstrip()
+        opened = mark.startswith(("# models:", "#   default", "#     model", "#     base_url"))
+        if opened or line.startswith("  # "):
+            line = line.replace("# ", "", 1)
+        lines.append(line)
+    write("agents/greeter.py", files["agents/greeter.py"])
+    config = load_valid(write("hubbub.yaml", "\n".join(lines)))
+    assert config.file.agents["assistant"].instruction.startswith("You are a helpful member")
+    assert config.file.models["default"].model == "qwen3:8b"
+
+
+def test_every_line_that_is_no_setting_is_explained() -> None:
+    text = starter_files([])["hubbub.yaml"]
+    assert text.count("#") >= 15
+    assert "$" not in text

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from benchmarks.fill import BATCH, PARTICIPANTS, admit, fill
+from hubbub.network.auth import proves
+from hubbub.network.ports import Store
+from hubbub.network.store import open_store
+from hubbub.protocol.messages import Message
+
+COUNT = BATCH + 100
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    opened = open_store("sqlite::memory:")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_a_filled_log_has_the_messages_as_they_travel(store: Store) -> None:
+    await fill(store, COUNT)
+    entries = await store.log(0, COUNT, COUNT)
+    assert [entry.seq for entry in entries] == list(range(1, COUNT + 1))
+    messages = [Message.model_validate_json(entry.body) for entry in entries]
+    assert [message.seq for message in messages] == [entry.seq for entry in entries]
+    kinds = [message.type for message in messages]
+    assert kinds.count("direct") > kinds.count("channel") > 0
+
+
+async def test_nobody_of_the_past_is_behind_or_has_a_wake_to_answer(store: Store) -> None:
+    await fill(store, 500)
+    assert await store.pending("past1", 500) == []
+    reached = [await store.events(f"past{n}", 0, 500, 500, False) for n in range(PARTICIPANTS)]
+    assert sum(map(len, reached)) > 500  # a channel's message reaches its members
+
+
+async def test_positions_in_each_thread_are_dense(store: Store) -> None:
+    await fill(store, 2000)
+    page = await store.thread_page(1, None, 2000)
+    positions = [Message.model_validate_json(body).tseq for body in page]
+    assert positions == list(range(1, len(page) + 1))
+
+
+async def test_an_admitted_participant_is_proved_by_its_token(store: Store) -> None:
+    await admit(store, [("ann", "bench-ann")])
+    assert proves("bench-ann", await store.token_hashes("ann"))
+    assert not proves("bench-bob", await store.token_hashes("ann"))

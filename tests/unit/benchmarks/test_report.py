@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.figures import Comparison, Figure, Goal, at_least, at_most
+from benchmarks.report import machine, print_table, short, write_json
+from benchmarks.stats import Interval
+
+
+def interval(rate: float, load_busy: float = 0.5) -> Interval:
+    return Interval(rate=rate, p50_ms=1.0, p99_ms=2.0, cpu_us=1e6 / rate, load_busy=load_busy)
+
+
+def comparison(load_busy: float = 0.5) -> Comparison:
+    ours = [interval(rate, load_busy) for rate in (60.0, 50.0, 55.0)]
+    theirs = [interval(rate) for rate in (100.0, 100.0, 100.0)]
+    return Comparison("direct", ours, theirs)
+
+
+def shown(*figures: Figure, notes: tuple[str, ...] = ()) -> str:
+    output = StringIO()
+    print_table(Console(file=output, width=160), figures, notes)
+    return output.getvalue()
+
+
+def test_a_figure_has_the_medians_of_both_sides_and_of_their_ratios() -> None:
+    figure = comparison().figure("messages", "1/s", lambda i: i.rate)
+    assert (figure.ours, figure.theirs, figure.ratio) == (55.0, 100.0, 0.55)
+    assert figure.ours_rounds == [60.0, 50.0, 55.0]
+
+
+@pytest.mark.parametrize(
+    ("goal", "met"),
+    [
+        (at_least(0.5), True),
+        (at_least(0.6), False),
+        (at_most(0.6), True),
+        (at_most(0.5), False),
+        (at_most(55, of="value"), True),
+        (at_most(54, of="value"), False),
+    ],
+)
+def test_a_goal_bounds_the_ratio_or_the_value(goal: Goal, met: bool) -> None:
+    figure = comparison().figure("messages", "1/s", lambda i: i.rate, goal)
+    assert goal.met(figure) is met
+
+
+def test_a_goal_on_a_ratio_needs_a_ratio() -> None:
+    figure = Figure("start", "import", "ms", ours=1.0)
+    with pytest.raises(ValueError, match="no ratio"):
+        at_most(1.0).met(figure)
+
+
+def test_the_table_shows_a_tick_or_a_cross_beside_each_goal() -> None:
+    met = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
+    missed = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.6))
+    assert "✓" in shown(met)
+    assert "✗" not in shown(met)
+    assert "✗" in shown(missed)
+
+
+def test_the_table_shows_the_notes() -> None:
+    assert "the disk was slow" in shown(
+        Figure("a", "b", "s", ours=1.0), notes=("the disk was slow",)
+    )
+
+
+def test_a_load_program_at_its_limit_is_pointed_out() -> None:
+    assert comparison(load_busy=0.5).load_note() is None
+    assert "98%" in (comparison(load_busy=0.98).load_note() or "")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.01234, "0.0123"), (12.34, "12.3"), (123.4, "123"), (67_432.0, "67,400")]
+)
+def test_numbers_carry_three_digits(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+def test_the_json_has_the_machine_and_every_round(tmp_path: Path) -> None:
+    figure = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
+    path = write_json(tmp_path / "results", datetime(2025, 1, 2, tzinfo=UTC), [figure], ["a note"])
+    report = json.loads(path.read_text())
+    assert path.name == "2025-01-02T000000.json"
+    assert report["machine"].keys() == machine().keys()
+    assert report["notes"] == ["a note"]
+    (written,) = report["figures"]
+    assert written["met"] is True
+    assert written["ours_rounds"] == [60.0, 50.0, 55.0]
+    assert written["goal"] == {"kind": "at least", "bound": 0.5, "of": "ratio"}
+
+
+def test_the_machine_is_described_with_its_cores_and_versions() -> None:
+    about = machine()
+    assert isinstance(about["cores"], int)
+    assert isinstance(about["packages"], dict)
+    assert about["packages"]["websockets"] is not None

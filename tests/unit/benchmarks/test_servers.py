@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.load import Pace, measure
+from benchmarks.probes import commit_ms, fdatasync_ms
+from benchmarks.servers import cpu_seconds, rss_kib, start
+from benchmarks.sides import relay_fan, relay_pairs
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def test_cpu_time_is_user_and_system_time() -> None:
+    stat = "7 (python) S " + " ".join(map(str, range(4, 53)))
+    assert cpu_seconds(stat) == (14 + 15) / TICKS
+
+
+def test_a_process_may_be_called_anything() -> None:
+    stat = "7 (a) b (c) S " + " ".join(map(str, range(4, 53)))
+    assert cpu_seconds(stat) == (14 + 15) / TICKS
+
+
+def test_memory_is_what_is_resident() -> None:
+    assert rss_kib("Name:\tpython\nVmPeak:\t 900 kB\nVmRSS:\t  1234 kB\nThreads:\t2\n") == 1234
+
+
+def test_the_disk_is_probed_as_often_as_asked(tmp_path: Path) -> None:
+    assert len(fdatasync_ms(tmp_path, 3)) == 3
+    assert len(commit_ms(tmp_path, 3)) == 3
+    assert len(commit_ms(tmp_path, 2)) == 2
+
+
+@pytest.mark.slow
+async def test_everything_sent_through_the_relay_arrives() -> None:
+    async with start("benchmarks.relay") as server, relay_pairs(server, 2) as side:
+        interval = await measure(side, Pace(window=4, warm_up_s=0.05, measured_s=0.2))
+        assert interval.rate > 0
+        assert interval.ack_p50_ms is None
+        assert all(lane.done == lane.sent for lane in side.lanes)
+        assert server.rss_kib() > 0
+
+
+@pytest.mark.slow
+async def test_the_relay_sends_one_message_to_many() -> None:
+    async with start("benchmarks.relay") as server, relay_fan(server, 5) as side:
+        interval = await measure(side, Pace(window=2, warm_up_s=0.05, measured_s=0.2))
+        assert interval.p99_ms >= interval.p50_ms > 0
+
+
+@pytest.mark.slow
+async def test_a_server_that_ends_at_once_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="before it listened"):
+        async with start("benchmarks.stats"):
+            raise AssertionError("it never listens")
+
+
+@pytest.mark.slow
+async def test_a_connection_that_the_server_drops_voids_the_round() -> None:
+    async with start("benchmarks.relay") as server, relay_pairs(server, 1) as side:
+        await server.stop()
+        with pytest.raises((ConnectionError, OSError)):
+            await measure(side, Pace(window=1, warm_up_s=5.0, measured_s=5.0))

@@ -1,0 +1,73 @@
+"""`hubbub chat` up to the first line: who, where, and what can go wrong."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.chat import chat, default_name
+from hubbub.errors import UserError
+from hubbub.protocol.thread_ids import is_participant_id
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("humans", "user", "name"),
+    [
+        (("ann", "bob"), "root", "ann"),
+        ((), "carol", "carol"),
+        ((), "Jean Paul", "Jean-Paul"),
+        ((), "müller", "m-ller"),
+        ((), "operator", "guest"),
+        ((), "t5", "guest"),
+        ((), "漢字", "guest"),
+        ((), "x" * 80, "x" * 64),
+    ],
+)
+def test_the_default_name_is_a_person_of_the_network_or_this_user(
+    humans: tuple[str, ...], user: str, name: str
+) -> None:
+    assert default_name(humans, user) == name
+    assert is_participant_id(name)
+
+
+def test_no_network_is_one_sentence() -> None:
+    with pytest.raises(UserError, match="hubbub up"):
+        chat()
+
+
+@pytest.mark.parametrize("name", ["two words", "hub", "", "t7", "ä"])
+def test_an_impossible_name_is_one_sentence(name: str) -> None:
+    if not name:
+        pytest.skip("an empty name means the default one")
+    with pytest.raises(UserError, match="cannot be a name"):
+        chat("127.0.0.1:1", name)
+
+
+def test_a_hub_that_is_not_there_is_one_line_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        assert chat(f"127.0.0.1:{port}", "ann") == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"cannot join at 127.0.0.1:{port}: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_the_terminal_library_is_loaded_only_for_a_terminal() -> None:
+    import subprocess
+
+    code = "import sys, hubbub.cli.chat; print('prompt_toolkit' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert os.environ["HUBBUB_STATE_DIR"]

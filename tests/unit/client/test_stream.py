@@ -1,0 +1,122 @@
+"""The positions of a client, without any I/O."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.client.stream import Stream, Verdict
+from hubbub.protocol.frames import Cursor, Event, Ready
+from hubbub.protocol.messages import Message
+from tests.unit.client.peer import message
+
+
+def event(seq: int, prev: int) -> Event:
+    return Event(seq=seq, prev=prev, tseq=1, message=Message.model_validate(message(seq)))
+
+
+def ready(cursor: int, *, resumed: bool = True) -> Ready:
+    return Ready(participant="ann", kind="human", resumed=resumed, head=99, cursor=cursor)
+
+
+def test_before_the_first_connection_the_cursor_is_the_one_given() -> None:
+    assert Stream().cursor is None
+    assert Stream(Cursor(epoch="e", seq=5)).cursor == Cursor(epoch="e", seq=5)
+
+
+def test_the_first_ready_is_passed_on_as_it_is() -> None:
+    for resumed in (True, False):
+        stream = Stream()
+        assert stream.begin("e", ready(4, resumed=resumed)).resumed is resumed
+        assert stream.cursor == Cursor(epoch="e", seq=4)
+
+
+def test_a_gap_moves_nothing() -> None:
+    stream = Stream()
+    stream.begin("e", ready(4))
+    assert stream.receive(event(6, 5)) is Verdict.GAP
+    assert stream.received == 4
+    assert stream.receive(event(6, 4)) is Verdict.NEW
+
+
+def test_after_a_resume_an_event_may_follow_one_that_the_client_already_had() -> None:
+    stream = Stream()
+    stream.begin("e", ready(0))
+    stream.receive(event(5, 0))
+    stream.begin("e", ready(0))
+    assert stream.receive(event(5, 0)) is Verdict.KNOWN
+    assert stream.receive(event(6, 5)) is Verdict.NEW
+
+
+def test_the_hub_is_not_told_more_than_it_has_sent() -> None:
+    stream = Stream()
+    stream.begin("e", ready(0))
+    stream.receive(event(5, 0))
+    stream.hand_out(5)
+    stream.begin("e", ready(0))
+    assert stream.ack(5)
+    assert stream.tellable == 0
+    stream.receive(event(5, 0))
+    assert stream.tellable == 5
+
+
+seqs = st.lists(st.integers(1, 200), unique=True, min_size=1, max_size=40).map(sorted)
+
+
+@settings(max_examples=200)
+@given(seqs, st.data())
+def test_every_event_is_new_exactly_once_whatever_breaks(
+    log: list[int], data: st.DataObject
+) -> None:
+    """A hub that serves `log` from any cursor, over connections that break anywhere."""
+    stream = Stream()
+    new: list[int] = []
+    cursor = 0
+    while not new or new[-1] != log[-1]:
+        stream.begin("e", ready(cursor))
+        rest = [seq for seq in log if seq > cursor]
+        served = data.draw(st.integers(1, len(rest)), label="events until the connection breaks")
+        for prev, seq in zip([cursor, *rest], rest[:served], strict=False):
+            verdict = stream.receive(event(seq, prev))
+            assert verdict is not Verdict.GAP
+            if verdict is Verdict.NEW:
+                new.append(seq)
+                stream.hand_out(seq)
+            assert stream.acked <= stream.handed <= stream.received
+            assert stream.tellable <= seq
+        stream.ack(data.draw(st.sampled_from([0, *new]), label="acknowledged"))
+        assert stream.cursor is not None
+        cursor = stream.cursor.seq
+    assert new == log
+
+
+@settings(max_examples=200)
+@given(seqs, st.data())
+def test_a_missing_event_is_always_noticed(log: list[int], data: st.DataObject) -> None:
+    missing = data.draw(st.sampled_from(log))
+    stream = Stream()
+    stream.begin("e", ready(0))
+    verdicts = [
+        stream.receive(event(seq, prev))
+        for prev, seq in zip([0, *log], log, strict=False)
+        if seq != missing
+    ]
+    after = len([seq for seq in log if seq > missing])
+    assert verdicts[len(verdicts) - after :] == [Verdict.GAP] * after
+    assert stream.received < missing
+
+
+@given(seqs, st.lists(st.integers(-5, 250), max_size=30))
+def test_the_acknowledged_position_only_grows_and_stays_behind_the_consumer(
+    log: list[int], acks: list[int]
+) -> None:
+    stream = Stream()
+    stream.begin("e", ready(0))
+    for prev, seq in zip([0, *log], log, strict=False):
+        stream.receive(event(seq, prev))
+    stream.hand_out(log[len(log) // 2])
+    for seq in acks:
+        before = stream.acked
+        moved = stream.ack(seq)
+        assert moved == (stream.acked != before)
+        assert before <= stream.acked <= stream.handed

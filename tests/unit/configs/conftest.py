@@ -1,0 +1,77 @@
+"""The agents of the quickstart in one process with a real hub, for tests that talk to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from calculator import Calculator
+from concierge import Concierge
+from librarian import Librarian
+
+from hubbub import Agent
+from hubbub.agents.launch import run_python_agent
+from hubbub.config.loader import load
+from hubbub.testing.network import LocalNetwork
+from tests.unit.configs.people import Person
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+
+class Village:
+    """A network of the quickstart's config, with those of its agents that a test lets in."""
+
+    def __init__(self, network: LocalNetwork, tasks: asyncio.TaskGroup):
+        self._network, self._tasks = network, tasks
+        self.running: dict[str, asyncio.Task[None]] = {}
+
+    async def starts(self, name: str, agent: Agent) -> None:
+        """The agent joins with its card and settings from the YAML, and runs."""
+        config = self._network.file.agents[name]
+        client = await self._network.join(name, card=config.card, turns=True)
+        running = run_python_agent(agent, client, config)
+        self.running[name] = self._tasks.create_task(running, name=name)
+
+    async def person(self, name: str) -> Person:
+        return Person(await self._network.join(name, "human"))
+
+
+@contextlib.asynccontextmanager
+async def _village(agents: Sequence[tuple[str, Agent]]) -> AsyncIterator[Village]:
+    file = load(CONFIGS / "quickstart.yaml", environ={}).file
+    async with LocalNetwork(file) as network, asyncio.TaskGroup() as tasks:
+        village = Village(network, tasks)
+        for name, agent in agents:
+            await village.starts(name, agent)
+        yield village
+        for task in village.running.values():
+            task.cancel()
+
+
+@pytest.fixture
+async def village() -> AsyncIterator[Village]:
+    """All three agents."""
+    agents: list[tuple[str, Agent]] = [
+        ("calculator", Calculator()),
+        ("librarian", Librarian()),
+        ("concierge", Concierge()),
+    ]
+    async with _village(agents) as running:
+        yield running
+
+
+@pytest.fixture
+async def empty_village() -> AsyncIterator[Village]:
+    """No agents yet."""
+    async with _village([]) as running:
+        yield running
+
+
+@pytest.fixture
+async def lonely_concierge() -> AsyncIterator[Village]:
+    """The concierge without the others."""
+    async with _village([("concierge", Concierge())]) as running:
+        yield running

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from archive import PUBLIC, Archive
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.fixture
+def archive() -> Iterator[Archive]:
+    filled = Archive()
+    filled.add("p1", PUBLIC, "threads.md", "A thread is an ordered list of messages.", "Threads")
+    filled.add("p2", PUBLIC, "agents.md", "An agent wakes when it is mentioned.", "Waking")
+    filled.add("m1", "dm.ann.librarian", "ann", "My password is swordfish.", sender="ann")
+    filled.add("m2", "channel.desk", "ben", "The budget of the project is 40 euros.", sender="ben")
+    filled.add("m3", "channel.desk", "ann", "The budget should be 50 euros.", sender="ann")
+    yield filled
+    filled.close()
+
+
+def sources(archive: Archive, question: str, *places: str, sender: str | None = None) -> list[str]:
+    return [hit.source for hit in archive.search(question, places, sender)]
+
+
+def test_a_word_is_found_in_another_form(archive: Archive) -> None:
+    assert sources(archive, "what is a message?") == ["threads.md"]
+    assert sources(archive, "waking agents") == ["agents.md"]
+
+
+def test_a_direct_thread_is_found_by_its_own_people_only(archive: Archive) -> None:
+    question = "what is the password?"
+    assert sources(archive, question, "dm.ann.librarian") == ["ann"]
+    assert sources(archive, question, "dm.ben.librarian") == []
+    assert sources(archive, question) == []
+
+
+def test_a_channel_is_found_where_it_may_be_read(archive: Archive) -> None:
+    assert sources(archive, "project budget", "channel.desk") == ["ben"]
+    assert sources(archive, "project budget", "channel.other") == []
+
+
+def test_what_one_person_said_can_be_asked_for(archive: Archive) -> None:
+    assert set(sources(archive, "budget", "channel.desk")) == {"ann", "ben"}
+    assert sources(archive, "budget", "channel.desk", sender="ann") == ["ann"]
+    assert archive.senders() == {"ann", "ben"}
+
+
+def test_a_passage_with_too_few_of_the_words_is_no_answer(archive: Archive) -> None:
+    assert sources(archive, "ordered list of blue whales swimming") == []
+    assert sources(archive, "the of and") == []
+
+
+def test_the_same_message_is_taken_in_once(archive: Archive) -> None:
+    archive.add("p1", PUBLIC, "again.md", "A thread is an ordered list of messages.")
+    assert sources(archive, "ordered thread") == ["threads.md"]
+
+
+def test_a_snippet_is_the_piece_that_matters(archive: Archive) -> None:
+    long = "nothing " * 100 + "the treasure lies under the oak " + "nothing " * 100
+    archive.add("p3", PUBLIC, "map.md", long)
+    [hit] = archive.search("where is the treasure under the oak?", [])
+    assert "treasure lies under the oak" in hit.snippet
+    assert len(hit.snippet) < 300
+
+
+@given(st.text(max_size=80) | st.text('"*():^-ANDORNEAR {}', max_size=40))
+def test_no_question_is_taken_for_query_syntax(question: str) -> None:
+    archive = Archive()
+    archive.add("k", "dm.a.b", "a", question + " secret", sender="a")
+    assert archive.search(question, []) == []
+    archive.search(question, ["dm.a.b"])
+    archive.close()

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from hubbub.network.http import HttpSide, refusal
+
+pytestmark = pytest.mark.behaviour("A-7")
+
+
+def headers(*pairs: tuple[str, str]) -> Headers:
+    found = Headers()
+    for name, value in pairs:
+        found[name] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:4820",
+        "127.0.0.1",
+        "localhost:4820",
+        "LOCALHOST",
+        "[::1]:4820",
+        "192.168.1.7:4820",
+        "hub.lan:4820",
+        "HUB.lan",
+    ],
+)
+def test_addresses_localhost_and_the_hubs_own_name_are_fine(host: str) -> None:
+    assert refusal(headers(("Host", host)), "hub.lan") is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "example.org",
+        "example.org:4820",
+        "127.0.0.1.example.org",
+        "localhost.example.org:4820",
+        "hub.lan.example.org",
+        "",
+        ":4820",
+        "[::1].example.org",
+    ],
+)
+def test_a_name_that_somebody_else_may_own_is_refused(host: str) -> None:
+    reason = refusal(headers(("Host", host)), "hub.lan")
+    assert reason is not None
+    assert reason.startswith("Host")
+
+
+def test_a_request_without_a_host_or_with_two_is_refused() -> None:
+    assert refusal(headers(), "hub.lan") is not None
+    assert refusal(headers(("Host", "localhost"), ("Host", "localhost")), "hub.lan") is not None
+
+
+def test_programs_send_no_origin_and_pages_of_this_hub_its_own() -> None:
+    host = ("Host", "localhost:4820")
+    assert refusal(headers(host), "localhost") is None
+    assert refusal(headers(host, ("Origin", "http://localhost:4820")), "localhost") is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "http://localhost",
+        "http://localhost:4821",
+        "https://example.org",
+        "http://localhost:4820.example.org",
+        "http://example.org/localhost:4820",
+        "http://localhost:4820/",
+    ],
+)
+def test_pages_from_elsewhere_are_refused(origin: str) -> None:
+    found = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
+    assert found is not None
+    assert found.startswith("Origin")
+
+
+def test_two_origins_are_refused() -> None:
+    pairs = [("Origin", "http://localhost:4820")] * 2
+    assert refusal(headers(("Host", "localhost:4820"), *pairs), "localhost") is not None
+
+
+def respond(path: str, *, ready: bool = True, upgrade: str = "") -> Response | None:
+    side = HttpSide(
+        host="127.0.0.1",
+        page=lambda: b"<h1>join</h1>",
+        ready=lambda: ready,
+        metrics=lambda: b"hubbub_sessions 0\n",
+    )
+    sent = headers(("Host", "127.0.0.1:4820"), *([("Upgrade", upgrade)] if upgrade else []))
+    return side.respond(Request(path, sent))
+
+
+@pytest.mark.parametrize(
+    ("path", "ready", "status", "body"),
+    [
+        ("/", True, 200, b"<h1>join</h1>"),
+        ("/?from=mail", True, 200, b"<h1>join</h1>"),
+        ("/healthz", True, 200, b"ok\n"),
+        ("/healthz", False, 200, b"ok\n"),
+        ("/readyz", True, 200, b"ready\n"),
+        ("/readyz", False, 503, b"stopping\n"),
+        ("/metrics", True, 200, b"hubbub_sessions 0\n"),
+        ("/admin", True, 404, b"There is nothing here; try /\n"),
+        ("/healthz/../metrics", True, 404, b"There is nothing here; try /\n"),
+        ("/HEALTHZ", True, 404, b"There is nothing here; try /\n"),
+    ],
+)
+def test_few_paths_are_answered_and_nothing_else(
+    path: str, ready: bool, status: int, body: bytes
+) -> None:
+    response = respond(path, ready=ready)
+    assert response is not None
+    assert (response.status_code, response.body) == (status, body)
+    assert response.headers["Content-Length"] == str(len(body))
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("upgrade", ["websocket", "WebSocket"])
+def test_a_websocket_handshake_goes_on_whatever_its_path(upgrade: str) -> None:
+    assert respond("/anything", upgrade=upgrade) is None
+
+
+def test_a_foreign_page_cannot_begin_a_handshake() -> None:
+    side = HttpSide(host="127.0.0.1", page=bytes, ready=lambda: True, metrics=bytes)
+    sent = headers(
+        ("Host", "127.0.0.1:4820"), ("Origin", "https://example.org"), ("Upgrade", "websocket")
+    )
+    response = side.respond(Request("/", sent))
+    assert response is not None
+    assert response.status_code == 403

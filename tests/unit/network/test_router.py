@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.errors import OperationError
+from hubbub.network.router import find_mentions, nearest, resolve_target
+from hubbub.protocol.codes import ErrorCode
+from tests.unit.protocol.drafts import hostile_text
+
+
+class Known:
+    """A directory of names."""
+
+    def __init__(self, *names: str):
+        self._names = frozenset(names)
+
+    def knows(self, participant: str) -> bool:
+        return participant in self._names
+
+    def participants(self) -> Collection[str]:
+        return self._names
+
+
+EVERYBODY = Known("ann", "bob", "carol", "dave", "direct_bob", *(f"bot-{n}" for n in range(9)))
+
+
+@pytest.mark.behaviour("P-11")
+@pytest.mark.parametrize(
+    ("to", "thread"),
+    [
+        ("bob", "dm.ann.bob"),
+        (["bob"], "dm.ann.bob"),
+        (["carol", "bob"], "dm.ann.bob.carol"),
+        (["bob", "ann"], "dm.ann.bob"),
+        (["bob", "bob"], "dm.ann.bob"),
+        ("dm.ann.bob", "dm.ann.bob"),
+        ("dm.bob.ann", "dm.ann.bob"),
+        ("direct_carol", "dm.ann.carol"),
+        ("direct_bob", "dm.ann.direct_bob"),  # somebody is called so, and people come first
+        ("direct_bob+carol", "dm.ann.bob.carol"),
+        ("channel_general", "channel.general"),
+        ("channel.general.t5", "channel.general.t5"),
+        ("broadcast", "broadcast"),
+        ([f"bot-{n}" for n in range(7)], "dm.ann." + ".".join(f"bot-{n}" for n in range(7))),
+    ],
+)
+def test_a_target_is_a_person_a_group_or_a_thread(to: str | list[str], thread: str) -> None:
+    assert resolve_target(to, "ann", EVERYBODY) == thread
+
+
+@pytest.mark.parametrize(
+    ("to", "code", "says"),
+    [
+        ("bobb", ErrorCode.UNKNOWN_PARTICIPANT, "did you mean bob?"),
+        ("zzz", ErrorCode.UNKNOWN_PARTICIPANT, "'zzz'"),
+        ("", ErrorCode.UNKNOWN_PARTICIPANT, "''"),
+        ("direct_nobody", ErrorCode.UNKNOWN_PARTICIPANT, "'nobody'"),
+        ("dm.ann.nobody", ErrorCode.UNKNOWN_PARTICIPANT, "'nobody'"),
+        (["bob", "nobody"], ErrorCode.UNKNOWN_PARTICIPANT, "'nobody'"),
+        ("ann", ErrorCode.BAD_REQUEST, "alone"),
+        (["ann"], ErrorCode.BAD_REQUEST, "alone"),
+        ("dm.ann.ann", ErrorCode.UNKNOWN_PARTICIPANT, "dm.ann.ann"),
+        ([f"bot-{n}" for n in range(8)], ErrorCode.LIMIT, "at most 8"),
+        ("x" * 3000, ErrorCode.UNKNOWN_PARTICIPANT, "..."),
+        (["x" * 3000, "bob"], ErrorCode.UNKNOWN_PARTICIPANT, "..."),
+    ],
+)
+def test_a_target_that_is_none_is_an_error_with_the_nearest_name(
+    to: str | list[str], code: ErrorCode, says: str
+) -> None:
+    with pytest.raises(OperationError) as caught:
+        resolve_target(to, "ann", EVERYBODY)
+    assert caught.value.code == code
+    assert says in caught.value.message
+    assert len(caught.value.message) < 200
+
+
+READERS = {"ann", "bob", "long-name", "x_"}
+
+
+@pytest.mark.behaviour("P-16")
+@pytest.mark.parametrize(
+    ("text", "ids", "unresolved"),
+    [
+        ("hi @ann", ("ann",), ()),
+        ("@ann and @bob, @ann again", ("ann", "bob"), ()),
+        ("(@ann) @bob! @bob's", ("ann", "bob"), ()),
+        ("@ann: @bob.", ("ann", "bob"), ()),
+        ("**@ann**", ("ann",), ()),
+        ("@long-name- and @bob--", ("long-name", "bob"), ()),
+        ("@x_ @x__", ("x_",), ()),
+        ("@nobody", (), ("nobody",)),
+        ("@ann @nobody @nobody @other", ("ann",), ("nobody", "other")),
+        ("write to joe@bob.example and a/@ann", (), ()),
+        ("@@ann ..@bob", (), ()),
+        ("`@ann` and ``@bob``", (), ()),
+        ("```\n@ann\n``` @bob", ("bob",), ()),
+        ("``` @ann never ends", (), ()),
+        ("a ` alone @ann", ("ann",), ()),
+        ("`a\n@ann`", ("ann",), ()),
+        ("@ANN", (), ("ANN",)),
+        ("@", (), ()),
+        ("@-", (), ("-",)),
+        ("no names here", (), ()),
+        ("äöü@ann", (), ()),
+        ("@annä", ("ann",), ()),
+    ],
+)
+def test_names_in_a_text_count_outside_code_when_somebody_has_them(
+    text: str, ids: tuple[str, ...], unresolved: tuple[str, ...]
+) -> None:
+    found = find_mentions(text, (), READERS)
+    assert (found.ids, found.unresolved) == (ids, unresolved)
+
+
+def test_explicit_mentions_come_first_and_once() -> None:
+    assert find_mentions("@ann @bob", ("bob",), READERS).ids == ("bob", "ann")
+
+
+@pytest.mark.behaviour("P-16")
+def test_an_explicit_mention_of_nobody_is_an_error() -> None:
+    with pytest.raises(OperationError) as caught:
+        find_mentions("hi", ("bobb",), READERS)
+    assert caught.value.code == ErrorCode.UNKNOWN_PARTICIPANT
+    assert "did you mean bob?" in caught.value.message
+
+
+@given(hostile_text(200))
+def test_mentions_of_any_text_are_readers_or_unresolved(text: str) -> None:
+    found = find_mentions(text, (), READERS)
+    assert set(found.ids) <= READERS
+    assert not set(found.unresolved) & READERS
+
+
+@given(st.lists(st.sampled_from(["`", "```", "@ann", "@bob", "\n", " "]), max_size=30))
+def test_what_is_inside_a_closed_fence_mentions_nobody(parts: list[str]) -> None:
+    inside = "".join(part for part in parts if "`" not in part)
+    assert find_mentions(f"```{inside}```", (), READERS).ids == ()
+
+
+def test_nearest_says_nothing_when_nothing_is_near() -> None:
+    assert nearest("xyz", ["ann", "bob"]) == ""
+    assert nearest("an", ["ann", "bob"]) == "; did you mean ann?"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from hubbub.errors import UserError
+from hubbub.network.server import Listening, parse_listen
+
+
+@pytest.mark.parametrize(
+    ("listen", "host", "port"),
+    [
+        ("127.0.0.1:4820", "127.0.0.1", 4820),
+        ("localhost:0", "localhost", 0),
+        ("[::1]:4820", "::1", 4820),
+        ("::1:4820", "::1", 4820),
+        ("0.0.0.0:65535", "0.0.0.0", 65535),
+    ],
+)
+def test_a_listen_line_is_a_host_and_a_port(listen: str, host: str, port: int) -> None:
+    assert parse_listen(listen) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "listen",
+    ["", ":", "4820", ":4820", "127.0.0.1", "127.0.0.1:", "host:port", "h:65536", "h:-1", "h:²"],
+)
+def test_any_other_line_is_told_what_one_looks_like(listen: str) -> None:
+    with pytest.raises(UserError, match="127.0.0.1:4820"):
+        parse_listen(listen)
+
+
+def test_an_address_of_version_6_is_written_in_brackets() -> None:
+    assert Listening("::1", 4820).url == "ws://[::1]:4820"
+    assert Listening("127.0.0.1", 4820).url == "ws://127.0.0.1:4820"

@@ -1,0 +1,256 @@
+"""Opening and closing a SQLite store: whose file it is, what shape it is in, who else has it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import StoreVersionError, UserError
+from hubbub.network.store import open_store
+from hubbub.network.store.migrate import APPLICATION_ID, latest_version
+from hubbub.testing.store_rows import body, direct, message, write
+
+
+def database(path: Path, *statements: str) -> str:
+    """A SQLite file made by these statements; returns the store's URL."""
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+    return f"sqlite:{path}"
+
+
+async def filled(path: Path) -> str:
+    """A store with 300 messages in it, closed."""
+    url = f"sqlite:{path}"
+    store = open_store(url)
+    await store.open()
+    await store.append(direct(1, 300))
+    await store.close()
+    return url
+
+
+async def refusal(url: str) -> str:
+    """The sentence with which `open` refuses."""
+    with pytest.raises(UserError) as refused:
+        await open_store(url).open()
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["", "hubbub.db", "postgres://host/db", "sqlite:", "sqlite"])
+def test_a_url_that_is_no_store_is_refused_with_an_example(url: str) -> None:
+    with pytest.raises(UserError, match=r"write sqlite:<file>, for example sqlite:hubbub\.db"):
+        open_store(url)
+
+
+def test_a_store_in_a_missing_folder_or_on_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        open_store(f"sqlite:{tmp_path}/nowhere/hubbub.db")
+    with pytest.raises(UserError, match=r"is a folder: name a file in it"):
+        open_store(f"sqlite:{tmp_path}")
+
+
+async def test_a_path_may_be_relative_to_where_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:net.db")
+    await store.open()
+    await store.close()
+    assert (tmp_path / "net.db").is_file()
+
+
+async def test_a_new_store_has_our_mark_and_the_latest_schema(tmp_path: Path) -> None:
+    await filled(tmp_path / "x.db")
+    db = sqlite3.connect(tmp_path / "x.db")
+    assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+    assert db.execute("PRAGMA user_version").fetchone() == (latest_version(),)
+    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+
+
+async def test_two_stores_have_two_epochs(tmp_path: Path) -> None:
+    epochs = set()
+    for name in ("a.db", "b.db"):
+        store = open_store(f"sqlite:{tmp_path}/{name}")
+        epochs.add((await store.open()).epoch)
+        await store.close()
+    assert len(epochs) == 2
+
+
+async def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    url = database(path, "CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreVersionError, match="database of another program: name another file"):
+        await open_store(url).open()
+    assert path.read_bytes() == before
+
+
+async def test_a_database_marked_by_another_program_is_refused_though_empty(
+    tmp_path: Path,
+) -> None:
+    url = database(tmp_path / "theirs.db", "PRAGMA application_id = 77")
+    with pytest.raises(StoreVersionError, match="another program"):
+        await open_store(url).open()
+
+
+async def test_a_newer_database_is_refused_with_both_versions(tmp_path: Path) -> None:
+    await filled(tmp_path / "x.db")
+    newer = latest_version() + 1
+    url = database(tmp_path / "x.db", f"PRAGMA user_version = {newer}")
+    with pytest.raises(StoreVersionError) as refused:
+        await open_store(url).open()
+    text = str(refused.value)
+    assert f"schema version {newer}" in text
+    assert f"up to {latest_version()}: update Hubbub" in text
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("dear diary\n" * 500, encoding="utf-8")
+    text = await refusal(f"sqlite:{tmp_path}/notes.db")
+    assert text == f"{tmp_path}/notes.db is not a database: name another file as the store"
+
+
+async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    (tmp_path / "new.db").touch()
+    store = open_store(f"sqlite:{tmp_path}/new.db")
+    assert (await store.open()).head == 0
+    await store.close()
+
+
+async def test_a_file_that_was_cut_is_refused_as_damaged(tmp_path: Path) -> None:
+    url = await filled(tmp_path / "x.db")
+    with (tmp_path / "x.db").open("r+b") as file:
+        file.truncate(3 * 4096)
+    assert "x.db is damaged: put back a copy of it" in await refusal(url)
+
+
+async def test_a_file_with_overwritten_pages_is_refused_as_damaged(tmp_path: Path) -> None:
+    url = await filled(tmp_path / "x.db")
+    with (tmp_path / "x.db").open("r+b") as file:
+        for page in range(1, (tmp_path / "x.db").stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 64)
+    assert "is damaged" in await refusal(url)
+
+
+async def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    url = await filled(tmp_path / "x.db")
+    (tmp_path / "x.db-wal").mkdir()
+    text = await refusal(url)
+    assert text == f"{tmp_path}/x.db cannot be used as a store: unable to open database file"
+
+
+async def test_a_folder_without_room_for_a_lock_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.db.lock").mkdir()
+    assert "x.db.lock cannot be written" in await refusal(f"sqlite:{tmp_path}/x.db")
+
+
+async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/x.db"
+    first = open_store(url)
+    await first.open()
+    text = await refusal(url)
+    assert f"x.db is in use by another hub (process {os.getpid()})" in text
+    await first.append(direct(1, 1))
+    await first.close()
+    second = open_store(url)
+    assert (await second.open()).head == 1
+    await second.close()
+
+
+def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
+    """The lock ends with its process, however that ends."""
+    code = (
+        "import asyncio, sys; from hubbub.network.store import open_store\n"
+        "async def main():\n"
+        f"    store = open_store('sqlite:{tmp_path}/x.db')\n"
+        "    await store.open(); print('open', flush=True); sys.stdin.read()\n"
+        "asyncio.run(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(UserError, match=f"process {other.pid}"):
+            run_open_and_close(tmp_path / "x.db")
+        other.kill()
+    run_open_and_close(tmp_path / "x.db")
+
+
+def run_open_and_close(path: Path) -> None:
+    import asyncio
+
+    async def main() -> None:
+        store = open_store(f"sqlite:{path}")
+        await store.open()
+        await store.close()
+
+    asyncio.run(main())
+
+
+def ended(threads: set[threading.Thread]) -> bool:
+    """Whether all of these come to their end."""
+    for thread in threads:
+        thread.join(5)
+    return not any(thread.is_alive() for thread in threads)
+
+
+async def test_a_failed_open_leaves_no_thread_and_no_lock(tmp_path: Path) -> None:
+    url = database(tmp_path / "x.db", "CREATE TABLE theirs (x)")
+    before = set(threading.enumerate())
+    with pytest.raises(StoreVersionError):
+        await open_store(url).open()
+    assert ended(set(threading.enumerate()) - before)
+    (tmp_path / "x.db").unlink()
+    store = open_store(url)
+    await store.open()
+    await store.close()
+
+
+@pytest.mark.parametrize("place", ["log.db", ":memory:"])
+async def test_close_leaves_no_thread(tmp_path: Path, place: str) -> None:
+    before = set(threading.enumerate())
+    store = open_store(f"sqlite:{place if place == ':memory:' else tmp_path / place}")
+    await store.open()
+    await store.append(direct(1, 10))
+    await store.events("bob", 0, 9, 9, own=False)
+    begun = set(threading.enumerate()) - before
+    assert begun
+    await store.close()
+    assert ended(begun)
+
+
+async def test_close_moves_the_write_ahead_log_into_the_database(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:{tmp_path}/x.db")
+    await store.open()
+    await store.append(direct(1, 10))
+    assert (tmp_path / "x.db-wal").stat().st_size > 0
+    await store.close()
+    assert sorted(os.listdir(tmp_path)) == ["x.db", "x.db.lock"]
+
+
+async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> None:
+    """The files as they are at the moment are what a killed hub leaves behind."""
+    store = open_store(f"sqlite:{tmp_path}/x.db")
+    await store.open()
+    await store.append(direct(1, 40))
+    await write(store, messages=[message(41, cid="c")])
+    left = tmp_path / "left"
+    left.mkdir()
+    for file in (tmp_path / "x.db", tmp_path / "x.db-wal"):
+        shutil.copy(file, left)
+    await store.close()
+    again = open_store(f"sqlite:{left}/x.db")
+    assert (await again.open()).head == 41
+    assert await again.message(40) == body(40)
+    await again.close()

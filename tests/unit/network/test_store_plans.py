@@ -1,0 +1,89 @@
+"""Every query finds its rows through an index, however long the log is."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from hubbub.network.store import floors, reads, writer
+from hubbub.network.store.events import EVENT_QUERIES
+from hubbub.network.store.migrate import migrate
+
+SPAN = {"me": "bob", "after": 5, "upto": 9, "limit": 3}
+WAKES = {"agent": "bob", "floor": 5, "indexed": 7, "upto": 9}
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(db, "a test's database")
+    yield db
+    db.close()
+
+
+def plan(db: sqlite3.Connection, sql: str, parameters: object) -> list[str]:
+    """SQLite's steps for a query that touch a table."""
+    assert isinstance(parameters, dict | tuple)
+    steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
+    return [step for step in steps if step.startswith(("SEARCH", "SCAN"))]
+
+
+def scanned(steps: list[str]) -> set[str]:
+    """What is read from end to end; rows that the query itself has made are not meant."""
+    made = re.compile(r"SCAN (page|pair|json_each .*|\(subquery-\d\)|(\d+ )?CONSTANT ROWS?)")
+    return {step for step in steps if step.startswith("SCAN") and not made.fullmatch(step)}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_indexed_events_are_found_by_participant_and_by_scope(
+    db: sqlite3.Connection, own: bool
+) -> None:
+    steps = plan(db, EVENT_QUERIES[own][0], SPAN)
+    assert not scanned(steps)
+    assert "SEARCH i USING PRIMARY KEY (participant=? AND seq>? AND seq<?)" in steps
+    assert "SEARCH i USING PRIMARY KEY (scope=? AND seq>? AND seq<?)" in steps
+    assert "SEARCH member USING PRIMARY KEY (participant=?)" in steps
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_events_of_the_tail_are_read_from_the_end_of_the_log(
+    db: sqlite3.Connection, own: bool
+) -> None:
+    steps = plan(db, EVENT_QUERIES[own][1], SPAN)
+    assert not scanned(steps)
+    assert steps[0] == "SEARCH m USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+
+
+def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
+    db: sqlite3.Connection,
+) -> None:
+    steps = plan(db, reads.PENDING_QUERY, WAKES)
+    assert not scanned(steps)
+    assert "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)" in steps
+    assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in steps
+    assert "SEARCH t USING INDEX turn_running (agent=?)" in steps
+
+
+def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None:
+    for sql in floors.FIRST_FREE_WAKE:
+        details = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, WAKES)]
+        assert not any(step.startswith(("SCAN", "USE TEMP")) for step in details)
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters"),
+    [
+        (reads.WAKE_QUERY, ("bob", 5)),
+        (reads.SETTLED_QUERY, ("bob", "c")),
+        (reads.TAILS_QUERY, (5, 9, "[1]")),
+        (writer.KNOWN_CIDS[0][1], ("bob", "c") * 64),
+        (writer.KNOWN_CIDS[-1][1], ("bob", "c")),
+    ],
+)
+def test_nothing_else_reads_a_table_from_end_to_end(
+    db: sqlite3.Connection, sql: str, parameters: tuple[object, ...]
+) -> None:
+    assert not scanned(plan(db, sql, parameters))

@@ -1,0 +1,198 @@
+"""The writer: batches of every size, indexes that follow in bulk, a disk that comes and goes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from hubbub.network.ports import Batch, CallSettled, DuplicateCids, ParticipantSeen
+from hubbub.network.store.index import INDEXES, index_all, indexed_upto
+from hubbub.network.store.migrate import migrate
+from hubbub.network.store.writer import BatchWriter
+from hubbub.testing.store_rows import delivery, message
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(db, "a test's database")
+    yield db
+    db.close()
+
+
+def started(tail: int, head: int = 0) -> BatchWriter:
+    writer = BatchWriter(tail)
+    writer.start(head)
+    return writer
+
+
+def batch(first: int, last: int) -> Batch:
+    """Messages of two senders in three threads, half of them in a scope, each with a cid."""
+    span = range(first, last + 1)
+    return Batch(
+        messages=[
+            message(
+                seq,
+                thread=seq % 3,
+                scope=4 if seq % 2 else None,
+                sender=f"s{seq % 2}",
+                cid=f"c{seq}",
+            )
+            for seq in span
+        ],
+        deliveries=[delivery(f"p{seq % 5}", seq) for seq in span],
+    )
+
+
+def lags(db: sqlite3.Connection, head: int) -> list[int]:
+    return [head - indexed_upto(db, name) for name in INDEXES]
+
+
+def rows(db: sqlite3.Connection, sql: str) -> list[tuple[object, ...]]:
+    return db.execute(sql).fetchall()
+
+
+def assert_indexes_are_the_log(db: sqlite3.Connection, upto: Callable[[str], int]) -> None:
+    """Each index has exactly the rows of the log up to where it says it is."""
+    expected = {
+        "by_thread": "SELECT thread_no, tseq, seq FROM message",
+        "by_scope": "SELECT scope, seq FROM message",
+        "by_participant": "SELECT participant, seq FROM delivery",
+        "by_cid": "SELECT sender, cid, seq FROM message",
+    }
+    columns = {
+        "by_thread": "thread_no, tseq, seq",
+        "by_scope": "scope, seq",
+        "by_participant": "participant, seq",
+        "by_cid": "sender, cid, seq",
+    }
+    for name, sql in expected.items():
+        where = f" WHERE seq <= {upto(name)}" + (
+            " AND scope IS NOT NULL" if name == "by_scope" else ""
+        )
+        found = rows(db, f"SELECT {columns[name]} FROM {name}")
+        assert sorted(map(repr, found)) == sorted(map(repr, rows(db, sql + where)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 15, 16, 63, 64, 65, 127, 128, 200])
+def test_a_batch_of_any_size_is_written_whole(db: sqlite3.Connection, size: int) -> None:
+    started(1000).write(db, batch(1, size))
+    assert rows(db, "SELECT count(*), max(seq) FROM message") == [(size, size)]
+    assert rows(db, "SELECT count(*), max(seq) FROM delivery") == [(size, size)]
+
+
+@pytest.mark.parametrize("tail", [1, 10, 64])
+def test_no_index_lags_more_than_the_tail_and_a_few_batches(
+    db: sqlite3.Connection, tail: int
+) -> None:
+    writer = started(tail)
+    for first in range(1, 500, 3):
+        writer.write(db, batch(first, first + 2))
+        assert max(lags(db, first + 2)) <= tail + 3 * len(INDEXES)
+    assert_indexes_are_the_log(db, lambda name: upto_of(db, name))
+
+
+def upto_of(db: sqlite3.Connection, name: str) -> int:
+    upto: int = db.execute("SELECT upto FROM indexed WHERE name = ?", (name,)).fetchone()[0]
+    return upto
+
+
+def test_indexes_follow_one_after_the_other(db: sqlite3.Connection) -> None:
+    """Each commit carries the work of one index at most."""
+    writer, before = started(10), [0] * len(INDEXES)
+    for first in range(1, 100, 4):
+        writer.write(db, batch(first, first + 3))
+        now = [indexed_upto(db, name) for name in INDEXES]
+        assert sum(a != b for a, b in zip(before, now, strict=True)) <= 1
+        before = now
+    assert min(before) > 80
+
+
+def test_small_batches_have_short_tails_though_the_limit_is_high(db: sqlite3.Connection) -> None:
+    writer = started(8192)
+    for seq in range(1, 1200):
+        writer.write(db, batch(seq, seq))
+    assert max(lags(db, 1199)) <= 512 + len(INDEXES)
+
+
+def test_large_batches_are_left_unindexed_for_longer(db: sqlite3.Connection) -> None:
+    writer = started(8192)
+    for first in range(1, 4000, 200):
+        writer.write(db, batch(first, first + 199))
+    assert min(lags(db, 4000)) >= 1000
+
+
+def test_index_all_leaves_no_tail(db: sqlite3.Connection) -> None:
+    started(1000).write(db, batch(1, 50))
+    assert index_all(db) == 50
+    assert lags(db, 50) == [0] * len(INDEXES)
+    assert_indexes_are_the_log(db, lambda name: 50)
+
+
+@pytest.mark.parametrize("tail", [1, 7, 1000])
+def test_a_repeated_cid_is_found_wherever_the_first_one_lies(
+    db: sqlite3.Connection, tail: int
+) -> None:
+    writer = started(tail)
+    for seq in range(1, 30):
+        writer.write(db, batch(seq, seq))
+    for seq in range(1, 30):
+        repeated = Batch(messages=[message(30, sender=f"s{seq % 2}", cid=f"c{seq}")])
+        with pytest.raises(DuplicateCids) as refused:
+            writer.write(db, repeated)
+        assert refused.value.found == {(f"s{seq % 2}", f"c{seq}")}
+
+
+def test_a_refused_batch_does_not_use_up_its_cids(db: sqlite3.Connection) -> None:
+    writer = started(1000)
+    writer.write(db, batch(1, 3))
+    with pytest.raises(DuplicateCids):
+        writer.write(db, Batch(messages=[message(4, cid="new"), *batch(3, 3).messages]))
+    with pytest.raises(ValueError, match="contradicts the log"):
+        writer.write(db, Batch(messages=[message(4, cid="new"), message(2)]))
+    writer.write(db, Batch(messages=[message(4, cid="new")]))
+    assert rows(db, "SELECT max(seq) FROM message") == [(4,)]
+
+
+def test_records_of_a_refused_batch_are_not_kept(db: sqlite3.Connection) -> None:
+    writer = started(1000)
+    writer.write(db, batch(1, 1))
+    seen = ParticipantSeen("x", "agent", "{}")
+    with pytest.raises(DuplicateCids):
+        writer.write(db, Batch([seen, CallSettled("s1", "c1", 1, "1")]))
+    assert rows(db, "SELECT * FROM participant") == []
+    assert not db.in_transaction
+
+
+def test_a_body_that_is_no_unicode_is_refused_and_the_writer_goes_on(
+    db: sqlite3.Connection,
+) -> None:
+    writer = started(1000)
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        writer.write(db, Batch(messages=[message(1, text="\ud800")]))
+    writer.write(db, batch(1, 1))
+    assert rows(db, "SELECT count(*) FROM message") == [(1,)]
+
+
+def fill(db: sqlite3.Connection, writer: BatchWriter) -> int:
+    """Write until the disk is full; returns how many messages were kept."""
+    for first in range(1, 10_000, 10):
+        try:
+            writer.write(db, batch(first, first + 9))
+        except sqlite3.OperationalError as error:
+            assert error.sqlite_errorcode == sqlite3.SQLITE_FULL  # noqa: PT017 - the loop's end
+            return first - 1
+    raise AssertionError("the disk never filled up")
+
+
+def test_an_index_that_finds_the_disk_full_follows_later(db: sqlite3.Connection) -> None:
+    writer = started(50)
+    db.execute("PRAGMA max_page_count = 40").fetchone()
+    written = fill(db, writer)
+    assert rows(db, "SELECT count(*) FROM message") == [(written,)]
+    db.execute("PRAGMA max_page_count = 100000").fetchone()
+    for first in range(written + 1, written + 200, 10):
+        writer.write(db, batch(first, first + 9))
+    assert_indexes_are_the_log(db, lambda name: upto_of(db, name))

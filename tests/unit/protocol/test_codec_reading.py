@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import Field, JsonValue
+
+from hubbub.errors import OperationError
+from hubbub.protocol.codec import Decoder, FrameError, TypedCall, encode_error
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Ack, ErrorFrame, Identify, Signal
+from hubbub.protocol.operations import Input, ListParticipants, SendMessage, SendTextMessage
+from tests.unit.protocol.drafts import hostile_text, json_values
+
+
+class Weigh(Input):
+    """An operation of a mod: numbers and free JSON."""
+
+    kilos: float = 0.0
+    note: Annotated[str, Field(max_length=100)] = ""
+    extra: dict[str, JsonValue] = {}
+
+
+DECODER = Decoder(
+    {
+        "send_text_message": SendTextMessage,
+        "send_message": SendMessage,
+        "list_participants": ListParticipants,
+        "weigh": Weigh,
+    },
+    max_bytes=4096,
+    max_depth=8,
+)
+
+
+def frame(**fields: object) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+def call(name: str = "send_text_message", /, **args: object) -> bytes:
+    return frame(op="call", ref="r1", name=name, args=args)
+
+
+def refusal(data: bytes) -> FrameError:
+    with pytest.raises(FrameError) as caught:
+        DECODER.decode(data)
+    return caught.value
+
+
+# What is fine ----------------------------------------------------------------------------------
+
+
+def test_a_call_becomes_the_input_of_its_operation() -> None:
+    found = DECODER.decode(call(to="bob", text="hello: bob"))
+    assert isinstance(found, TypedCall)
+    assert found.name == "send_text_message"
+    assert found.args == SendTextMessage(to="bob", text="hello: bob")
+    assert (found.ref, found.cid) == ("r1", None)
+
+
+def test_a_call_may_leave_out_empty_arguments() -> None:
+    found = DECODER.decode(frame(op="call", ref="r1", name="list_participants"))
+    assert isinstance(found, TypedCall)
+    assert found.args == ListParticipants()
+
+
+def test_arguments_that_are_needed_are_named_when_all_are_left_out() -> None:
+    error = refusal(frame(op="call", ref="r1", name="send_text_message"))
+    assert error.code == ErrorCode.BAD_REQUEST
+    assert "to" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b'{"op":"ack","seq":5}', Ack),
+        (b'{"op":"signal","type":"typing","thread_id":"direct_bob"}', Signal),
+        (b'{"op":"identify","version":"hubbub.v9","participant":"ann","kind":"human"}', Identify),
+    ],
+)
+def test_every_frame_of_a_client_is_read(data: bytes, kind: type) -> None:
+    assert type(DECODER.decode(data)) is kind
+
+
+@pytest.mark.behaviour("P-9")
+def test_unknown_fields_of_a_frame_are_ignored() -> None:
+    found = DECODER.decode(frame(op="ack", seq=1, colour="red"))
+    assert found == Ack(seq=1)
+
+
+@given(hostile_text(), st.lists(st.sampled_from(["bob", "carol"]), min_size=1, max_size=3))
+def test_text_arrives_as_it_was_written_escaped_or_not(text: str, to: list[str]) -> None:
+    args = {"to": to, "text": text or "x"}
+    for ascii_only in (True, False):
+        data = json.dumps(
+            {"op": "call", "ref": "1", "name": "send_text_message", "args": args},
+            ensure_ascii=ascii_only,
+        )
+        # An escaped backslash before u0000 is text that speaks of NUL, not NUL.
+        found = DECODER.decode(data.encode())
+        assert isinstance(found, TypedCall)
+        assert found.args == SendTextMessage(to=to, text=text or "x")
+
+
+@given(json_values())
+def test_json_content_arrives_as_it_was_written(content: JsonValue) -> None:
+    data = call("send_message", to="bob", content={"it": content})
+    try:
+        found = DECODER.decode(data)
+    except FrameError as error:
+        assert "nested deeper" in error.message or error.code == ErrorCode.TOO_LARGE
+    else:
+        assert isinstance(found, TypedCall)
+        assert found.args == SendMessage(to="bob", content={"it": content})
+
+
+# What is not -----------------------------------------------------------------------------------
+
+DEEP = b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"bob","content":%b}}'
+
+
+@pytest.mark.behaviour("L-8")
+@pytest.mark.parametrize(
+    ("data", "code", "says"),
+    [
+        (b"", "bad_frame", "JSON"),
+        (b"hello", "bad_frame", "JSON"),
+        (b'{"op":"ack"', "bad_frame", "JSON"),
+        (b'{"op":"ack","seq":1}x', "bad_frame", "JSON"),
+        (b"[1]", "bad_frame", "object"),
+        (b"null", "bad_frame", "object"),
+        (b"\xff\xfe{", "bad_frame", "JSON"),
+        (b'{"op":"ack","seq":1,"a":"\xed\xa0\x80"}', "bad_frame", "JSON"),
+        ('{"op":"ack","seq":1}'.encode("utf-16"), "bad_frame", "JSON"),
+        (b'\xef\xbb\xbf{"op":"ack","seq":1}', "bad_frame", "JSON"),
+        (b'{"op":"ack","seq":1,"a":"\\ud800"}', "bad_frame", "surrogate"),
+        (b'{"op":"ack","seq":1,"a":"\\udc00x"}', "bad_frame", "surrogate"),
+        (b'{"op":"ack","seq":1,"\\udfff":1}', "bad_frame", "surrogate"),
+        (b'{"op":"ack","seq":NaN}', "bad_frame", "NaN"),
+        (b'{"op":"ack","seq":1,"a":-Infinity}', "bad_frame", "Infinity"),
+        (b'{"op":"ack","seq":1,"a":[1e999]}', "bad_frame", "1e999"),
+        (b'{"op":"ack","seq":1,"seq":2}', "bad_frame", "'seq'"),
+        (b'{"op":"ack","seq":1,"a":{"k":1,"\\u006b":2}}', "bad_frame", "'k'"),
+        (b'{"op":"ack","seq":1,"a":"\\u0000"}', "bad_frame", "NUL"),
+        (b'{"op":"ack","seq":1,"a\\u0000":1}', "bad_frame", "NUL"),
+        (b'{"op":"ack","seq":1,"a":"\0"}', "bad_frame", "JSON"),
+        (b'{"op":"ack","seq":1,"a":' + b"[" * 3000 + b"]" * 900 + b"}", "bad_frame", ""),
+        (b'{"op":"ack","seq":1,"a":' + b"[" * 1500 + b"]" * 1500 + b"}", "bad_frame", ""),
+        (DEEP % (b"[" * 7 + b"]" * 7), "bad_frame", "deeper than 8"),
+        (DEEP % (b'{"a":' * 7 + b"1" + b"}" * 7), "bad_frame", "deeper than 8"),
+        (b'{"op":"ack","seq":1' + b" " * 5000 + b"}", "too_large", "4096"),
+        (b'{"op":"ack","seq":' + b"9" * 4010 + b"}", "bad_request", "seq"),
+        (b'{"seq":1}', "bad_frame", "op"),
+        (b'{"op":"dance"}', "bad_frame", "op: expected identify, call, ack or signal"),
+        (b'{"op":["ack"],"seq":1}', "bad_frame", "op"),
+        (b'{"op":null}', "bad_frame", "op"),
+        (b'{"op":"hello"}', "bad_frame", "op"),
+        (b'{"op":"ack","seq":-1}', "bad_request", "seq"),
+        (b'{"op":"ack","seq":"1"}', "bad_request", "seq"),
+        (b'{"op":"ack","seq":true}', "bad_request", "seq"),
+        (b'{"op":"ack","seq":1.0}', "bad_request", "seq"),
+        (b'{"op":"ack","seq":4611686018427387905}', "bad_request", "seq"),
+        (b'{"op":"ack"}', "bad_request", "seq"),
+        (b'{"op":"signal","type":"Typing!"}', "bad_request", "type"),
+        (b'{"op":"identify","version":"hubbub.v1","kind":"human"}', "bad_request", "participant"),
+        (
+            b'{"op":"identify","version":"v","participant":"a b","kind":"human"}',
+            "bad_request",
+            "participant",
+        ),
+        (
+            b'{"op":"identify","version":"v","participant":"ann\\n","kind":"human"}',
+            "bad_request",
+            "participant",
+        ),
+        (
+            b'{"op":"identify","version":"v","participant":"a","kind":"robot"}',
+            "bad_request",
+            "kind",
+        ),
+        (b'{"op":"call","name":"list_participants","args":{}}', "bad_request", "ref"),
+        (b'{"op":"call","ref":"","name":"list_participants","args":{}}', "bad_request", "ref"),
+        (b'{"op":"call","ref":7,"name":"list_participants","args":{}}', "bad_request", "ref"),
+        (b'{"op":"call","ref":"r","args":{}}', "bad_request", "name"),
+        (b'{"op":"call","ref":"r","name":5,"args":{}}', "bad_request", "name"),
+        (b'{"op":"call","ref":"r","name":"weigh","args":[]}', "bad_request", "args"),
+        (
+            b'{"op":"call","ref":"r","name":"weigh","args":{},"cid":"\xc3\xa4"}',
+            "bad_request",
+            "cid",
+        ),
+        (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":1e400}}', "bad_frame", "1e400"),
+        (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":NaN}}', "bad_frame", "NaN"),
+        (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":"7"}}', "bad_request", "kilos"),
+    ],
+)
+def test_bad_input_is_one_error_that_says_what_is_wrong(data: bytes, code: str, says: str) -> None:
+    error = refusal(data)
+    assert error.code == code, error
+    assert says in error.message
+    assert error.temporary is False
+    ErrorFrame.model_validate_json(encode_error(error, error.ref))
+
+
+@pytest.mark.behaviour("P-9")
+def test_an_unknown_argument_is_named() -> None:
+    error = refusal(call(to="bob", text="hi", colour="red"))
+    assert (error.code, error.ref) == (ErrorCode.BAD_REQUEST, "r1")
+    assert "colour" in error.message
+    assert "colour" in str(error.details["field"])
+
+
+@pytest.mark.parametrize("field", ["seq", "sender_id", "hop", "interaction_id", "sent_at", "tseq"])
+def test_what_only_the_hub_may_say_is_refused_by_name(field: str) -> None:
+    error = refusal(call(to="bob", text="hi", **{field: 1}))
+    assert error.code == ErrorCode.BAD_REQUEST
+    assert field in error.message
+
+
+def test_a_wrong_type_is_told_with_its_place() -> None:
+    error = refusal(call(to="bob", text=["hi"]))
+    assert "text" in error.message
+    assert error.details["field"] == "args.text"
+
+
+def test_an_unknown_operation_is_told_with_the_nearest_name() -> None:
+    error = refusal(call("send_text_mesage", to="bob", text="hi"))
+    assert error.code == ErrorCode.UNKNOWN_OPERATION
+    assert "did you mean send_text_message?" in error.message
+    assert error.ref == "r1"
+
+
+def test_an_operation_like_no_other_is_told_where_to_look() -> None:
+    assert "ready" in refusal(call("zzzzzz")).message
+
+
+def test_a_long_name_does_not_come_back_in_full() -> None:
+    assert len(refusal(call("x" * 3000)).message) < 200
+
+
+def test_a_ref_of_the_wrong_kind_does_not_come_back() -> None:
+    assert refusal(frame(op="call", ref="r" * 65, name="weigh", args={"kilos": ""})).ref is None
+    assert refusal(frame(op="call", ref=["r"], name="weigh", args={})).ref is None
+
+
+@pytest.mark.parametrize("ref", ["\\u0000", "\\ud800", "r\\udfff"])
+def test_a_ref_that_cannot_be_sent_does_not_come_back(ref: str) -> None:
+    error = refusal(b'{"op":"call","ref":"%b","name":"weigh","args":{}}' % ref.encode())
+    assert error.ref is None
+    assert ErrorFrame.model_validate_json(encode_error(error, error.ref)).ref is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        # Each of these validates as a model: only the second look can see what is wrong.
+        b'{"op":"call","ref":"r1","name":"list_participants","args":{},"ref":"r2"}',
+        b'{"op":"call","ref":"r1","name":"send_text_message","args":{"to":"a","text":"b",'
+        b'"text":"c"}}',
+        b'{"op":"call","ref":"r1","name":"send_text_message","args":{"to":"a","text":"\\u0000"}}',
+        b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"a","content":NaN}}',
+        b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"a","content":1e999}}',
+        b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"a","content":-1e999}}',
+        b'{"op":"call","ref":"r1","name":"weigh","args":{"kilos":Infinity}}',
+        b'{"op":"call","ref":"r1","name":"list_participants","args":{},"x":[[[[[[[[[[1]]]]]]]]]]}',
+        b'{"op":"call","ref":"r1","name":"list_participants","args":{},"x":1e999}',
+        b'{"op":"call","ref":"r1","name":"list_participants","args":{},"x":"\\ud83d"}',
+        b'{"op":"call","ref":"r1","name":"weigh","args":{"extra":{"a":1,"a":2}}}',
+    ],
+)
+def test_what_a_validator_forgives_is_found_all_the_same(data: bytes) -> None:
+    error = refusal(data)
+    assert error.code == ErrorCode.BAD_FRAME
+    assert error.ref in ("r1", "r2")
+
+
+COLONS = st.sampled_from([":", '"', "\\", ",", "{", "}", "\\u0000", "\\u003a", "x"])
+
+
+@given(st.lists(COLONS, max_size=8).map("".join), st.integers(0, 3), st.booleans())
+@example("", 1, False)
+def test_no_arrangement_of_colons_hides_a_key_given_twice(
+    text: str, twice: int, spaced: bool
+) -> None:
+    """The decoder counts colons to skip its second look; no text may balance the count."""
+    colon = " : " if spaced else ":"
+    body = json.dumps(text or "x")
+    pairs = ['"op"%s"call"', '"ref"%s"r1"', '"name"%s"send_text_message"']
+    pairs.append('"args"%s{"to"%s"bob","text"%s' + body + "}")
+    pairs += ['"ref"%s"r1"'] * twice
+    data = ("{" + ",".join(pairs) + "}").replace("%s", colon).encode()
+    if twice:
+        assert "given twice" in refusal(data).message
+    else:
+        found = DECODER.decode(data)
+        assert isinstance(found, TypedCall)
+        assert found.args == SendTextMessage(to="bob", text=text or "x")
+
+
+def anything() -> st.SearchStrategy[bytes]:
+    """Bytes near and far from frames."""
+    fields = st.dictionaries(
+        st.sampled_from(["op", "ref", "name", "args", "cid", "seq", "type", "version", "kind"]),
+        st.sampled_from(["call", "ack", "signal", "identify", "send_text_message", "weigh", "r1"])
+        | json_values(),
+        max_size=6,
+    )
+    texts = fields.map(lambda value: json.dumps(value).encode())
+    cut = st.tuples(texts, st.integers(0, 80)).map(lambda pair: pair[0][: pair[1]])
+    spliced = st.tuples(texts, st.integers(0, 80), st.binary(max_size=6)).map(
+        lambda t: t[0][: t[1]] + t[2] + t[0][t[1] :]
+    )
+    return st.one_of(st.binary(max_size=60), texts, cut, spliced)
+
+
+@given(anything())
+def test_whatever_arrives_is_a_frame_or_a_frame_error(data: bytes) -> None:
+    try:
+        found = DECODER.decode(data)
+    except FrameError as error:
+        assert isinstance(error, OperationError)
+        assert error.message
+        parsed = ErrorFrame.model_validate_json(encode_error(error, error.ref))
+        assert "Traceback" not in parsed.message
+    else:
+        assert found.op in ("call", "ack", "signal", "identify")

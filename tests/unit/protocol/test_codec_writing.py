@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError
+from hubbub.protocol.codec import (
+    encode_error,
+    encode_event,
+    encode_message,
+    encode_result,
+    encode_send_result,
+    encode_shared,
+    encode_wake,
+)
+from hubbub.protocol.frames import ErrorFrame, Event, Result, hub_frames
+from hubbub.protocol.messages import Draft, Message, Wake
+from hubbub.protocol.operations import SendResult
+from tests.unit.protocol.drafts import drafts, hostile_text, json_values, participants, thread_names
+
+NOW = "2026-01-02T03:04:05.678Z"
+SEQS = st.integers(1, 2**62)
+WAKES = st.builds(
+    Wake,
+    reason=st.sampled_from(["direct", "mention", "broadcast", "last_speaker"]),
+    reply=st.sampled_from(["required", "optional"]),
+    turn=st.tuples(participants(), SEQS).map(lambda t: f"{t[0]}-m{t[1]}"),
+)
+
+
+def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
+    return Message(
+        id=f"m{seq}",
+        seq=seq,
+        thread_id=draft.thread_id,
+        tseq=tseq,
+        sender_id=draft.sender_id,
+        sender_kind=draft.sender_kind,
+        type=draft.type,
+        recipients=draft.recipients,
+        content=draft.content,
+        text_representation=draft.text_representation,
+        reply_to=draft.reply_to,
+        quote=draft.quote,
+        mentions=draft.mentions,
+        attachments=draft.attachments,
+        interaction_id="i1",
+        cause_id=draft.cause_id,
+        hop=hop,
+        sent_at=datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
+    )
+
+
+@given(drafts(), SEQS, SEQS, st.integers(0, 1000))
+def test_a_spliced_message_is_the_model_of_its_draft(
+    draft: Draft, seq: int, tseq: int, hop: int
+) -> None:
+    body = encode_message(draft, seq, tseq, "i1", hop, NOW)
+    assert Message.model_validate_json(body) == expected(draft, seq, tseq, hop)
+    keys = [key for key, _ in json.loads(body, object_pairs_hook=list)]
+    assert len(keys) == len(set(keys))
+
+
+@given(drafts(), SEQS, SEQS, st.none() | WAKES)
+def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
+    draft: Draft, seq: int, prev: int, wake: Wake | None
+) -> None:
+    body = encode_message(draft, seq, 3, "i1", 0, NOW).encode()
+    spliced = encode_wake(wake.reason, wake.reply, wake.turn) if wake else b""
+    frame = encode_event(prev, encode_shared(seq, 3, body), spliced)
+    assert hub_frames.validate_json(frame) == Event(
+        seq=seq, prev=prev, tseq=3, message=expected(draft, seq, 3, 0), wake=wake
+    )
+
+
+@given(hostile_text().filter(lambda text: 1 <= len(text) <= 64), json_values(), st.booleans())
+def test_a_result_carries_its_ref_and_value(ref: str, value: JsonValue, duplicate: bool) -> None:
+    frame = encode_result(ref, json.dumps(value).encode(), duplicate=duplicate)
+    assert hub_frames.validate_json(frame) == Result(ref=ref, value=value, duplicate=duplicate)
+
+
+NAMES = st.lists(participants(), max_size=4, unique=True)
+
+
+@given(SEQS, SEQS, thread_names(), NAMES, NAMES, NAMES)
+def test_a_send_result_is_its_model(
+    seq: int, tseq: int, thread: str, present: list[str], absent: list[str], unresolved: list[str]
+) -> None:
+    value = encode_send_result(seq, tseq, thread, present, absent, unresolved)
+    assert SendResult.model_validate_json(value) == SendResult(
+        id=f"m{seq}",
+        seq=seq,
+        thread_id=thread,
+        tseq=tseq,
+        present=tuple(present),
+        absent=tuple(absent),
+        unresolved=tuple(unresolved),
+    )
+
+
+@given(
+    hostile_text(),
+    st.none() | st.just("r1"),
+    st.booleans(),
+    st.none() | st.floats(0, 100),
+    st.dictionaries(hostile_text(20), json_values(), max_size=3),
+)
+def test_an_error_frame_says_all_that_the_error_says(
+    message: str,
+    ref: str | None,
+    temporary: bool,
+    wait: float | None,
+    details: dict[str, JsonValue],
+) -> None:
+    error = OperationError(
+        "limit", message, temporary=temporary, retry_after_s=wait, details=details
+    )
+    assert hub_frames.validate_json(encode_error(error, ref)) == ErrorFrame(
+        ref=ref,
+        code="limit",
+        message=message,
+        temporary=temporary,
+        retry_after_s=wait,
+        details=details,
+    )
+
+
+@given(drafts())
+def test_no_frame_has_a_line_break_or_a_control_character_in_it(draft: Draft) -> None:
+    """Text goes out escaped, so that a frame is one line in any log."""
+    body = encode_message(replace(draft, content="a\nb\x01"), 1, 1, "i1", 0, NOW)
+    assert not any(ord(char) < 0x20 for char in body)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from hubbub.protocol.messages import Card, Message, ThreadSummary
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def message(content: JsonValue, text: str | None = None) -> Message:
+    return Message(
+        id="m1",
+        seq=1,
+        thread_id="broadcast",
+        tseq=1,
+        sender_id="ann",
+        sender_kind="human",
+        type="broadcast",
+        content=content,
+        text_representation=text,
+        interaction_id="i1",
+        hop=0,
+        sent_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "representation", "text"),
+    [
+        ("hello", None, "hello"),
+        ("hello", "said hello", "said hello"),
+        ({"a": [1, "ä"]}, None, '{"a":[1,"ä"]}'),
+        ({"a": 1}, "one", "one"),
+        ({"a": 1}, "", ""),
+        (None, None, "null"),
+        (True, None, "true"),
+    ],
+)
+def test_a_message_reads_as_its_representation_its_text_or_compact_json(
+    content: JsonValue, representation: str | None, text: str
+) -> None:
+    assert message(content, representation).text == text
+
+
+def test_messages_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        message("hi").seq = 2  # type: ignore[misc]  # that is the test
+
+
+def test_fields_of_a_later_version_are_passed_over() -> None:
+    data = {**message("hi").model_dump(), "colour": "red"}
+    assert Message.model_validate(data) == message("hi")
+
+
+def test_a_card_keeps_what_a_participant_adds_to_it() -> None:
+    card = Card.model_validate({"description": "x", "homepage": {"url": "y"}})
+    assert Card.model_validate_json(card.model_dump_json()).model_extra == {
+        "homepage": {"url": "y"}
+    }
+
+
+def test_a_summary_needs_no_messages() -> None:
+    assert ThreadSummary(id="broadcast", type="broadcast", head=0, last_seq=0).messages == ()

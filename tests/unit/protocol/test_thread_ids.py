@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.protocol import thread_ids
+from hubbub.protocol.thread_ids import (
+    MAX_GROUP,
+    RESERVED_IDS,
+    canonical,
+    channel,
+    depth,
+    direct,
+    is_id,
+    is_participant_id,
+    kind_of,
+    members_of,
+    parent,
+    relative,
+    reply_thread,
+    root,
+)
+from tests.unit.protocol.drafts import participants, thread_names
+
+pytestmark = pytest.mark.behaviour("P-10")
+
+
+@given(thread_names())
+def test_what_a_member_is_shown_leads_back_to_the_thread(thread: str) -> None:
+    for reader in members_of(thread) or ("ann",):
+        assert canonical(relative(thread, reader), reader) == thread
+
+
+@given(thread_names())
+def test_a_canonical_id_means_itself_to_everybody(thread: str) -> None:
+    for reader in (*members_of(thread), "somebody-else"):
+        assert canonical(thread, reader) == thread
+
+
+@given(thread_names())
+def test_every_part_of_a_canonical_id_is_a_token_without_dots_or_blanks(thread: str) -> None:
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in thread.split("."))
+
+
+@given(thread_names(depth=4), st.integers(1, 10**9))
+def test_a_reply_thread_hangs_one_level_under_its_parent(thread: str, seq: int) -> None:
+    under = reply_thread(thread, seq)
+    assert parent(under) == thread
+    assert depth(under) == depth(thread) + 1
+    assert root(under) == root(thread)
+    assert kind_of(under) == kind_of(thread)
+    assert members_of(under) == members_of(thread)
+
+
+@given(thread_names())
+def test_the_root_has_no_parent_and_depth_nought(thread: str) -> None:
+    top = root(thread)
+    assert parent(top) is None
+    assert depth(top) == 0
+    assert thread.startswith(top)
+
+
+@given(
+    st.sets(participants(), min_size=2, max_size=MAX_GROUP).flatmap(
+        lambda members: st.permutations(sorted(members))
+    )
+)
+def test_a_conversation_has_one_id_however_its_members_are_listed(members: list[str]) -> None:
+    assert direct(members) == direct(sorted(members))
+    assert canonical("dm." + ".".join(members), members[0]) == direct(members)
+    assert members_of(direct(members)) == tuple(sorted(members))
+
+
+@given(st.text(max_size=40), participants())
+def test_any_text_is_a_canonical_id_or_none_and_never_an_error(text: str, reader: str) -> None:
+    found = canonical(text, reader)
+    if found is not None:
+        assert canonical(found, reader) == found
+        assert kind_of(found) in ("direct", "channel", "broadcast", "mod")
+
+
+@pytest.mark.parametrize(
+    ("shown", "meant"),
+    [
+        ("direct_bob", "dm.alice.bob"),
+        ("direct_alice+bob", "dm.alice.bob"),
+        ("direct_carol+bob", "dm.alice.bob.carol"),
+        ("channel_general", "channel.general"),
+        ("channel_general.t42", "channel.general.t42"),
+        ("broadcast", "broadcast"),
+        ("broadcast.t1.t2", "broadcast.t1.t2"),
+        ("mod_tasks", "mod.tasks"),
+        ("direct_bob.t7", "dm.alice.bob.t7"),
+        ("channel_t5", "channel.t5"),
+        ("channel.t5.t6", "channel.t5.t6"),
+    ],
+)
+def test_relative_ids_are_read_from_the_readers_place(shown: str, meant: str) -> None:
+    assert canonical(shown, "alice") == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bob",
+        "direct_",
+        "direct_alice",  # a conversation with oneself
+        "direct_bob+",
+        "direct_a b",
+        "dm.alice",
+        "dm.alice.alice",
+        "dm.alice.alice.t5",
+        "dm.alice.t5",  # nobody is called t5
+        "direct_t5",
+        "dm." + ".".join("abcdefghi"),
+        "direct_" + "+".join("abcdefgh"),  # nine with alice
+        "channel_general+random",
+        "channel.",
+        "channel",
+        "channel.general.t0",
+        "channel.general.t05",
+        "channel.general.x",
+        "broadcast.5",
+        "mod",
+        "group.x",
+        "broadcast\n",
+        "channel.général",
+        "channel." + "x" * 65,
+    ],
+)
+def test_what_is_no_thread_id_means_none(text: str) -> None:
+    assert canonical(text, "alice") is None
+
+
+def test_members_in_another_order_mean_the_same_thread() -> None:
+    assert canonical("dm.bob.alice", "alice") == "dm.alice.bob"
+    assert canonical("dm.carol.alice.bob.t9", "bob") == "dm.alice.bob.carol.t9"
+
+
+def test_a_channel_that_looks_like_a_reply_is_a_channel() -> None:
+    assert parent(channel("t5")) is None
+    assert root("channel.t5.t6") == "channel.t5"
+    assert relative("channel.t5.t6", "ann") == "channel_t5.t6"
+
+
+def test_a_group_of_eight_has_a_name_for_each_of_them() -> None:
+    members = [f"agent-{number}" for number in range(MAX_GROUP)]
+    shown = relative(direct(members), "agent-3")
+    assert shown.count("+") == MAX_GROUP - 2
+    assert "agent-3" not in shown
+
+
+@pytest.mark.parametrize("name", ["a", "A_b-9", "x" * 64, "-", "42"])
+def test_ids_are_letters_digits_dash_and_underscore_up_to_64(name: str) -> None:
+    assert is_id(name)
+    assert is_participant_id(name)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65, "a\n", "a+b", "@ann", "a\0"])
+def test_anything_else_is_no_id(name: str) -> None:
+    assert not is_id(name)
+    assert not is_participant_id(name)
+
+
+@pytest.mark.parametrize("name", [*sorted(RESERVED_IDS), "t5", "t123456"])
+def test_reserved_names_and_names_like_replies_are_nobodys(name: str) -> None:
+    assert is_id(name)
+    assert not is_participant_id(name)
+
+
+@pytest.mark.parametrize("name", ["t", "t0", "tom", "t5x", "T5"])
+def test_names_that_only_begin_like_a_reply_are_fine(name: str) -> None:
+    assert is_participant_id(name)
+
+
+def test_only_direct_threads_carry_their_members() -> None:
+    assert members_of("channel.general.t3") == ()
+    assert members_of(thread_ids.BROADCAST) == ()
