@@ -134,11 +134,11 @@ class Journal:
 
 def fitted(value: JsonValue, limit: int) -> JsonValue:
     """`value`, with its long texts cut as far as needed for at most `limit` bytes of JSON."""
-    most = limit
-    while len(json.dumps(value, ensure_ascii=False).encode()) > limit and most > 64:
+    most, short = limit, value
+    while len(json.dumps(short, ensure_ascii=False).encode()) > limit and most > 64:
         most //= 2
-        value = _shortened(value, most)
-    return value
+        short = _shortened(value, most)
+    return short
 
 
 def _shortened(value: JsonValue, most: int) -> JsonValue:

@@ -13,7 +13,7 @@ from hubbub.agents.link import Link
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import load_attribute
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.runner import AgentRunner, Brain
+from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.hub import HubTool
@@ -37,16 +37,18 @@ async def run_agent(
     models: Mapping[str, ModelConfig],
     *,
     clock: Clock | None = None,
+    grace_s: float = GRACE_S,
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
-    Relative paths in the config are meant relative to `base_dir`. Raises `ConfigError` before
+    Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
+    next process. Relative paths in the config are meant relative to `base_dir`. Raises `ConfigError` before
     anything is sent when the config names a file, class, tool or model that does not exist, and
     `ConnectionLost` when the hub closes for good.
     """
     if config.kind == "python":
         agent = load_agent_class(config, base_dir)()
-        await run_python_agent(agent, client, config, clock=clock)
+        await run_python_agent(agent, client, config, clock=clock, grace_s=grace_s)
         return
     inbox = _inbox(config, name)
     voice = Voice(client, inbox, clock or SystemClock())
@@ -63,13 +65,18 @@ async def run_agent(
     model = OpenAIModel(model_config, config.model)
     try:
         brain = LlmBrain(client, inbox, config, model, template, tools)
-        await _run(client, inbox, brain, config)
+        await _run(client, inbox, brain, config, grace_s)
     finally:
         await model.close()
 
 
 async def run_python_agent(
-    agent: Agent, client: Client, config: AgentConfig | None = None, *, clock: Clock | None = None
+    agent: Agent,
+    client: Client,
+    config: AgentConfig | None = None,
+    *,
+    clock: Clock | None = None,
+    grace_s: float = GRACE_S,
 ) -> None:
     """Run `agent` on a connected client (with `turns=True`) until cancelled.
 
@@ -80,7 +87,7 @@ async def run_python_agent(
     link = Link(Voice(client, inbox, clock or SystemClock()), inbox)
     agent._join(link, config.settings)
     brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
-    await _run(client, inbox, brain, config)
+    await _run(client, inbox, brain, config, grace_s)
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
@@ -93,10 +100,12 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
     return found
 
 
-async def _run(client: Client, inbox: Inbox, brain: Brain, config: AgentConfig) -> None:
+async def _run(
+    client: Client, inbox: Inbox, brain: Brain, config: AgentConfig, grace_s: float
+) -> None:
     if config.greet is not None:
         await client.call("broadcast_text_message", text=config.greet)
-    await AgentRunner(client, inbox, brain).run()
+    await AgentRunner(client, inbox, brain, grace_s=grace_s).run()
 
 
 def _inbox(config: AgentConfig, name: str) -> Inbox:

@@ -17,7 +17,7 @@ from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import Message, Wake
 
-__all__ = ["AgentRunner", "Brain"]
+__all__ = ["GRACE_S", "AgentRunner", "Brain"]
 
 GRACE_S = 0.5
 """Seconds that running turns have to come to their end when the agent is stopped."""

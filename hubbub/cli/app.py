@@ -10,7 +10,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 import typer
 
@@ -57,8 +56,8 @@ def run(args: Sequence[str]) -> int:
         code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:
-        return _closed_pipe()
+    except SystemExit as ended:  # typer's way out when whoever read our output has gone
+        return ended.code if isinstance(ended.code, int) else 1
     except Exception as error:  # noqa: BLE001  nobody is to be shown a traceback unasked
         return _judge(_innermost(error))
     return code if isinstance(code, int) else 0
@@ -110,10 +109,3 @@ def _fail(error: BaseException, sentence: str, code: int, prefix: str = "hubbub:
     for line in sentence.splitlines():
         sys.stderr.write(f"{prefix}{line}\n")
     return code
-
-
-def _closed_pipe() -> int:
-    """Whoever read our output has gone (`hubbub log | head`): that is fine."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hubbub.client.backoff import Backoff
-from hubbub.client.client import Client, Disconnected, Incoming
+from hubbub.client.client import Client
+from hubbub.client.items import Disconnected, Events, Incoming
 from hubbub.client.memory import MemoryTransport
 from hubbub.client.runfile import (
     DEFAULT_ADDRESS,
@@ -23,6 +24,7 @@ __all__ = [
     "Backoff",
     "Client",
     "Disconnected",
+    "Events",
     "Incoming",
     "MemoryTransport",
     "RunFile",

@@ -1,18 +1,82 @@
-"""`call` frames, and what can be known about them before they are sent."""
+"""Calls on their way: frames out, answers in, in the order they were made."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
-from hubbub.errors import OperationError
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import LimitsInfo
 
-__all__ = ["encode_call"]
+__all__ = ["Call", "Calls", "encode_call"]
+
+
+@dataclass(eq=False)
+class Call:
+    """A call whose answer has not come."""
+
+    frame: bytes
+    answer: asyncio.Future[JsonValue]
+
+
+class Calls:
+    """The calls in flight, by the `ref` that their answers carry."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Call] = {}
+        self._made = 0
+        self._end: ConnectionLost | None = None
+
+    @property
+    def waiting(self) -> list[Call]:
+        """Those without an answer, in the order they were made."""
+        return list(self._waiting.values())
+
+    def make(
+        self, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
+    ) -> Call:
+        """A new call. If it cannot be sent, its answer says so already."""
+        self._made += 1
+        ref = str(self._made)
+        call = Call(b"", asyncio.get_running_loop().create_future())
+        call.answer.add_done_callback(lambda done: self._forget(ref, done))
+        try:
+            if self._end is not None:
+                raise ConnectionLost(self._end.code, self._end.reason)
+            call.frame = encode_call(ref, name, args, cid, limits)
+        except HubbubError as exc:
+            call.answer.set_exception(exc)
+        else:
+            self._waiting[ref] = call
+        return call
+
+    def settle(self, ref: str, answer: JsonValue | OperationError) -> None:
+        """The hub has answered. An answer to nobody is passed over."""
+        call = self._waiting.get(ref)
+        if call is None or call.answer.done():
+            return
+        if isinstance(answer, OperationError):
+            call.answer.set_exception(answer)
+        else:
+            call.answer.set_result(answer)
+
+    def finish(self, end: ConnectionLost) -> None:
+        """No answer comes any more, and no call can be made."""
+        self._end = end
+        for call in self.waiting:
+            if not call.answer.done():
+                call.answer.set_exception(ConnectionLost(end.code, end.reason))
+
+    def _forget(self, ref: str, answer: asyncio.Future[JsonValue]) -> None:
+        self._waiting.pop(ref, None)
+        if not answer.cancelled():
+            answer.exception()  # marks it as seen: a post may be dropped
 
 
 def encode_call(

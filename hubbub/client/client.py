@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
 from hubbub.client.backoff import Backoff
-from hubbub.client.calls import encode_call
+from hubbub.client.calls import Call, Calls
+from hubbub.client.items import Disconnected, Events
 from hubbub.client.stream import Stream, Verdict
 from hubbub.client.transport import ABNORMAL, Transport, Wire
 from hubbub.clock import Clock, SystemClock
-from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.frames import (
@@ -48,58 +47,19 @@ from hubbub.protocol.frames import (
 )
 from hubbub.protocol.messages import Card, Kind
 
-__all__ = ["Client", "Disconnected", "Events", "Incoming"]
+__all__ = ["Client"]
 
 HANDSHAKE_S = 10.0
 """Seconds for connecting, `hello` and `ready` together."""
 FLUSH_S = 1.0
 """Seconds that leaving waits for what is still to be written."""
-MOST_SIGNALS = 256
-"""Signals that wait for a slow consumer; beyond, the oldest are dropped."""
 _CLOSES: dict[str, CloseCode] = {
     ErrorCode.AUTH_FAILED: CloseCode.AUTH,
     ErrorCode.UNSUPPORTED_VERSION: CloseCode.VERSION,
 }
 
 
-@dataclass(frozen=True)
-class Disconnected:
-    """The connection is lost for now; the client tries again after `retry_in_s` seconds."""
-
-    code: int
-    """The close code; 1006 when there was none."""
-    reason: str
-    retry_in_s: float
-
-
 F = TypeVar("F", Hello, Ready)
-Incoming = Ready | Event | Signal | Disconnected
-"""What `Client.events` hands out."""
-
-
-@dataclass(eq=False)
-class _Call:
-    frame: bytes
-    future: asyncio.Future[JsonValue]
-
-
-class Events:
-    """The iterator that `Client.events` gives.
-
-    No generator: one who leaves a loop over it half-way may start another at once.
-    """
-
-    def __init__(self, following: Callable[[], Awaitable[Incoming]]):
-        self._following = following
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Incoming:
-        return await self._following()
-
-    async def aclose(self) -> None:
-        """There is nothing to close; for those who hold it as they would a generator."""
 
 
 class Client:
@@ -146,20 +106,15 @@ class Client:
         self._backoff = backoff or Backoff()
         self._clock = clock or SystemClock()
         self._stream = Stream(cursor)
-        self._items: deque[Incoming] = deque()
-        self._signals = 0
-        self._news = asyncio.Event()
-        self._awaited = False
-        self._calls: dict[str, _Call] = {}
-        self._refs = 0
-        self._outgoing: deque[_Call | bytes] = deque()
+        self._events = Events(self._stream.hand_out)
+        self._calls = Calls()
+        self._outgoing: deque[Call | bytes] = deque()
         self._acked = 0  # told to the hub on this connection
         self._output = asyncio.Event()
         self._idle = asyncio.Event()
         self._connected = False
         self._come_back_s: float | None = None
         self._reads: frozenset[str] = frozenset()
-        self._end: ConnectionLost | None = None
         self._runner: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -228,29 +183,13 @@ class Client:
         As `call`, but temporary errors are not retried: that would change the order. The future
         may be dropped; its exception is then ignored.
         """
-        future: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()
-        self._refs += 1
-        ref = str(self._refs)
-        future.add_done_callback(lambda done: self._forget(ref, done))
-        try:
-            if self._end is not None:
-                raise ConnectionLost(self._end.code, self._end.reason)
-            cid = cid or self._fresh_cid(name)
-            frame = encode_call(ref, name, args, cid, self.hello.limits)
-        except HubbubError as exc:
-            future.set_exception(exc)
-        else:
-            self._calls[ref] = _Call(frame, future)
-            self._write_soon(self._calls[ref])
-        return future
+        call = self._calls.make(name, args, cid or self._fresh_cid(name), self.hello.limits)
+        if not call.answer.done():
+            self._write_soon(call)
+        return call.answer
 
     def _fresh_cid(self, name: str) -> str | None:
         return None if name in self._reads else new_ulid()
-
-    def _forget(self, ref: str, future: asyncio.Future[JsonValue]) -> None:
-        self._calls.pop(ref, None)
-        if not future.cancelled():
-            future.exception()  # marks it as seen: posts may be dropped
 
     # Events -------------------------------------------------------------------------------------
 
@@ -266,29 +205,7 @@ class Client:
         Ends by raising `ConnectionLost` when the hub closed for good or the client was left.
         Who stops and asks again goes on where it stopped; RuntimeError for two at the same time.
         """
-        return Events(self._next)
-
-    async def _next(self) -> Incoming:
-        if self._awaited:
-            raise RuntimeError("events() has a consumer already")
-        self._awaited = True
-        try:
-            while not self._items:
-                if self._end is not None:
-                    raise ConnectionLost(self._end.code, self._end.reason)
-                self._news.clear()
-                await self._news.wait()
-        finally:
-            self._awaited = False
-        return self._hand_out()
-
-    def _hand_out(self) -> Incoming:
-        item = self._items.popleft()
-        if isinstance(item, Event):
-            self._stream.hand_out(item.seq)
-        elif isinstance(item, Signal):
-            self._signals -= 1
-        return item
+        return self._events
 
     async def ack(self, seq: int) -> None:
         """Everything up to `seq` is safely with this participant, and its effects are.
@@ -339,14 +256,11 @@ class Client:
     def _begin(self, hello: Hello, ready: Ready) -> None:
         self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready)
         self._reads = frozenset(o.name for o in ready.operations if o.permission == "read")
-        if not self.ready.resumed:
-            self._items.clear()
-            self._signals = 0
-        self._put(self.ready)
+        self._events.put(self.ready)
         self._acked = ready.cursor
         self._come_back_s = None
         self._connected = True
-        self._outgoing = deque(self._calls.values())  # in the order they were made
+        self._outgoing = deque(self._calls.waiting)
         self._idle.clear()
         self._output.set()
 
@@ -387,7 +301,7 @@ class Client:
                 delay = self._backoff.after(self._come_back_s, attempt)
                 self._come_back_s = None
             attempt += 1
-            self._put_disconnected(Disconnected(end.code, end.reason, delay))
+            self._events.put(Disconnected(end.code, end.reason, delay))
             await self._backoff.sleep(delay)
             try:
                 return await self._connect(), attempt
@@ -399,16 +313,13 @@ class Client:
         raise end
 
     def _finish(self, end: ConnectionLost) -> None:
-        self._end = end
-        for call in list(self._calls.values()):
-            if not call.future.done():
-                call.future.set_exception(ConnectionLost(end.code, end.reason))
+        self._calls.finish(end)
+        self._events.finish(end)
         self._idle.set()
-        self._news.set()
 
     # Writing ------------------------------------------------------------------------------------
 
-    def _write_soon(self, item: _Call | bytes) -> None:
+    def _write_soon(self, item: Call | bytes) -> None:
         self._outgoing.append(item)
         if self._connected:
             self._idle.clear()
@@ -430,7 +341,7 @@ class Client:
             item = self._outgoing.popleft()
             if isinstance(item, bytes):
                 await wire.send(item)
-            elif not item.future.done():
+            elif not item.answer.done():
                 await wire.send(item.frame)
         if self._stream.tellable > self._acked:
             self._acked = self._stream.tellable
@@ -452,11 +363,11 @@ class Client:
             case Event():
                 self._take_event(frame)
             case Result():
-                self._answer(frame.ref, frame.value)
+                self._calls.settle(frame.ref, frame.value)
             case ErrorFrame(ref=str(ref)):
-                self._answer(ref, _refused(frame))
+                self._calls.settle(ref, _refused(frame))
             case Signal():
-                self._take_signal(frame)
+                self._events.put(frame)
             case Reconnect():
                 # The hub closes when it has answered what is in flight; until then we stay.
                 self._come_back_s = frame.after_s
@@ -466,39 +377,13 @@ class Client:
     def _take_event(self, event: Event) -> None:
         verdict = self._stream.receive(event)
         if verdict is Verdict.NEW:
-            self._put(event)
+            self._events.put(event)
         elif verdict is Verdict.GAP:
             raise ConnectionLost(
                 CloseCode.STATE_LOST, f"event {event.seq} follows {event.prev}, which is not here"
             )
         elif self._stream.tellable > self._acked:
             self._output.set()  # acknowledged on an earlier connection
-
-    def _take_signal(self, signal: Signal) -> None:
-        if self._signals >= MOST_SIGNALS:
-            oldest = next(item for item in self._items if isinstance(item, Signal))
-            self._items.remove(oldest)
-            self._signals -= 1
-        self._signals += 1
-        self._put(signal)
-
-    def _answer(self, ref: str, answer: JsonValue | OperationError) -> None:
-        call = self._calls.get(ref)
-        if call is None or call.future.done():
-            return  # nobody waits any more
-        if isinstance(answer, OperationError):
-            call.future.set_exception(answer)
-        else:
-            call.future.set_result(answer)
-
-    def _put(self, item: Incoming) -> None:
-        self._items.append(item)
-        self._news.set()
-
-    def _put_disconnected(self, item: Disconnected) -> None:
-        if self._items and isinstance(self._items[-1], Disconnected):
-            self._items.pop()  # only the latest attempt matters to one who was not looking
-        self._put(item)
 
 
 def _decode(data: bytes) -> HubFrame | None:

@@ -7,6 +7,7 @@ mods:
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -36,6 +37,7 @@ class Moderation(Mod):
 
     def __init__(self, config: ModerationConfig):
         super().__init__(config)
+        self._max_length = sys.maxsize if config.max_length is None else config.max_length
         words = "|".join(re.escape(word) for word in sorted(config.words, key=len, reverse=True))
         self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE) if words else None
 
@@ -45,11 +47,10 @@ class Moderation(Mod):
         texts = [
             text for text in (draft.content, draft.text_representation) if isinstance(text, str)
         ]
-        longest = max(map(len, texts), default=0)
-        if self.config.max_length is not None and longest > self.config.max_length:
-            return Reject(
-                f"a text has at most {self.config.max_length} characters, this one {longest}"
-            )
+        limit = self._max_length
+        for text in texts:
+            if len(text) > limit:
+                return Reject(f"a text has at most {limit} characters, this one {len(text)}")
         words = self._words
         if words is None or not any(map(words.search, texts)):
             return PASS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from hubbub.errors import OperationError
-from hubbub.mods.api import Mod, Pass, Reject, Replace
+from hubbub.mods.api import PASS, Mod, Pass, Reject, Replace
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 
@@ -27,6 +27,8 @@ class Pipeline:
         """The draft as the mods leave it. Raises `OperationError` when one of them rejects it."""
         for name, hook in self._hooks:
             verdict = hook(draft)
+            if verdict is PASS:
+                continue
             match verdict:
                 case Pass():
                     pass

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from hubbub.errors import OperationError
+from hubbub.network.limits import TokenBucket
 from hubbub.network.ports import Record
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind, Permission
@@ -26,6 +27,7 @@ class Caller:
     hub: Hub
     participant: str
     kind: Kind
+    bucket: TokenBucket
     owner: bool
     """Whether admin operations are allowed."""
 

@@ -55,6 +55,7 @@ class Fanout:
         draft = entry.draft
         sender = draft.sender_id
         wakes: dict[str, bytes] = {}
+        sessions = self._sessions
         for participant, reason, reply in entry.decisions:
             if reply is not None:
                 self._metrics.wakes[reason] += 1
@@ -64,20 +65,16 @@ class Fanout:
         if entry.thread.scope is not None:
             audience = self._state.members.of(entry.thread.scope)
         for participant in audience:
-            if participant != sender:
-                for session in self._sessions.get(participant, ()):
-                    session.offer(entry.seq, shared, wakes.get(participant, b""))
-        self._push_to_own_others(entry, shared)
+            if participant != sender and participant in sessions:
+                wake = wakes.get(participant, b"")
+                for session in sessions[participant]:
+                    session.offer(entry.seq, shared, wake)
+        # The sender's other sockets (a person's second tab) see what the first one sent.
+        for session in sessions.get(sender, ()):
+            if session is not entry.asker:
+                session.offer(entry.seq, shared, b"")
         for session in self._observers:
             session.offer(entry.seq, shared, b"")
-
-    def _push_to_own_others(self, entry: Entry, shared: bytes) -> None:
-        """The sender's other sockets (a person's second tab) see what the first one sent."""
-        held = self._sessions.get(entry.draft.sender_id, ())
-        if len(held) > 1 or (held and held[0] is not entry.origin):
-            for session in held:
-                if session is not entry.origin:
-                    session.offer(entry.seq, shared, b"")
 
     def whisper(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to those of the participants who are connected."""

@@ -199,6 +199,15 @@ class Hub:
     def acknowledged(self, session: Session, seq: int) -> None:
         self.cursors.move(session.participant, seq, settles_wakes=not session.turns)
 
+    def bucket(self, participant: str) -> TokenBucket:
+        """What the participant may ask, on all its sockets together."""
+        found = self._buckets.get(participant)
+        if found is None:
+            rate, burst = self.limits.calls_per_second, self.limits.burst
+            found = TokenBucket(rate, burst, self.clock.monotonic())
+            self._buckets[participant] = found
+        return found
+
     async def read_events(
         self, session: Session, after: int, upto: int, limit: int
     ) -> Sequence[StoredEvent]:
@@ -241,12 +250,7 @@ class Hub:
                 temporary=True,
                 retry_after_s=1,
             )
-        now = self.clock.monotonic()
-        bucket = self._buckets.get(caller.participant)
-        if bucket is None:
-            bucket = TokenBucket(self.limits.calls_per_second, self.limits.burst, now)
-            self._buckets[caller.participant] = bucket
-        wait = bucket.take(now)
+        wait = caller.bucket.take(self.clock.monotonic())
         if wait:
             session.rate_limited()
             raise OperationError(
@@ -281,7 +285,7 @@ class Hub:
         """Bring a handler's outcome to its end."""
         ref, cid = call.ref, call.cid
         if isinstance(outcome, Speaking):
-            digest = call_digest(call) if cid is not None else None
+            digest = None if cid is None else call_digest(call)
             self.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
         elif isinstance(outcome, Recording):
             keep = cid is not None and not operation.idempotent
@@ -318,10 +322,10 @@ class Hub:
 
     def send_result(self, entry: Entry) -> bytes:
         """What the sender of a committed entry is told, as JSON."""
-        draft, presence = entry.draft, self.state.presence
+        draft, online = entry.draft, self.state.presence.online
         named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
-        present = [p for p in named if p in presence]
-        absent = [p for p in named if p not in presence] if len(present) < len(named) else ()
+        present = [p for p in named if p in online]
+        absent = [p for p in named if p not in online] if len(present) < len(named) else ()
         return encode_send_result(
             entry.seq, entry.tseq, entry.thread.id, present, absent, draft.unresolved
         )
@@ -351,8 +355,7 @@ class Hub:
         caller = session.caller
         if caller is None or self.draining or session.observe:
             return
-        bucket = self._buckets.get(caller.participant)
-        if bucket is not None and bucket.take(self.clock.monotonic()):
+        if caller.bucket.take(self.clock.monotonic()):
             return
         told = frame.model_copy(update={"sender": caller.participant})
         if frame.thread_id is None:

@@ -176,7 +176,9 @@ class Joining:
         if frame.observe and not owner:
             text = "observe: only an owner of the network may watch everything"
             raise Refused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
-        caller = Caller(self._hub, frame.participant, frame.kind, owner)
+        caller = Caller(
+            self._hub, frame.participant, frame.kind, self._hub.bucket(frame.participant), owner
+        )
         if frame.participant != OPERATOR and not frame.observe:
             await self._register(frame)
         cursor, resumed = self._position(frame)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from hubbub.errors import OperationError
+from hubbub.ids import interaction_id
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["Ancestor", "Lineage", "Recent", "descend", "opening"]
@@ -19,6 +21,7 @@ class Lineage(NamedTuple):
 
     @property
     def at_limit(self) -> bool:
+        """Whether this is the interaction's last message: it wakes nobody."""
         return self.hop >= self.hop_limit
 
 
@@ -32,6 +35,7 @@ class Ancestor(NamedTuple):
     hop_limit: int
 
 
+@lru_cache(maxsize=64)
 def opening(human: bool, hops: int) -> Lineage:
     """The lineage of a message without a cause.
 
@@ -53,17 +57,26 @@ def descend(cause: Ancestor) -> Lineage:
 
 
 class Recent:
-    """The ancestors of the last messages: a cause is nearly always one of them."""
+    """The ancestors of the last messages: a cause is nearly always one of them.
+
+    Every message is added and few are asked for, so they are kept as plain tuples.
+    """
 
     __slots__ = ("_ring", "_size")
 
     def __init__(self, size: int = 4096):
         self._size = size
-        self._ring: list[tuple[int, Ancestor] | None] = [None] * size
+        self._ring: list[tuple[int, int, str, str | None, int, int]] = [(0, 0, "", None, 0, 0)] * size
 
-    def add(self, seq: int, ancestor: Ancestor) -> None:
-        self._ring[seq % self._size] = (seq, ancestor)
+    def add(
+        self, seq: int, thread_no: int, sender: str, interaction: str | None, hop: int, limit: int
+    ) -> None:
+        """Remember the message at `seq`; `interaction` is None if it opened its own."""
+        self._ring[seq % self._size] = (seq, thread_no, sender, interaction, hop, limit)
 
     def get(self, seq: int) -> Ancestor | None:
-        slot = self._ring[seq % self._size]
-        return slot[1] if slot is not None and slot[0] == seq else None
+        """The ancestor at `seq`; None if it is not among the last ones."""
+        at, thread_no, sender, interaction, hop, limit = self._ring[seq % self._size]
+        if at != seq or seq == 0:
+            return None
+        return Ancestor(thread_no, sender, interaction or interaction_id(seq), hop, limit)

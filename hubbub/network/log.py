@@ -16,7 +16,7 @@ from typing import Protocol
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
-from hubbub.ids import interaction_id, turn_id
+from hubbub.network.lineage import Lineage
 from hubbub.network.ports import (
     Batch,
     Delivery,
@@ -41,7 +41,7 @@ MAX_BATCH = 512
 class Asker(Protocol):
     """Who waits for an entry to become durable. `ref` is the call's."""
 
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None: ...
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
 
     def repeated(self, ref: str, value: bytes) -> None:
         """It was in the log before: `value` is the first result as JSON."""
@@ -54,7 +54,8 @@ class Entry:
     """A message on its way into the log, with all that was decided about it."""
 
     __slots__ = (
-        "askers",
+        "also",
+        "asker",
         "body",
         "cid",
         "decisions",
@@ -63,11 +64,11 @@ class Entry:
         "hop",
         "hop_limit",
         "interaction",
-        "origin",
-        "sent_turn",
+        "ref",
         "seq",
         "thread",
         "tseq",
+        "turn",
     )
 
     def __init__(
@@ -75,27 +76,27 @@ class Entry:
         draft: Draft,
         thread: Thread,
         decisions: list[Decision],
+        lineage: Lineage,
         asker: Asker,
-        ref: str = "",
-        *,
-        interaction: str | None = None,
-        hop: int = 0,
-        hop_limit: int = 0,
-        cid: str | None = None,
-        digest: int | None = None,
-        sent_turn: str | None = None,
-        origin: object = None,
+        ref: str,
+        cid: str | None,
+        digest: int | None,
+        turn: str | None,
     ):
         self.draft, self.thread, self.decisions = draft, thread, decisions
-        self.askers = [(asker, ref)]
-        self.interaction, self.hop, self.hop_limit = interaction, hop, hop_limit
-        self.cid, self.digest, self.sent_turn, self.origin = cid, digest, sent_turn, origin
+        self.interaction, self.hop, self.hop_limit = lineage
+        self.asker, self.ref = asker, ref
+        self.also: tuple[tuple[Asker, str], ...] = ()
+        """Who asked for the same while it was on its way."""
+        self.cid, self.digest = cid, digest
+        self.turn = turn
+        """The turn that sends it."""
         self.seq = self.tseq = 0
         self.body = ""
 
     def fail(self, error: Exception) -> None:
         """Tell all who wait that the entry is not in the log."""
-        for asker, ref in self.askers:
+        for asker, ref in ((self.asker, self.ref), *self.also):
             asker.failed(ref, error)
 
 
@@ -154,8 +155,9 @@ class Log:
 
     def append(self, entry: Entry) -> None:
         """Queue an entry; its askers are answered after the commit."""
+        if not self._entries:
+            self._wakeup.set()
         self._entries.append(entry)
-        self._wakeup.set()
 
     def change(self, change: Change) -> None:
         """Queue a change."""
@@ -182,7 +184,7 @@ class Log:
 
     async def _write(self, entries: list[Entry], changes: list[Change]) -> None:
         while entries or changes:
-            undo = _Undo(self.head)
+            undo = _Undo()
             batch = self._number(entries, changes, undo)
             started = self._clock.monotonic()
             try:
@@ -212,42 +214,38 @@ class Log:
         messages: list[MessageRow] = []
         deliveries: list[Delivery] = []
         sent_at = self._now()
+        before = undo.before
         for entry in entries:
             seq += 1
             thread, draft = entry.thread, entry.draft
-            undo.remember(thread)
-            if not thread.stored:
-                self._create(thread, records, undo)
-            thread.tseq += 1
+            if thread not in before:
+                before[thread] = (thread.tseq, thread.last_seq, thread.last_agent)
+                if not thread.stored:
+                    self._create(thread, records, undo)
+            thread.tseq = tseq = thread.tseq + 1
             thread.last_seq = seq
             if draft.sender_kind == "agent":
                 thread.last_agent = draft.sender_id
-            entry.seq, entry.tseq = seq, thread.tseq
-            entry.body = encode_message(
-                draft,
-                seq,
-                thread.tseq,
-                entry.interaction or interaction_id(seq),
-                entry.hop,
-                sent_at,
-            )
+            entry.seq, entry.tseq = seq, tseq
+            interaction = entry.interaction or f"i{seq}"
+            entry.body = body = encode_message(draft, seq, tseq, interaction, entry.hop, sent_at)
             messages.append(
                 MessageRow(
                     seq,
                     thread.no,
-                    thread.tseq,
+                    tseq,
                     thread.scope,
                     draft.sender_id,
                     entry.cid,
                     entry.digest,
-                    entry.body,
+                    body,
                 )
             )
             for participant, reason, reply in entry.decisions:
-                turn = turn_id(participant, seq) if reply else None
+                turn = f"{participant}-m{seq}" if reply else None
                 deliveries.append(Delivery(participant, seq, reason, reply, turn))
-            if entry.sent_turn is not None:
-                records.append(TurnSent(entry.sent_turn, seq))
+            if entry.turn is not None:
+                records.append(TurnSent(entry.turn, seq))
         return Batch(records, messages, deliveries)
 
     def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:
@@ -290,20 +288,15 @@ class Log:
 class _Undo:
     """The numbers of threads as they were before a batch was numbered."""
 
-    __slots__ = ("_before", "created", "head")
+    __slots__ = ("before", "created")
 
-    def __init__(self, head: int):
-        self.head = head
-        self._before: dict[Thread, tuple[int, int, str | None]] = {}
+    def __init__(self) -> None:
+        self.before: dict[Thread, tuple[int, int, str | None]] = {}
         self.created: list[Thread] = []
 
-    def remember(self, thread: Thread) -> None:
-        if thread not in self._before:
-            self._before[thread] = (thread.tseq, thread.last_seq, thread.last_agent)
-
     def apply(self) -> None:
-        for thread, before in self._before.items():
-            thread.tseq, thread.last_seq, thread.last_agent = before
+        for thread, numbers in self.before.items():
+            thread.tseq, thread.last_seq, thread.last_agent = numbers
 
 
 def _refuse(entries: list[Entry], changes: list[Change], error: StoreUnavailable) -> None:

@@ -9,34 +9,35 @@ class Presence:
     """Counts the sockets of each participant."""
 
     def __init__(self) -> None:
-        self._sockets: dict[str, int] = {}
+        self.online: dict[str, int] = {}
+        """Who is connected, with how many sockets."""
         self._told: set[str] = set()
         self._touched: set[str] = set()
 
     def __contains__(self, participant: str) -> bool:
-        return participant in self._sockets
+        return participant in self.online
 
     def __len__(self) -> int:
-        return len(self._sockets)
+        return len(self.online)
 
     def join(self, participant: str) -> None:
         """One more socket of the participant is ready."""
-        self._sockets[participant] = self._sockets.get(participant, 0) + 1
+        self.online[participant] = self.online.get(participant, 0) + 1
         self._touched.add(participant)
 
     def leave(self, participant: str) -> None:
         """One of its sockets is gone."""
-        left = self._sockets[participant] - 1
+        left = self.online[participant] - 1
         if left:
-            self._sockets[participant] = left
+            self.online[participant] = left
         else:
-            del self._sockets[participant]
+            del self.online[participant]
         self._touched.add(participant)
 
     def changes(self) -> tuple[list[str], list[str]]:
         """Who came and who went since the last call. Who went and came back did neither."""
-        came = sorted(p for p in self._touched if p in self._sockets and p not in self._told)
-        went = sorted(p for p in self._touched if p not in self._sockets and p in self._told)
+        came = sorted(p for p in self._touched if p in self.online and p not in self._told)
+        went = sorted(p for p in self._touched if p not in self.online and p in self._told)
         self._told.update(came)
         self._told.difference_update(went)
         self._touched.clear()

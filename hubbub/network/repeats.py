@@ -17,7 +17,7 @@ __all__ = ["call_digest", "conflict", "first_result"]
 def call_digest(call: TypedCall[Input]) -> int:
     """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
     args = call.args
-    return zlib.crc32(args.__pydantic_serializer__.to_json(args), zlib.crc32(call.name.encode()))
+    return zlib.crc32(args.__pydantic_serializer__.to_json(args), len(call.name))
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:

@@ -53,7 +53,7 @@ class Listening:
 def parse_listen(listen: str) -> tuple[str, int]:
     """Host and port of a `listen` line. Raises `UserError`."""
     host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
+    if not colon or not host or not port.isdecimal() or int(port[:6]) > 65535:
         raise UserError(f"listen: {listen!r} is not host:port, for example 127.0.0.1:4820")
     return host.strip("[]"), int(port)
 

@@ -173,8 +173,9 @@ class Session:
 
     # Answers to writes (the log's `Asker`) ------------------------------------------------
 
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None:
-        self.result(ref, self._hub.send_result(entry), duplicate=duplicate)
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
+        value = self._hub.send_result(entry)
+        self._outlet.write(encode_result(ref, value, duplicate=duplicate))
 
     def repeated(self, ref: str, value: bytes) -> None:
         self.result(ref, value, duplicate=True)

@@ -18,7 +18,7 @@ from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.router import find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.network.wakes import Decision, Facts, decide
+from hubbub.network.wakes import Decision, Facts, decide, decide_direct
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Kind, SenderKind
@@ -54,9 +54,23 @@ class Speaker:
     def __init__(self, state: NetworkState, config: NetworkConfig):
         self._state, self._limits = state, config.limits
         self._wake, self._hops = config.wake, config.budgets.hops
+        self._short = config.limits.text // 4
+        """Characters that surely fit: UTF-8 needs at most four bytes for one."""
+        self._conversations: dict[tuple[str, str], Thread] = {}
+        """By speaker and other: conversations never end, so they are looked up once."""
 
     def thread(self, to: str | Sequence[str], speaker: str) -> Thread:
         """The thread that `to` means. Direct threads are made by speaking; others must exist."""
+        if isinstance(to, str):
+            known = self._conversations.get((speaker, to))
+            if known is not None:
+                return known
+        thread = self._find(to, speaker)
+        if isinstance(to, str) and thread.scope is None and thread.others(speaker) == (to,):
+            self._conversations[speaker, to] = thread
+        return thread
+
+    def _find(self, to: str | Sequence[str], speaker: str) -> Thread:
         thread_id = resolve_target(to, speaker, self._state)
         thread = self._state.threads.get(thread_id)
         if thread is None and _is_new_conversation(thread_id, speaker):
@@ -88,7 +102,8 @@ class Speaker:
     ) -> Draft:
         """A draft of what `speaker` says in `thread`. Raises `OperationError`."""
         text = content if isinstance(content, str) else text_representation or ""
-        self._check_size(content, text_representation)
+        if text is not content or text_representation is not None or len(text) > self._short:
+            self._check_size(content, text_representation)
         if thread.type == "mod":
             raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
         mentions: tuple[str, ...] = ()
@@ -97,27 +112,24 @@ class Speaker:
             readers = self._state.readers(thread, speaker)
             mentions, unresolved = find_mentions(text, speech.mentions, readers)
         return Draft(
-            sender_id=speaker,
-            sender_kind=kind,
-            thread_id=thread.id,
-            type=thread.type,
-            content=content,
-            recipients=_others(thread, speaker),
-            text_representation=text_representation,
-            reply_to=reply_to,
-            quote=speech.quote,
-            mentions=mentions,
-            attachments=speech.attachments,
-            cause_id=speech.cause,
-            unresolved=unresolved,
+            speaker,
+            kind,
+            thread.id,
+            thread.type,
+            content,
+            thread.others(speaker) if thread.scope is None else (),
+            text_representation,
+            reply_to,
+            speech.quote,
+            mentions,
+            speech.attachments,
+            speech.cause,
+            unresolved,
         )
 
     def _check_size(self, content: JsonValue, text_representation: str | None) -> None:
         limit = self._limits.text
         for name, value in (("text", content), ("text_representation", text_representation)):
-            # A character has at most 4 bytes in UTF-8: short texts need no encoding to be measured.
-            if isinstance(value, str) and len(value) * 4 <= limit:
-                continue
             size = len(value.encode() if isinstance(value, str) else to_json(value))
             if size > limit:
                 raise OperationError(
@@ -143,25 +155,22 @@ class Speaker:
     def decisions(self, draft: Draft, thread: Thread, lineage: Lineage) -> list[Decision]:
         """Whom the draft reaches by name, and whom it wakes."""
         state = self._state
+        at_limit = lineage.at_limit
+        if thread.scope is None:
+            return decide_direct(
+                draft.recipients, draft.sender_kind, state.agents, at_hop_limit=at_limit
+            )
         facts = Facts(
             type=draft.type,
             sender_kind=draft.sender_kind,
             agents=state.agents,
-            recipients=draft.recipients,
             mentions=draft.mentions,
-            at_hop_limit=lineage.at_limit,
+            audience=state.readers(thread, draft.sender_id),
+            in_reply_thread=thread.no != thread.scope,
+            last_agent=thread.last_agent,
+            at_hop_limit=at_limit,
         )
-        if thread.scope is not None:
-            facts.audience = state.readers(thread, draft.sender_id)
-            facts.in_reply_thread = thread.no != thread.scope
-            facts.last_agent = thread.last_agent
         return decide(facts, self._wake)
-
-
-def _others(thread: Thread, speaker: str) -> tuple[str, ...]:
-    if thread.scope is not None:
-        return ()
-    return tuple(sorted(p for p in thread.members if p != speaker))
 
 
 def _is_new_conversation(thread_id: str, speaker: str) -> bool:

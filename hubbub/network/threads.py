@@ -13,13 +13,25 @@ __all__ = ["Members", "Thread", "Threads"]
 class Thread:
     """One thread. Its numbers move when a batch is numbered and go back if the commit fails."""
 
-    __slots__ = ("id", "last_agent", "last_seq", "members", "no", "scope", "stored", "tseq", "type")
+    __slots__ = (
+        "_others",
+        "id",
+        "last_agent",
+        "last_seq",
+        "members",
+        "no",
+        "scope",
+        "stored",
+        "tseq",
+        "type",
+    )
 
     def __init__(self, no: int, id: str, scope: int | None, *, stored: bool):
         self.no, self.id = no, id
         self.type: MessageType = thread_ids.kind_of(id)
         self.members = frozenset(thread_ids.members_of(id))
         """The participants of a direct thread."""
+        self._others: dict[str, tuple[str, ...]] = {}
         self.scope = scope
         """Number of the root thread whose members receive what is said here; None: direct."""
         self.tseq = 0
@@ -27,6 +39,13 @@ class Thread:
         self.last_agent: str | None = None
         """The agent that spoke last here, as far as is known since the hub started."""
         self.stored = stored
+
+    def others(self, speaker: str) -> tuple[str, ...]:
+        """The other participants of a direct thread, sorted; nobody for the other kinds."""
+        found = self._others.get(speaker)
+        if found is None:
+            found = self._others[speaker] = tuple(sorted(self.members - {speaker}))
+        return found
 
     def __repr__(self) -> str:
         return f"Thread({self.id!r}, tseq={self.tseq})"

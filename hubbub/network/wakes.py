@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from hubbub.config.models import WakePolicy
 from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
 
-__all__ = ["SENTENCES", "Decision", "Facts", "Reason", "decide", "explain_absence"]
+__all__ = ["SENTENCES", "Decision", "Facts", "Reason", "decide", "decide_direct", "explain_absence"]
 
 
 class Reason(StrEnum):
@@ -69,6 +70,10 @@ class Decision(NamedTuple):
     reply: ReplyNeed | None
 
 
+_decision = lru_cache(maxsize=4096)(Decision)
+"""The same few are made over and over: to this agent, for that reason."""
+
+
 @dataclass(slots=True)
 class Facts:
     """What the decision depends on. Participants are given without the sender."""
@@ -96,14 +101,33 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
     """
     reply: ReplyNeed = "required" if facts.sender_kind == "human" else "optional"
     if facts.type == "direct":
-        named = {p: Decision(p, Reason.DIRECT, reply) for p in facts.recipients}
-    else:
-        named = {p: Decision(p, Reason.MENTION, reply) for p in facts.mentions}
-        if facts.type == "broadcast" and not facts.in_reply_thread:
-            _add_broadcast(named, facts, policy)
-        elif facts.in_reply_thread and not named:
-            _add_last_speaker(named, facts)
-    return [_temper(decision, facts) for decision in named.values()]
+        return decide_direct(
+            facts.recipients, facts.sender_kind, facts.agents, at_hop_limit=facts.at_hop_limit
+        )
+    named = {p: _decision(p, Reason.MENTION, reply) for p in facts.mentions}
+    if facts.type == "broadcast" and not facts.in_reply_thread:
+        _add_broadcast(named, facts, policy)
+    elif facts.in_reply_thread and not named:
+        _add_last_speaker(named, facts)
+    return [
+        _temper(decision, facts.sender_kind, facts.agents, facts.at_hop_limit)
+        for decision in named.values()
+    ]
+
+
+def decide_direct(
+    recipients: Iterable[str],
+    sender_kind: SenderKind,
+    agents: Set[str],
+    *,
+    at_hop_limit: bool,
+) -> list[Decision]:
+    """`decide` for a direct message, which needs no more than this."""
+    reply: ReplyNeed = "required" if sender_kind == "human" else "optional"
+    return [
+        _temper(_decision(p, Reason.DIRECT, reply), sender_kind, agents, at_hop_limit)
+        for p in recipients
+    ]
 
 
 def _add_broadcast(named: dict[str, Decision], facts: Facts, policy: WakePolicy) -> None:
@@ -121,13 +145,15 @@ def _add_last_speaker(named: dict[str, Decision], facts: Facts) -> None:
         named[last] = Decision(last, Reason.LAST_SPEAKER, "required")
 
 
-def _temper(decision: Decision, facts: Facts) -> Decision:
-    if facts.sender_kind == "system":
-        return Decision(decision.participant, Reason.SYSTEM, None)
-    if decision.participant not in facts.agents:
-        return Decision(decision.participant, Reason.NOT_AN_AGENT, None)
-    if facts.at_hop_limit:
-        return Decision(decision.participant, Reason.HOP_LIMIT, None)
+def _temper(
+    decision: Decision, sender_kind: SenderKind, agents: Set[str], at_hop_limit: bool
+) -> Decision:
+    if sender_kind == "system":
+        return _decision(decision.participant, Reason.SYSTEM, None)
+    if decision.participant not in agents:
+        return _decision(decision.participant, Reason.NOT_AN_AGENT, None)
+    if at_hop_limit:
+        return _decision(decision.participant, Reason.HOP_LIMIT, None)
     return decision
 
 

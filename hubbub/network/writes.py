@@ -87,7 +87,7 @@ class Writes:
             raise OperationError(
                 ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write"
             )
-        entry.askers.append((asker, ref))
+        entry.also = (*entry.also, (asker, ref))
         return True
 
     def _enter(
@@ -102,19 +102,8 @@ class Writes:
     ) -> None:
         lineage = self._speaker.lineage(draft, cause)
         thread = self._state.threads.ensure(draft.thread_id)
-        entry = Entry(
-            draft,
-            thread,
-            self._speaker.decisions(draft, thread, lineage),
-            asker,
-            ref,
-            interaction=lineage.interaction,
-            hop=lineage.hop,
-            hop_limit=lineage.hop_limit,
-            cid=cid,
-            digest=digest,
-            sent_turn=turn,
-        )
+        decisions = self._speaker.decisions(draft, thread, lineage)
+        entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn)
         if cid is not None:
             self._pending[draft.sender_id, cid] = entry
         self._log.append(entry)
@@ -160,22 +149,15 @@ class Writes:
 
     def committed(self, entry: Entry) -> None:
         """An entry is durable: remember it as a possible cause and answer who asked."""
-        draft = entry.draft
+        sender = entry.draft.sender_id
         self._recent.add(
-            entry.seq,
-            Ancestor(
-                entry.thread.no,
-                draft.sender_id,
-                entry.interaction or f"i{entry.seq}",
-                entry.hop,
-                entry.hop_limit,
-            ),
+            entry.seq, entry.thread.no, sender, entry.interaction, entry.hop, entry.hop_limit
         )
-        self.forget(entry)
-        first = True
-        for asker, ref in entry.askers:
-            asker.sent(ref, entry, duplicate=not first)
-            first = False
+        if entry.cid is not None:
+            del self._pending[sender, entry.cid]
+        entry.asker.sent(entry.ref, entry)
+        for asker, ref in entry.also:
+            asker.sent(ref, entry, duplicate=True)
 
     def forget(self, entry: Entry) -> None:
         """The entry is no longer on its way."""
@@ -187,7 +169,7 @@ class Writes:
         self.forget(entry)
         self._metrics.duplicates += 1
         sender, cid = entry.draft.sender_id, entry.cid or ""
-        for asker, ref in entry.askers:
+        for asker, ref in ((entry.asker, entry.ref), *entry.also):
             self._spawn(self.answer_repeat(sender, cid, entry.digest, asker, ref))
 
     async def answer_repeat(
@@ -291,7 +273,7 @@ async def _answer(
 class _Nobody:
     """The asker of what the hub says by itself."""
 
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool) -> None:
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         pass
 
     def repeated(self, ref: str, value: bytes) -> None:

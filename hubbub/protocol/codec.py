@@ -92,7 +92,7 @@ class Decoder:
         except ValidationError as error:
             raise self._explain(data, error) from None
         if isinstance(frame, TypedCall):
-            keys = len(frame.model_fields_set) + len(frame.args.model_fields_set)
+            keys = len(frame.__pydantic_fields_set__) + len(frame.args.__pydantic_fields_set__)
             # Every key has a colon: with no colon to spare there is no key given twice, no unknown
             # field and no object inside; and a flat input has no number that could overflow.
             if data.count(b":") == keys and frame.name in self._flat and b"\\u0000" not in data:

@@ -54,20 +54,23 @@ class Playbook:
         return choice
 
     def _from_rules(self, request: ChatRequest) -> Choice | None:
-        for position, rule in enumerate(self._script.rules):
-            words = _match(rule, request)
-            if words is None:
-                continue
-            self._matched[position] += 1
-            if rule.when.nth not in (None, self._matched[position]):
-                continue
-            use = self._used[position]
-            if rule.limit is not None and use >= rule.limit:
-                continue
-            self._used[position] += 1
-            name = rule.name or f"rules[{position}]"
-            return Choice(_filled(rule.answer_at(use), words), name)
+        matches = [_match(rule, request) for rule in self._script.rules]
+        for position, words in enumerate(matches):
+            self._matched[position] += words is not None
+        for position, words in enumerate(matches):
+            if words is not None and self._may_answer(position):
+                rule, use = self._script.rules[position], self._used[position]
+                self._used[position] += 1
+                return Choice(
+                    _filled(rule.answer_at(use), words), rule.name or f"rules[{position}]"
+                )
         return None
+
+    def _may_answer(self, position: int) -> bool:
+        """Whether the rule, whose other conditions hold, has its turn and is not spent."""
+        rule = self._script.rules[position]
+        spent = rule.limit is not None and self._used[position] >= rule.limit
+        return not spent and rule.when.nth in (None, self._matched[position])
 
     def _from_answers(self, request: ChatRequest) -> Choice | None:
         if self._next >= len(self._script.answers):

@@ -142,7 +142,7 @@ class When(Part):
     step: Annotated[int, Field(ge=1)] | None = None
     """1: no answer yet since the last user message; 2: one answer; and so on."""
     nth: Annotated[int, Field(ge=1)] | None = None
-    """Only the nth request for which the other conditions hold."""
+    """Only the nth request for which the other conditions hold, whichever rule answers those."""
 
 
 class Rule(Part):

@@ -9,6 +9,7 @@ from collections import deque
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from hubbub.client import Client
 from hubbub.protocol.wire import Inlet
@@ -113,7 +114,8 @@ async def test_answers_nobody_reads_hold_back_events_until_they_are_read() -> No
             bob.say({"op": "call", "ref": str(n), "name": "read_thread", "args": args})
         await ann.call("list_participants")
         sent = await _send(ann, [BIG] * 20)
-        answered, got = 0, []
+        answered = 0
+        got: list[JsonValue] = []
         while len(got) < 20 or answered < 4:
             frame = await bob.take()
             answered += frame["op"] == "result"
@@ -176,7 +178,7 @@ async def test_memory_for_a_slow_reader_is_bounded_whatever_is_sent(reading: int
             bob = await _join_slowly(network, "bob")
             ann = await network.join("ann", "human")
             sending = asyncio.create_task(_send(ann, sizes))
-            got = []
+            got: list[int] = []
             while len(got) < len(sizes):
                 for _ in range(min(reading, len(sizes) - len(got))):
                     event = await bob.take_event()

@@ -62,7 +62,6 @@ async def _exchange(hub: HubProcess, ledger: Ledger, streams: list[Stream], coun
 
 async def _peak_with(folder: Path, *, reading: bool) -> int:
     """The hub's peak memory in KiB with a crowd and load, while `mute` is away or does not read."""
-    folder.mkdir()
     ledger = Ledger()
     streams = [Stream("ann", "bob+mute", BIG), Stream("bob", "all"), Stream("cyd", "ann")]
     async with running_hub(folder, limits=IMPATIENT) as hub, AsyncExitStack() as stack:
@@ -98,8 +97,11 @@ async def _returns(hub: HubProcess, ledger: Ledger, streams: list[Stream]) -> No
 async def test_five_hundred_idle_peers_and_one_that_never_reads_disturb_nobody(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    away = await _peak_with(tmp_path / "away", reading=True)
-    mute = await _peak_with(tmp_path / "mute", reading=False)
+    folders = [tmp_path / "away", tmp_path / "mute"]
+    for folder in folders:
+        folder.mkdir()
+    away = await _peak_with(folders[0], reading=True)
+    mute = await _peak_with(folders[1], reading=False)
     with capsys.disabled():
         print(f"\npeak memory {away} KiB, with one that never reads {mute} KiB: {mute - away:+}")
     assert mute - away <= EXTRA_KIB

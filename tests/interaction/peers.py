@@ -215,6 +215,19 @@ class Peer:
         await self.until(lambda: bool(self.events))
         return self.events.pop(0)
 
+    async def take(self, count: int) -> list[Frame]:
+        """The next `count` events, after which there must be no more.
+
+        For a socket that catches up: what it reads from the store arrives when it arrives.
+        """
+        await self.until(lambda: len(self.events) >= count)
+        events = await self.sync()
+        assert len(events) == count, [event["message"]["content"] for event in events]
+        return events
+
+    async def take_texts(self, count: int) -> list[str]:
+        return [event["message"]["content"] for event in await self.take(count)]
+
     async def sync(self) -> list[Frame]:
         """All events that the hub had for this socket by now, in order.
 

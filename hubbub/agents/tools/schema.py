@@ -16,6 +16,7 @@ from pydantic import (
     create_model,
 )
 from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.fields import FieldInfo
 
 from hubbub.agents.tools.base import ToolFailed
 
@@ -80,8 +81,8 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
         for extra in get_args(annotation)[1:]:
             if isinstance(extra, str):
                 return annotation, extra
-            if getattr(extra, "description", None):
-                return annotation, None  # pydantic takes it from the Field itself
+            if isinstance(extra, FieldInfo) and extra.description:
+                return annotation, extra.description
     return annotation, docstring
 
 

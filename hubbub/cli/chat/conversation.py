@@ -252,16 +252,19 @@ class Conversation:
                 self._show(self.session.people())
             case commands.Join(name):
                 await self._client.call("join_channel", channel=name)
-                self.session.joined(name)
-                await self._open(thread_ids.channel(name))
+                await self._enter(name)
             case commands.Create(name):
                 await self._client.call("create_channel", name=name)
-                self.session.joined(name)
-                await self._open(thread_ids.channel(name))
+                await self._enter(name)
             case commands.Leave(name):
                 channel = name or self._current_channel()
                 await self._client.call("leave_channel", channel=channel)
                 self._show(self.session.left(channel))
+
+    async def _enter(self, channel: str) -> None:
+        self.session.joined(channel)
+        self.session.switch(thread_ids.channel(channel))
+        await self._open(self.session.current)
 
     def _current_channel(self) -> str:
         root = thread_ids.root(self.session.current)

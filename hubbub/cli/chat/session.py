@@ -170,20 +170,7 @@ class Session:
     def sent(self, text: str, result: SendResult, now: datetime) -> list[Line]:
         """One's own message is in the log."""
         thread = self.thread(result.thread_id)
-        kind = thread_ids.kind_of(result.thread_id)
-        message = Message(
-            id=result.id,
-            seq=result.seq,
-            thread_id=result.thread_id,
-            tseq=result.tseq,
-            sender_id=self.me,
-            sender_kind="human",
-            type=kind,
-            content=text,
-            interaction_id=interaction_id(result.seq),
-            hop=0,
-            sent_at=now,
-        )
+        message = self._own(text, result, now)
         known = message.tseq in thread.messages
         thread.append(message)
         lines: list[Line] = []
@@ -194,12 +181,28 @@ class Session:
         else:
             lines.append(Elsewhere(message, self.shown(thread.id), mine=True))
         if result.absent:
-            waits = "it waits for them" if len(result.absent) > 1 else "it waits"
-            lines.append(Note(f"{', '.join(result.absent)} not here now; {waits}"))
+            are = "are" if len(result.absent) > 1 else "is"
+            lines.append(Note(f"{', '.join(result.absent)} {are} away; the message waits"))
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
             lines.append(Note(f"nobody here is called {names}"))
         return lines
+
+    def _own(self, text: str, result: SendResult, now: datetime) -> Message:
+        """What was said, as the hub has it: it does not send it back."""
+        return Message(
+            id=result.id,
+            seq=result.seq,
+            thread_id=result.thread_id,
+            tseq=result.tseq,
+            sender_id=self.me,
+            sender_kind="human",
+            type=thread_ids.kind_of(result.thread_id),
+            content=text,
+            interaction_id=interaction_id(result.seq),
+            hop=0,
+            sent_at=now,
+        )
 
     def learn(self, page: ThreadPage) -> None:
         """Messages of a thread that the hub was asked for."""

@@ -36,11 +36,13 @@ def latest_version() -> int:
     return len(scripts())
 
 
-def check_version(db: sqlite3.Connection, name: str) -> int:
-    """The schema's version, 0 for an empty database.
+def check_version(db: sqlite3.Connection, name: str, latest: int | None = None) -> int:
+    """The schema's version, 0 for an empty database. `name` is for people.
 
-    Raises `StoreVersionError` for a database that is not ours or newer than this program.
+    Raises `StoreVersionError` for a database that is not ours or newer than `latest` (this
+    program's version, if it is left out).
     """
+    newest = latest_version() if latest is None else latest
     application, version = _pragma(db, "application_id"), _pragma(db, "user_version")
     if application != APPLICATION_ID:
         (objects,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -49,20 +51,24 @@ def check_version(db: sqlite3.Connection, name: str) -> int:
                 f"{name} is a database of another program: name another file as the store"
             )
         return 0
-    if version > latest_version():
+    if version > newest:
         raise StoreVersionError(
             f"{name} has schema version {version}, written by a newer Hubbub, and this one knows "
-            f"versions up to {latest_version()}: update Hubbub, or name another file as the store"
+            f"versions up to {newest}: update Hubbub, or name another file as the store"
         )
     return version
 
 
-def migrate(db: sqlite3.Connection, name: str) -> None:
-    """Run the scripts that the database has not seen. A failed one leaves its version as it was."""
-    for number in range(check_version(db, name) + 1, latest_version() + 1):
+def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None = None) -> None:
+    """Run the scripts (`steps`, or those of this program) that the database has not seen.
+
+    A script that fails leaves the version, and everything else, as it was before it.
+    """
+    todo = scripts() if steps is None else steps
+    for number in range(check_version(db, name, len(todo)) + 1, len(todo) + 1):
         try:
             db.executescript(
-                f"BEGIN IMMEDIATE;\n{scripts()[number]}\n"
+                f"BEGIN IMMEDIATE;\n{todo[number]}\n"
                 f"PRAGMA application_id = {APPLICATION_ID};\n"
                 f"PRAGMA user_version = {number};\n"
                 "COMMIT;"

@@ -10,7 +10,7 @@ from itertools import count
 from pydantic import JsonValue
 from websockets.asyncio.client import ClientConnection, connect
 
-__all__ = ["Frame", "Peer", "integer", "inside", "peer"]
+__all__ = ["Frame", "Peer", "inside", "integer", "peer"]
 
 Frame = dict[str, JsonValue]
 

@@ -182,9 +182,7 @@ class TestManyIncoming:
         inbox.next_turns()
         for seq, kind in enumerate(kinds, 2):
             sender_kind = "human" if kind == "human" else "agent"
-            inbox.receive(
-                event(message(seq, kind=sender_kind, thread="channel.desk", sender=kind))
-            )
+            inbox.receive(event(message(seq, kind=sender_kind, thread="channel.desk", sender=kind)))
         (plan,) = inbox.next_turns()
         assert plan.omitted == max(0, len(kinds) - MOST_INCOMING)
         assert len(plan.incoming) == len(kinds)

@@ -26,7 +26,9 @@ from hubbub.protocol.turns import Step
 TOOLS = ("send", "read")
 NAMES = st.sampled_from([*TOOLS, *TOOLS, FINISH, "unknown", ""])
 ARGUMENTS = st.sampled_from(["{}", '{"a": 1}', '{"a": 2}', '{"reason": "r"}', "{", "[]", ""])
-CALLS = st.lists(st.builds(CallRequest, st.sampled_from(["", "x", "y"]), NAMES, ARGUMENTS), max_size=3)
+CALLS = st.lists(
+    st.builds(CallRequest, st.sampled_from(["", "x", "y"]), NAMES, ARGUMENTS), max_size=3
+)
 ANSWERS = st.builds(
     Answer,
     text=st.none() | st.text(max_size=5),
@@ -184,7 +186,9 @@ def test_a_text_is_followed_by_the_correction_and_an_empty_one_left_out() -> Non
 
 def test_a_name_that_endpoints_refuse_is_told_in_a_form_they_take() -> None:
     loop = Loop(Rules(), TOOLS)
-    loop.answered(Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", ""))))
+    loop.answered(
+        Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))
+    )
     told = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
     assert [c["function"]["name"] for c in told] == ["functions_send_now", "_"]
     assert json.loads(told[0]["function"]["arguments"]) == {"not_json": "{"}

@@ -255,9 +255,7 @@ class TestRunning:
             ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
         ],
     )
-    async def test_wrong_arguments_are_named(
-        self, arguments: dict[str, object], says: str
-    ) -> None:
+    async def test_wrong_arguments_are_named(self, arguments: dict[str, object], says: str) -> None:
         with pytest.raises(ToolFailed, match=says) as caught:
             await paint_it.run(arguments, SITE)  # type: ignore[arg-type]
         assert caught.value.error == "invalid_arguments"

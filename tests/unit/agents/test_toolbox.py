@@ -66,7 +66,9 @@ def record(name: str, arguments: JsonValue = None, id: str = "c") -> ToolCallRec
     return ToolCallRecord(id=id, name=name, arguments=arguments or {})
 
 
-async def run_one(box: Toolbox, call: ToolCallRecord, again: bool = False) -> tuple[str, str | None]:
+async def run_one(
+    box: Toolbox, call: ToolCallRecord, again: bool = False
+) -> tuple[str, str | None]:
     (result,) = await box.run("bot-m1", 1, [call], [call], again=again)
     assert result.duration_ms is not None
     return result.result, result.error
@@ -121,7 +123,9 @@ class TestHubTools:
 
     async def test_a_read_has_neither(self) -> None:
         phone = Telephone({"messages": []})
-        await run_one(Toolbox([HubTool(READ, phone, "bot")]), record("read_thread", {"thread": "x"}))
+        await run_one(
+            Toolbox([HubTool(READ, phone, "bot")]), record("read_thread", {"thread": "x"})
+        )
         assert phone.asked == [("read_thread", None, None, {"thread": "x"})]
 
     async def test_the_result_is_short_and_speaks_of_threads_as_the_agent_knows_them(self) -> None:
@@ -365,7 +369,9 @@ class TestCompact:
             "hop": 0,
             "sent_at": "2025-01-01T00:00:00Z",
         }
-        assert compact({"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot") == {
+        assert compact(
+            {"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot"
+        ) == {
             "thread_id": "direct_ann",
             "messages": [
                 {

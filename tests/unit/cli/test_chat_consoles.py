@@ -22,7 +22,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.testing.network import LocalNetwork
 from tests.unit.cli.chatting import said
 
-DEADLINE_S = 2.0
+DEADLINE_S = 10.0
 FILE = NetworkFile.model_validate(
     {
         "network": {"name": "town", "auth": "open"},

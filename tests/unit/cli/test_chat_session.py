@@ -160,7 +160,7 @@ def test_a_message_into_another_thread_is_announced_as_sent() -> None:
 
 def test_a_message_to_somebody_who_is_away_says_that_it_waits() -> None:
     lines = begun().sent("x", result(9, "channel.general", 1, absent=("bob", "eve")), NOON)
-    assert shown(lines)[1] == "bob, eve not here now; it waits for them"
+    assert shown(lines)[1] == "bob, eve are away; the message waits"
 
 
 def test_a_mention_of_nobody_is_pointed_out() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from hubbub.client import Backoff
-from hubbub.client import client as client_module
+from hubbub.client.items import MOST_SIGNALS
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Event, Signal
 from tests.unit.client.peer import (
@@ -258,7 +258,7 @@ async def test_a_flood_of_signals_costs_signals_never_events() -> None:
         client.post("list_participants")
         await connection.call()
         assert (await consumer.event()).seq == 1
-        kept = [await consumer.next() for _ in range(client_module.MOST_SIGNALS)]
+        kept = [await consumer.next() for _ in range(MOST_SIGNALS)]
         assert [s.data for s in kept if isinstance(s, Signal)] == list(range(744, 1000))
         assert (await consumer.event()).seq == 2
 

@@ -52,8 +52,14 @@ def test_every_chain_of_causes_ends_at_its_limit(hops: int, human: bool) -> None
 def test_recent_ancestors_are_found_and_old_ones_forgotten() -> None:
     recent = Recent(size=3)
     for seq in range(1, 6):
-        recent.add(seq, ancestor(seq))
+        recent.add(seq, 1, "ann", "i7", seq, 8)
     assert [recent.get(seq) for seq in (1, 2)] == [None, None]
     assert [recent.get(seq) for seq in (3, 4, 5)] == [ancestor(3), ancestor(4), ancestor(5)]
     assert recent.get(6) is None
     assert recent.get(0) is None
+
+
+def test_a_message_that_opened_an_interaction_gave_it_its_name() -> None:
+    recent = Recent(size=3)
+    recent.add(5, 1, "ann", None, 0, 8)
+    assert recent.get(5) == Ancestor(1, "ann", "i5", 0, 8)

@@ -101,6 +101,14 @@ def test_the_nth_matching_request_is_counted_apart_from_others() -> None:
     assert [says(playbook, a) for a in asked] == ["other", "other", "second hi", "other"]
 
 
+def test_the_nth_is_counted_whichever_rule_answers_the_others() -> None:
+    rules = [
+        Rule(when=when(prompt="hi", nth=n), answer=Answer(text=f"number {n}")) for n in (1, 2, 3)
+    ]
+    playbook = Playbook(Script(rules=rules))
+    assert [says(playbook, request()) for _ in range(3)] == ["number 1", "number 2", "number 3"]
+
+
 def test_a_list_is_used_in_order_and_then_the_rule_is_spent() -> None:
     playbook = Playbook(
         Script(

@@ -1,0 +1,112 @@
+"""`hubbub up` with a shipped config, as a user runs it, on a free port and a fresh store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from hubbub.client import Client, WebSocketTransport
+from tests.unit.configs.people import Person
+
+__all__ = ["ROOT", "ConfigNetwork", "environment", "run_config"]
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_S = 40.0
+"""How long a network may take to come up or to go before the test fails."""
+_ADDRESS = re.compile(r"ws://127\.0\.0\.1:[1-9]\d*")
+_OURS = ("OPENAI_", "HUBBUB_")
+
+
+class ConfigNetwork:
+    """A running `hubbub up`. `output` is what its terminal shows, line by line."""
+
+    def __init__(self, process: Process, stack: AsyncExitStack):
+        self._process, self._stack = process, stack
+        self.output: list[str] = []
+        self.url = ""
+        self._news = asyncio.Condition()
+        self._reading: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Returns when the hub listens."""
+        self._reading = asyncio.create_task(self._read())
+        line = await self.shows(_ADDRESS)
+        found = _ADDRESS.search(line)
+        assert found is not None
+        self.url = found[0]
+
+    async def shows(self, pattern: re.Pattern[str] | str) -> str:
+        """Waits for a line of output in which `pattern` is found."""
+        try:
+            async with asyncio.timeout(DEADLINE_S), self._news:
+                await self._news.wait_for(lambda: self._found(pattern) is not None)
+        except TimeoutError as error:
+            shown = "\n".join(self.output)
+            raise AssertionError(f"{pattern!r} was never shown in:\n{shown}") from error
+        return self._found(pattern) or ""
+
+    def _found(self, pattern: re.Pattern[str] | str) -> str | None:
+        return next((line for line in self.output if re.search(pattern, line)), None)
+
+    async def join(self, name: str) -> Person:
+        """A person who joins by the client library."""
+        client = Client(WebSocketTransport(self.url), name, "human")
+        return Person(await self._stack.enter_async_context(client))
+
+    async def stop(self) -> int:
+        """Ctrl-C; gives the exit code."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(DEADLINE_S):
+            code = await self._process.wait()
+            if self._reading is not None:
+                await self._reading
+        return code
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            async with self._news:
+                self.output.append(line.decode().rstrip())
+                self._news.notify_all()
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """What the process sees: none of this machine's settings for models or networks."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+    own = {
+        "HUBBUB_LISTEN": "127.0.0.1:0",
+        "HUBBUB_STORE": f"sqlite:{folder / 'network.db'}",
+        "HUBBUB_STATE_DIR": str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**kept, **own, **more}
+
+
+@asynccontextmanager
+async def run_config(
+    config: str, folder: Path, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[ConfigNetwork]:
+    """The network of `configs/<config>.yaml`. It must end cleanly."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),
+        stdout=PIPE, stderr=STDOUT, cwd=folder, env=environment(folder, **(variables or {})),
+    )  # fmt: skip
+    try:
+        async with AsyncExitStack() as people:
+            network = ConfigNetwork(process, people)
+            await network.begin()
+            yield network
+        code = await network.stop()
+        assert code == 0, "\n".join(network.output)
+    finally:
+        if process.returncode is None:
+            process.kill()  # its agents end with it
+            await process.wait()

@@ -1,0 +1,253 @@
+"""Wrong frames: those that the protocol's page lists, generated ones, mutations of good ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+__all__ = ["LISTED", "Broken", "corpus"]
+
+FRAME_BYTES = 256 * 1024
+
+
+class Broken(NamedTuple):
+    """One frame as its sender writes it."""
+
+    data: bytes
+    surely: bool
+    """Whether it is wrong for certain; a mutation may have left a good frame."""
+
+
+def _call(args: str, name: str = "send_text_message") -> bytes:
+    return f'{{"op":"call","ref":"r","name":"{name}","args":{args}}}'.encode()
+
+
+LISTED: Sequence[bytes] = (
+    # Not JSON, or not a frame.
+    b"",
+    b" ",
+    b"hello",
+    b"{",
+    b"{}",
+    b"[]",
+    b"null",
+    b"1",
+    b'"op"',
+    b'{"op"}',
+    b'{"op":null}',
+    b'{"op":"shout"}',
+    b'{"op":"CALL"}',
+    b'{"op":["call"]}',
+    b'{"op":{"op":"call"}}',
+    b"{'op':'call'}",
+    b'{"op":"ack","seq":1,}',
+    b'{"op":"ack","seq":1}{"op":"ack","seq":1}',
+    b'\xef\xbb\xbf{"op":"ack","seq":0}',
+    b'{"op":"ack",/* no */"seq":0}',
+    b'{"op":"signal","type":"typing","data":0x10}',
+    # Not UTF-8, half characters, NUL.
+    b"\xff\xfe",
+    b'{"op":"signal","type":"typing","data":"\xc3"}',
+    b'{"op":"signal","type":"typing","data":"\xed\xa0\x80"}',
+    _call('{"to":"ann","text":"\\ud800"}'),
+    _call('{"to":"ann","text":"\\udfff tail"}'),
+    _call('{"to":"ann","text":"a\\u0000b"}'),
+    _call('{"to":"ann","text":"a\0b"}'),
+    _call('{"to":"ann","content":{"\\u0000":1}}', "send_message"),
+    _call('{"to":"ann","content":["\\ud83d"]}', "send_message"),
+    # Numbers that are none, or too large.
+    _call('{"to":"ann","content":NaN}', "send_message"),
+    _call('{"to":"ann","content":-Infinity}', "send_message"),
+    _call('{"to":"ann","content":1e999}', "send_message"),
+    _call('{"to":"ann","content":[-1e999]}', "send_message"),
+    _call('{"to":"ann","content":' + "9" * 5000 + "}", "send_message"),
+    _call('{"limit":1e999}', "list_threads"),
+    b'{"op":"ack","seq":99999999999999999999999999}',
+    b'{"op":"ack","seq":-1}',
+    b'{"op":"ack","seq":1.5}',
+    b'{"op":"ack","seq":"1"}',
+    b'{"op":"ack","seq":true}',
+    b'{"op":"ack","seq":4611686018427387904}',
+    b'{"op":"ack"}',
+    # Keys given twice.
+    b'{"op":"ack","op":"ack","seq":0}',
+    b'{"op":"ack","seq":0,"seq":0}',
+    _call('{"to":"ann","to":"bob","text":"x"}'),
+    _call('{"to":"ann","content":{"a":{"b":1,"b":2}}}', "send_message"),
+    # Depth bombs.
+    b"[" * 100_000,
+    b'{"op":' * 20_000,
+    _call('{"to":"ann","content":' + "[" * 200 + "]" * 200 + "}", "send_message"),
+    _call('{"to":"ann","content":' + '{"a":' * 60 + "1" + "}" * 60 + "}", "send_message"),
+    # Too large.
+    b"x" * (FRAME_BYTES + 1),
+    _call('{"to":"ann","text":"' + "x" * FRAME_BYTES + '"}'),
+    _call('{"to":"ann","text":"' + "x" * (64 * 1024 + 1) + '"}'),
+    _call('{"to":"ann","content":"' + "€" * 30_000 + '"}', "send_message"),
+    # Wrong types, missing and unknown arguments, fields that only the hub writes.
+    _call("[]"),
+    _call("null"),
+    _call('"text"'),
+    _call("{}"),
+    _call('{"to":"ann"}'),
+    _call('{"to":"ann","text":""}'),
+    _call('{"to":"ann","text":5}'),
+    _call('{"to":5,"text":"x"}'),
+    _call('{"to":[],"text":"x"}'),
+    _call('{"to":["ann",null],"text":"x"}'),
+    _call('{"to":"ann","text":"x","sender_id":"bob"}'),
+    _call('{"to":"ann","text":"x","seq":1}'),
+    _call('{"to":"ann","text":"x","hop":0}'),
+    _call('{"to":"ann","text":"x","cause":"m999999"}'),
+    _call('{"to":"ann","text":"x","cause":"ann-m1"}'),
+    _call('{"to":"ann","text":"x","mentions":["nobody"]}'),
+    _call('{"to":"nobody","text":"x"}'),
+    _call('{"to":"mallory","text":"x"}'),
+    _call('{"to":"../../etc/passwd","text":"x"}'),
+    _call('{"to":"dm.ann.bob","text":"x"}'),
+    _call('{"thread":"dm.ann.bob"}', "read_thread"),
+    _call('{"thread":"broadcast","limit":0}', "read_thread"),
+    _call('{"thread":"broadcast","limit":101}', "read_thread"),
+    _call('{"thread":"broadcast","before":-5}', "read_thread"),
+    _call('{"id":"m0"}', "read_message"),
+    _call('{"id":"m99999999999999999999"}', "read_message"),
+    _call('{"id":"42"}', "read_message"),
+    _call('{"channel":"nowhere","text":"x"}', "post_to_channel"),
+    _call('{"name":"no spaces"}', "create_channel"),
+    _call("{}", "drop_everything"),
+    _call("{}", "__class__"),
+    b'{"op":"call","ref":"","name":"list_threads"}',
+    b'{"op":"call","ref":"' + b"r" * 65 + b'","name":"list_threads"}',
+    b'{"op":"call","ref":7,"name":"list_threads"}',
+    b'{"op":"call","name":"list_threads"}',
+    b'{"op":"call","ref":"r"}',
+    b'{"op":"call","ref":"r","name":7}',
+    b'{"op":"call","ref":"r","name":"list_threads","cid":"no spaces"}',
+    b'{"op":"call","ref":"r","name":"list_threads","cid":""}',
+    b'{"op":"signal"}',
+    b'{"op":"signal","type":"Not A Type"}',
+    b'{"op":"signal","type":"typing","thread_id":7}',
+    b'{"op":"identify"}',
+    b'{"op":"identify","version":"hubbub.v1","participant":"no spaces","kind":"agent"}',
+    b'{"op":"identify","version":"hubbub.v1","participant":"x","kind":"god"}',
+    b'{"op":"event","seq":1}',
+    b'{"op":"result","ref":"r","value":1}',
+    b'{"op":"error","code":"x","message":"y"}',
+    b'{"op":"hello"}',
+)
+
+_GOOD: Sequence[dict[str, JsonValue]] = (
+    {"op": "ack", "seq": 0},
+    {"op": "signal", "type": "typing", "thread_id": "direct_ann", "data": {"text": "…"}},
+    {"op": "identify", "version": "hubbub.v1", "participant": "mallory", "kind": "agent"},
+    {"op": "call", "ref": "1", "name": "list_threads", "args": {"limit": 3}},
+    {"op": "call", "ref": "2", "name": "read_thread", "args": {"thread": "broadcast", "limit": 5}},
+    {
+        "op": "call",
+        "ref": "3",
+        "name": "send_text_message",
+        "cid": "c-1",
+        "args": {"to": "mallory2", "text": "hi @ann `code` @nobody", "mentions": [], "quote": None},
+    },
+    {
+        "op": "call",
+        "ref": "4",
+        "name": "send_message",
+        "args": {"to": ["mallory2", "ann"], "content": {"a": [1, 2.5, None, True, "ä"]}},
+    },
+    {"op": "call", "ref": "5", "name": "reply", "args": {"message_id": "m1", "text": "x"}},
+)
+
+_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True)
+    | st.text(max_size=20)
+    | st.sampled_from(["ann", "mallory", "broadcast", "m1", "call", "\0", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def _with_another_value(draw: st.DrawFn) -> bytes:
+    """A good frame in which one value, of the frame or of the arguments, is another one."""
+    frame = dict(draw(st.sampled_from(_GOOD)))
+    args = frame.get("args")
+    target = frame
+    if isinstance(args, dict) and draw(st.booleans()):
+        target = frame["args"] = dict(args)
+    key = draw(st.sampled_from(sorted(target)) | st.text(max_size=10))
+    target[key] = draw(_json)
+    return json.dumps(frame, ensure_ascii=draw(st.booleans())).encode(errors="surrogatepass")
+
+
+@st.composite
+def _mutation(draw: st.DrawFn) -> bytes:
+    """A good frame of which some bytes are lost, doubled, foreign or changed."""
+    data = bytearray(json.dumps(draw(st.sampled_from(_GOOD)), ensure_ascii=False).encode())
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        end = min(len(data), at + draw(st.integers(1, 12)))
+        match draw(st.integers(0, 4)):
+            case 0:
+                del data[at:end]
+            case 1:
+                data[at:at] = data[at:end]
+            case 2:
+                data[at:at] = draw(st.binary(min_size=1, max_size=6))
+            case 3:
+                del data[at:]
+            case _ if at < len(data):
+                data[at] = draw(st.integers(0, 255))
+            case _:
+                pass
+    return bytes(data)
+
+
+def _surely(data: bytes) -> Broken:
+    return Broken(data, True)
+
+
+def _perhaps(data: bytes) -> Broken:
+    return Broken(data, False)
+
+
+_no_frame = _json.map(lambda value: json.dumps(value).encode())
+_any = st.one_of(
+    st.sampled_from(LISTED).map(_surely),
+    st.binary(max_size=60).map(_surely),
+    st.text(max_size=60).map(lambda text: _surely(text.encode())),
+    _no_frame.map(_surely),
+    _with_another_value().map(_perhaps),
+    _mutation().map(_perhaps),
+)
+
+
+def corpus(count: int) -> list[Broken]:
+    """So many frames, the same ones every time; the listed ones come first."""
+    found = [Broken(data, True) for data in LISTED]
+
+    @settings(
+        max_examples=count // 40,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        deadline=None,
+        database=None,
+    )
+    @given(st.lists(_any, min_size=60, max_size=60, unique=True))
+    def collect(frames: list[Broken]) -> None:
+        found.extend(frames)
+
+    collect()
+    assert len(found) >= count, len(found)
+    return found[:count]

@@ -1,0 +1,91 @@
+"""The shipped networks with models, each run for real against a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hubbub.testing.model_server import ModelServer, load_script
+from tests.e2e.support.config_network import ROOT, ConfigNetwork, environment, run_config
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@contextlib.asynccontextmanager
+async def scripted(config: str, folder: Path) -> AsyncIterator[tuple[ConfigNetwork, ModelServer]]:
+    """The config with the model of `scripts/<config>.yaml`, which must have an answer to all."""
+    async with ModelServer(load_script(SCRIPTS / f"{config}.yaml")) as model:
+        variables = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "scripted"}
+        async with run_config(config, folder, variables) as network:
+            yield network, model
+        assert model.mistakes == []
+
+
+async def test_the_team_researches_writes_and_answers(tmp_path: Path) -> None:
+    async with scripted("team", tmp_path) as (network, model):
+        ann = await network.join("ann")
+        await ann.tells("coordinator", "Why is the sky blue?")
+        assert (await ann.hears("coordinator")).text == "I am having that looked into."
+        answer = await ann.hears("coordinator")
+        assert answer.text == "Why is the sky blue? Because air scatters blue light most."
+        assert answer.thread_id == "dm.ann.coordinator"
+    assert all(request.tool_required for request in model.requests)
+    said = [rule for rule in model.rules if not rule.startswith("a turn ends")]
+    assert said == [
+        "coordinator takes a question",
+        "researcher answers",
+        "coordinator hands the facts on",
+        "writer writes",
+        "coordinator delivers",
+    ]
+
+
+async def test_the_support_desk_finds_who_can_answer(tmp_path: Path) -> None:
+    async with scripted("support-desk", tmp_path) as (network, _):
+        carol, maria = await network.join("carol"), await network.join("maria")
+        await carol.posts("help", "@triage until when can a lamp be returned?")
+        answer = await carol.hears("triage")
+        assert answer.text.startswith("@carol Unused goods can be returned within 30 days.")
+        await carol.posts("help", "@triage what do 3 lamps with delivery cost?")
+        assert (await carol.hears("triage")).text == "@carol 3 * 24.50 + 4.90 = 78.4"
+        await carol.posts("help", "@triage I want to complain about a broken clock")
+        assert (await carol.hears("triage")).text == "@carol a person will come back to you."
+        call = await maria.hears("triage", lambda m: m.thread_id == "channel.backoffice")
+        assert call.text == "@maria carol complains about a broken clock"
+        assert "maria" in call.mentions
+        assert {m.thread_id for m in carol.heard} == {"channel.help"}
+
+
+async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> None:
+    async with scripted("debate", tmp_path) as (network, model):
+        ann = await network.join("ann")
+        await ann.broadcasts("@moderator Motion: tabs are better than spaces.")
+        closing = await ann.hears("moderator", lambda m: "closed" in m.text)
+        assert closing.type == "broadcast"
+        assert [m.sender_id for m in ann.heard] == [
+            "moderator", "advocate", "moderator", "sceptic", "moderator",
+            "advocate", "moderator", "sceptic", "moderator",
+        ]  # fmt: skip
+        assert ann.heard[0].text.startswith("The motion is: tabs are better than spaces.")
+        assert "broadcast" in model.requests[-1].prompt
+
+
+@pytest.mark.parametrize("config", ["team", "support-desk", "debate"])
+async def test_without_a_key_one_sentence_says_what_is_missing(config: str, tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),
+        stdout=PIPE, stderr=PIPE, cwd=tmp_path, env=environment(tmp_path),
+    )  # fmt: skip
+    _, stderr = await asyncio.wait_for(process.communicate(), 40)
+    assert process.returncode == 2
+    assert "OPENAI_API_KEY" in stderr.decode()
+    assert "quickstart" in stderr.decode()
+    assert not (tmp_path / "network.db").exists()

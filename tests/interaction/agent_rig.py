@@ -1,0 +1,148 @@
+"""Agents on a running network: started, killed and started again, and people who talk to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from hubbub import Agent
+from hubbub.agents.launch import run_agent, run_python_agent
+from hubbub.client import Client
+from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_server import Answer, Call, ModelServer
+from tests.interaction.peers import Network, Networks, Peer, soon
+
+__all__ = ["Rig", "call", "finish", "says", "send"]
+
+
+class Rig:
+    """A network with agents on it."""
+
+    def __init__(self, network: Network):
+        self.network = network
+        self.clients: dict[str, Client] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    # People and agents --------------------------------------------------------------------------
+
+    async def person(self, name: str = "ann") -> Peer:
+        """A human, who sees frames as they come."""
+        return await self.network.join(name, "human")
+
+    async def python(self, name: str, agent: Agent, **config: JsonValue) -> None:
+        """Start a Python agent."""
+        settings = AgentConfig.model_validate({"kind": "python", **config})
+
+        async def run(client: Client) -> None:
+            await run_python_agent(agent, client, settings, grace_s=0)
+
+        await self._start(name, run_with=run)
+
+    async def llm(self, name: str, server: ModelServer, **config: JsonValue) -> None:
+        """Start an agent that is a model."""
+        model: dict[str, JsonValue] = {"model": "m", "base_url": server.base_url, "retries": 0}
+        override = config.pop("endpoint", {})
+        assert isinstance(override, dict)
+        models = {"default": ModelConfig.model_validate({**model, **override})}
+        await self.configured(name, AgentConfig.model_validate(config), Path(), models)
+
+    async def configured(
+        self, name: str, config: AgentConfig, base: Path, models: Mapping[str, ModelConfig]
+    ) -> None:
+        """Start an agent as a network file says."""
+
+        async def run(client: Client) -> None:
+            await run_agent(config, name, client, base, models, grace_s=0)
+
+        await self._start(name, run_with=run)
+
+    async def _start(self, name: str, *, run_with: object) -> None:
+        joined = asyncio.Event()
+
+        async def life() -> None:
+            client = Client(self.network.local.transport(), name, "agent", turns=True)
+            async with client:
+                self.clients[name] = client
+                joined.set()
+                await run_with(client)  # type: ignore[operator]  # one of the functions above
+
+        task = self._tasks[name] = asyncio.create_task(life(), name=f"agent {name}")
+        waiting = asyncio.create_task(joined.wait())
+        async with soon():
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if task.done() and not joined.is_set():
+            await task
+
+    async def kill(self, name: str) -> None:
+        """End the agent's process in the middle of whatever it does."""
+        task = self._tasks.pop(name)
+        task.cancel()
+        await asyncio.wait({task})
+
+    async def death(self, name: str) -> BaseException | None:
+        """Wait until an agent ends by itself; what it raised."""
+        task = self._tasks.pop(name)
+        async with soon():
+            await asyncio.wait({task})
+        return task.exception()
+
+    async def stop(self) -> None:
+        """End all agents. What one of them raised is raised."""
+        for name in list(self._tasks):
+            task = self._tasks[name]
+            if task.done():
+                await task
+            await self.kill(name)
+
+    # What happened ------------------------------------------------------------------------------
+
+    async def turn(self, id: str) -> Turn:
+        """The record of a turn, when it has ended."""
+        agent = id.rpartition("-")[0]
+        async with soon():
+            while True:
+                turns = await self.clients[agent].call("list_turns")
+                assert isinstance(turns, dict)
+                assert isinstance(turns["turns"], list)
+                for summary in turns["turns"]:
+                    assert isinstance(summary, dict)
+                    if summary["id"] == id and summary.get("outcome") is not None:
+                        return Turn.model_validate(
+                            await self.clients[agent].call("read_turn", id=id)
+                        )
+
+
+@asynccontextmanager
+async def rig(networks: Networks, file: NetworkFile | None = None) -> AsyncIterator[Rig]:
+    """A network for the length of a test; its agents are ended with it."""
+    async with networks.start(file) as network:
+        made = Rig(network)
+        try:
+            yield made
+        finally:
+            await made.stop()
+
+
+# What a scripted model says --------------------------------------------------------------------
+
+
+def says(*calls: Call, **how: object) -> Answer:
+    return Answer.model_validate({"calls": list(calls), **how})
+
+
+def call(tool: str, **arguments: JsonValue) -> Call:
+    return Call(tool=tool, arguments=arguments)
+
+
+def send(to: str, text: str) -> Call:
+    return call("send_text_message", to=to, text=text)
+
+
+def finish(reason: str = "done") -> Call:
+    return call("finish", reason=reason)

@@ -1,0 +1,230 @@
+"""Joining, resuming, and being turned away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.protocol.frames import VERSION, Hello, Ready
+from tests.interaction.peers import Networks, config
+
+
+@pytest.mark.behaviour("P-1", "L-1")
+async def test_hello_comes_first_and_tells_version_epoch_and_limits(networks: Networks) -> None:
+    file = config(network={"name": "newsroom", "limits": {"burst": 7, "text": "1KiB"}})
+    async with networks.start(file) as network:
+        hello = Hello.model_validate((await network.attach()).hello)
+        assert hello.versions == (VERSION,)
+        assert hello.network == "newsroom"
+        assert hello.epoch == network.hub.state.epoch
+        assert (hello.limits.burst, hello.limits.text_bytes) == (7, 1024)
+        assert (hello.limits.frame_bytes, hello.limits.unacknowledged) == (256 * 1024, 256)
+
+
+@pytest.mark.behaviour("P-2")
+async def test_ready_tells_who_is_there_and_what_can_be_asked(networks: Networks) -> None:
+    file = config(
+        agents={"calc": {"kind": "python", "class": "x.py:X", "card": {"skills": ["sums"]}}},
+        channels={"general": {"description": "Everything"}},
+    )
+    async with networks.start(file) as network:
+        ann = await network.join("ann", card={"description": "Ann", "home": "x"})
+        ready = Ready.model_validate(ann.ready)
+        assert (ready.participant, ready.kind, ready.resumed) == ("ann", "human", False)
+        people = {p.id: p for p in ready.participants}
+        assert people["calc"].card.skills == ("sums",)
+        assert people["calc"].present is False
+        assert people["ann"].card.model_extra == {"home": "x"}
+        assert [(c.name, c.joined, c.members) for c in ready.channels] == [
+            ("general", True, ("ann", "calc"))
+        ]
+
+
+@pytest.mark.behaviour("P-3")
+async def test_ready_lists_the_operations_with_their_schemas(networks: Networks) -> None:
+    async with networks.start() as network:
+        agent = await network.join("calc", "agent")
+        told = {info["name"]: info for info in agent.ready["operations"]}
+        allowed = {op.name: op for op in CORE_OPERATIONS if op.permission != "admin"}
+        assert told.keys() == allowed.keys()
+        for name, info in told.items():
+            assert info["description"] == allowed[name].description
+            assert info["input_schema"] == allowed[name].input.model_json_schema()
+            assert info["input_schema"]["type"] == "object"
+            assert info["output_schema"]["type"] == "object"
+
+
+async def test_an_owner_is_told_of_the_admin_operations(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann = await network.join("ann")
+        assert "add_token" in {info["name"] for info in ann.ready["operations"]}
+
+
+@pytest.mark.behaviour("P-7")
+async def test_an_unknown_version_is_closed_with_4502(networks: Networks) -> None:
+    async with networks.start() as network:
+        peer = await network.attach()
+        error, code = await peer.refused(version="hubbub.v2")
+        assert (error["code"], code) == ("unsupported_version", 4502)
+        assert "hubbub.v1" in error["message"]
+
+
+@pytest.mark.behaviour("P-8")
+@pytest.mark.parametrize("frame", [{"op": "ack", "seq": 0}, {"op": "signal", "type": "typing"}])
+async def test_nothing_is_answered_before_identify(networks: Networks, frame: object) -> None:
+    async with networks.start() as network:
+        peer = await network.attach()
+        assert isinstance(frame, dict)
+        await peer.send(**frame)
+        assert (await peer.expect("error"))["code"] == "not_identified"
+        assert (await peer.ask("list_participants"))["code"] == "not_identified"
+        await peer.identify("ann")
+        assert (await peer.ask("list_participants"))["op"] == "result"
+
+
+@pytest.mark.behaviour("P-8")
+async def test_identifying_twice_is_an_error_and_changes_nothing(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann = await network.join("ann")
+        await ann.send(op="identify", version=VERSION, participant="bob", kind="human")
+        assert (await ann.expect("error"))["code"] == "already_identified"
+        assert (await ann.call("list_channels"))["channels"] == []
+        assert "bob" not in {p["id"] for p in (await ann.call("list_participants"))["participants"]}
+
+
+async def test_a_second_identify_while_the_first_is_checked_is_an_error(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        peer = await network.attach()
+        for name in ("ann", "bob"):
+            await peer.send(op="identify", version=VERSION, participant=name, kind="human")
+        frames = [await peer.receive(), await peer.receive()]
+        assert {frame["op"] for frame in frames} == {"error", "ready"}
+        ready = next(frame for frame in frames if frame["op"] == "ready")
+        assert ready["participant"] == "ann"
+
+
+@pytest.mark.behaviour("A-3")
+@pytest.mark.parametrize("name", ["hub", "broadcast", "all", "everyone", "here", "t5"])
+async def test_reserved_names_are_nobodys(in_memory: Networks, name: str) -> None:
+    async with in_memory.start() as network:
+        error, code = await (await network.attach()).refused(participant=name)
+        assert (error["code"], code) == ("auth_failed", 4500)
+        assert "reserved" in error["message"]
+
+
+@pytest.mark.behaviour("A-3")
+@pytest.mark.parametrize("kind", ["human", "agent"])
+async def test_only_a_service_is_the_operator(in_memory: Networks, kind: str) -> None:
+    async with in_memory.start() as network:
+        error, code = await (await network.attach()).refused(participant="operator", kind=kind)
+        assert code == 4500
+        operator = await network.join("operator", "service")
+        assert (await operator.call("network_status"))["head"] == 0
+        listed = (await operator.call("list_participants"))["participants"]
+        assert listed == []
+
+
+async def test_a_participant_keeps_its_kind(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        await network.join("ann", "human")
+        error, code = await (await network.attach()).refused(participant="ann", kind="agent")
+        assert (error["code"], code) == ("auth_failed", 4500)
+        assert "known as human" in error["message"]
+
+
+@pytest.mark.behaviour("P-4")
+async def test_a_resumed_stream_goes_on_after_the_cursor(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for text in "abcd":
+            await ann.say("bob", text)
+        first = await bob.event()
+        await bob.close()
+        back = await network.join("bob", cursor={"epoch": bob.hello["epoch"], "seq": first["seq"]})
+        assert back.ready["resumed"] is True
+        assert back.ready["cursor"] == first["seq"]
+        assert await back.take_texts(3) == ["b", "c", "d"]
+
+
+@pytest.mark.behaviour("P-5")
+@pytest.mark.parametrize("wrong", ["epoch", "beyond"])
+async def test_a_cursor_of_another_log_is_a_fresh_start_and_nothing_is_lost(
+    networks: Networks, wrong: str
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for text in "abc":
+            await ann.say("bob", text)
+        first = await bob.event()
+        await bob.ack(first["seq"])
+        await bob.sync()
+        await bob.close()
+        cursor = {"epoch": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "seq": 1}
+        if wrong == "beyond":
+            cursor = {"epoch": bob.hello["epoch"], "seq": 999}
+        back = await network.join("bob", cursor=cursor)
+        assert back.ready["resumed"] is False
+        assert back.ready["cursor"] == first["seq"]  # what the hub knows to be safe
+        assert [m["content"] for m in back.ready["threads"][0]["messages"]] == ["a"]
+        assert await back.take_texts(2) == ["b", "c"]
+
+
+@pytest.mark.behaviour("P-6")
+async def test_without_a_cursor_the_hubs_own_counts(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for text in "abc":
+            await ann.say("bob", text)
+        second = [await bob.event(), await bob.event()][1]
+        await bob.ack(second["seq"])
+        await bob.sync()
+        await bob.close()
+        back = await network.join("bob")
+        assert back.ready["resumed"] is False
+        assert await back.take_texts(1) == ["c"]
+
+
+@pytest.mark.behaviour("P-6", "S-3")
+async def test_the_hubs_cursor_survives_its_restart(in_memory: Networks, tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/hub.db"
+    async with in_memory.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for text in "abc":
+            await ann.say("bob", text)
+        first = await bob.event()
+        await bob.ack(first["seq"])
+        await bob.sync()
+    async with in_memory.start(store=store) as network:
+        back = await network.join("bob")
+        assert back.hello["epoch"] == bob.hello["epoch"]
+        assert await back.take_texts(2) == ["b", "c"]
+
+
+async def test_joining_again_keeps_the_card_unless_another_is_given(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        await network.join("ann", card={"description": "first"})
+        bob = await network.join("bob")
+
+        async def described() -> str:
+            people = (await bob.call("list_participants"))["participants"]
+            return str(next(p for p in people if p["id"] == "ann")["card"]["description"])
+
+        await network.join("ann")
+        assert await described() == "first"
+        await network.join("ann", card={"description": "second"})
+        assert await described() == "second"
+
+
+async def test_a_newcomer_hears_what_comes_and_not_what_was(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann = await network.join("ann")
+        await ann.call("broadcast_text_message", text="before")
+        bob = await network.join("bob")
+        await ann.call("broadcast_text_message", text="after")
+        assert await bob.texts() == ["after"]
+        page = await bob.call("read_thread", thread="broadcast")
+        assert [m["content"] for m in page["messages"]] == ["before", "after"]

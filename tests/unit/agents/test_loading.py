@@ -1,0 +1,123 @@
+"""Python files that a config names: found, imported, or refused with the line that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub import Agent
+from hubbub.agents.launch import load_agent_class
+from hubbub.agents.loading import load_attribute
+from hubbub.config.models import AgentConfig
+from hubbub.errors import ConfigError
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_found_relative_to_the_config_and_imported_once(tmp_path: Path) -> None:
+    write(tmp_path, "agents/one.py", "class One:\n    pass\n\nclass Two:\n    pass\n")
+    one = load_attribute("agents/one.py:One", tmp_path)
+    two = load_attribute("agents/one.py:Two", tmp_path)
+    assert isinstance(one, type)
+    assert isinstance(two, type)
+    assert one.__module__ == two.__module__
+    assert load_attribute("agents/one.py:One", tmp_path) is one
+
+
+def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
+    write(tmp_path, "neighbour_of_mine.py", "VALUE = 42\n")
+    write(tmp_path, "mine.py", "from neighbour_of_mine import VALUE\n")
+    assert load_attribute("mine.py:VALUE", tmp_path) == 42
+
+
+def test_files_of_the_same_name_are_not_confused(tmp_path: Path) -> None:
+    write(tmp_path, "a/same.py", "VALUE = 'a'\n")
+    write(tmp_path, "b/same.py", "VALUE = 'b'\n")
+    assert load_attribute("a/same.py:VALUE", tmp_path) == "a"
+    assert load_attribute("b/same.py:VALUE", tmp_path) == "b"
+
+
+@pytest.mark.parametrize("place", ["agents.py", "agents.py:", ":Name", "agents.py:not a name"])
+def test_a_place_of_another_form_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigError, match=r"not of the form file\.py:name"):
+        load_attribute(place, tmp_path)
+
+
+def test_a_missing_file_is_told_with_one_like_it(tmp_path: Path) -> None:
+    write(tmp_path, "calculator.py", "")
+    with pytest.raises(
+        ConfigError, match=r"does not exist; did you mean calculator\.py\?"
+    ) as caught:
+        load_attribute("calculater.py:Calculator", tmp_path)
+    assert caught.value.path == tmp_path / "calculater.py"
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nor does the folder agentz"):
+        load_attribute("agentz/a.py:A", tmp_path)
+
+
+def test_a_file_that_is_no_python_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "agent.txt", "")
+    with pytest.raises(ConfigError, match="no Python file"):
+        load_attribute("agent.txt:A", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("x = 1\ny = {}['key']\n", 2, "KeyError: 'key'"),
+        ("x = 1\n\ndef broken(:\n", 3, "SyntaxError: invalid syntax"),
+        ("import nothing_of_that_name\n", 1, "ModuleNotFoundError: No module named"),
+        ("def f():\n    raise RuntimeError\n\nf()\n", 2, "RuntimeError$"),
+        ("import json\n\njson.loads('{')\n", 3, "JSONDecodeError"),
+        ("raise SystemExit('bye')\n", 1, "SystemExit: bye"),
+    ],
+)
+def test_what_raises_at_import_is_told_with_type_message_and_line_of_the_file(
+    tmp_path: Path, text: str, line: int, says: str
+) -> None:
+    path = write(tmp_path, "broken.py", text)
+    with pytest.raises(ConfigError, match=f"importing it raises {says}") as caught:
+        load_attribute("broken.py:A", tmp_path)
+    assert (caught.value.path, caught.value.line) == (path, line)
+
+
+def test_a_file_that_failed_is_imported_anew_when_it_is_mended(tmp_path: Path) -> None:
+    write(tmp_path, "mended.py", "1 / 0\n")
+    with pytest.raises(ConfigError):
+        load_attribute("mended.py:VALUE", tmp_path)
+    write(tmp_path, "mended.py", "VALUE = 'this is longer than it was'\n")
+    assert load_attribute("mended.py:VALUE", tmp_path) == "this is longer than it was"
+
+
+def test_a_missing_name_is_told_with_one_like_it(tmp_path: Path) -> None:
+    write(tmp_path, "names.py", "from pathlib import Path\n\nclass Calculator:\n    pass\n")
+    with pytest.raises(ConfigError, match=r"no 'Calculater' in it; did you mean Calculator\?"):
+        load_attribute("names.py:Calculater", tmp_path)
+
+
+class TestAgentClass:
+    def load(self, folder: Path, place: str | None) -> type[Agent]:
+        config = AgentConfig.model_validate({"kind": "python", "class": place})
+        return load_agent_class(config, folder)
+
+    def test_an_agent_is_loaded(self, tmp_path: Path) -> None:
+        write(tmp_path, "e.py", "from hubbub import Agent\n\nclass Echo(Agent):\n    pass\n")
+        assert issubclass(self.load(tmp_path, "e.py:Echo"), Agent)
+
+    def test_another_class_is_refused(self, tmp_path: Path) -> None:
+        write(tmp_path, "f.py", "class Echo:\n    pass\n\ndef make():\n    pass\n")
+        for name in ("Echo", "make"):
+            with pytest.raises(ConfigError, match=r"no subclass of hubbub\.Agent"):
+                self.load(tmp_path, f"f.py:{name}")
+
+    def test_a_python_agent_without_a_class_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="needs `class"):
+            self.load(tmp_path, None)

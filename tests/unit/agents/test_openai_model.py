@@ -1,0 +1,212 @@
+"""The adapter to OpenAI-compatible endpoints, against a scripted one over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.agents.models.openai import OpenAIModel
+from hubbub.config.models import ModelConfig
+from hubbub.errors import ModelError
+from hubbub.testing import model_server as script
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal, Script, Usage
+
+ADD = ToolSpec("add", "Add numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+QUESTION = Question(
+    [{"role": "system", "content": "be brief"}, {"role": "user", "content": "1 + 2?"}], (ADD,)
+)
+CALLING = script.Answer(
+    calls=[Call(tool="add", arguments={"a": 1}), Call(tool="add", arguments={"a": 2})],
+    usage=Usage(prompt_tokens=11, completion_tokens=7),
+)
+
+Ask = Callable[..., "Asking"]
+
+
+class Asking:
+    """A model in front of a scripted endpoint."""
+
+    def __init__(self, server: ModelServer, model: OpenAIModel):
+        self.server, self.model = server, model
+
+    async def answer(self) -> Answer:
+        return await self.model.answer(QUESTION)
+
+    async def error(self) -> str:
+        with pytest.raises(ModelError) as caught:
+            await self.answer()
+        return str(caught.value)
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Callable[..., object]]:
+    """Makes an endpoint that gives these answers, and a model in front of it."""
+    async with AsyncExitStack() as stack:
+
+        async def make(*answers: AnyAnswer, key: str | None = None, **config: object) -> Asking:
+            made = Script(answers=list(answers), api_key=key)
+            server = await stack.enter_async_context(ModelServer(made))
+            settings = {"model": "m", "base_url": server.base_url, "retries": 0, **config}
+            model = OpenAIModel(ModelConfig.model_validate(settings), "small")
+            stack.push_async_callback(model.close)
+            return Asking(server, model)
+
+        yield make
+
+
+@pytest.mark.parametrize("stream", [False, True])
+class TestBothWays:
+    async def test_calls_and_tokens_come_back(self, asking: Ask, stream: bool) -> None:
+        answer = await (await asking(CALLING, stream=stream)).answer()
+        assert [(c.name, c.arguments) for c in answer.calls] == [
+            ("add", '{"a": 1}'),
+            ("add", '{"a": 2}'),
+        ]
+        assert len({c.id for c in answer.calls}) == 2
+        assert all(c.id for c in answer.calls)
+        assert (answer.tokens_in, answer.tokens_out) == (11, 7)
+        assert answer.finish_reason == "tool_calls"
+        assert answer.text is None
+
+    async def test_text_comes_back(self, asking: Ask, stream: bool) -> None:
+        said = script.Answer(text="Grüße, 👩‍🚀!", ignore_tool_choice=True)
+        answer = await (await asking(said, stream=stream)).answer()
+        assert answer.text == "Grüße, 👩‍🚀!"
+        assert answer.calls == ()
+
+    async def test_cut_arguments_come_back_as_they_are(self, asking: Ask, stream: bool) -> None:
+        cut = script.Answer(calls=[Call(tool="add", arguments='{"a": ')], finish_reason="length")
+        answer = await (await asking(cut, stream=stream)).answer()
+        assert answer.calls[0].arguments == '{"a": '
+        assert answer.finish_reason == "length"
+
+    async def test_the_request_is_what_the_endpoint_needs(self, asking: Ask, stream: bool) -> None:
+        model = await asking(
+            CALLING, stream=stream, temperature=0.5, max_output_tokens=99, tool_choice="auto"
+        )
+        await model.answer()
+        (request,) = model.server.requests
+        body = request.body
+        assert body.model == "m"
+        assert [m.role for m in body.messages] == ["system", "user"]
+        assert body.tools[0].function.name == "add"
+        assert body.tools[0].function.parameters == ADD.parameters
+        assert body.tool_choice == "auto"
+        assert body.stream is stream
+
+    async def test_a_server_error_is_tried_again(self, asking: Ask, stream: bool) -> None:
+        model = await asking(
+            Refusal(status=500, retry_after=0.01), CALLING, stream=stream, retries=1
+        )
+        assert len((await model.answer()).calls) == 2
+        assert len(model.server.requests) == 2
+
+    async def test_too_many_requests_are_tried_again_after_the_time_named(
+        self, asking: Ask, stream: bool
+    ) -> None:
+        refusal = Refusal(status=429, retry_after=0.01)
+        model = await asking(refusal, CALLING, stream=stream, retries=1)
+        assert len((await model.answer()).calls) == 2
+
+    async def test_a_lost_connection_is_tried_again(self, asking: Ask, stream: bool) -> None:
+        model = await asking(Breakdown(breakdown="reset"), CALLING, stream=stream, retries=1)
+        assert len((await model.answer()).calls) == 2
+
+    async def test_an_answer_that_breaks_off_is_asked_for_again(
+        self, asking: Ask, stream: bool
+    ) -> None:
+        cut = CALLING.model_copy(update={"cut_after": 2})
+        model = await asking(cut, CALLING, stream=stream, retries=1)
+        assert len((await model.answer()).calls) == 2
+
+    async def test_one_that_always_breaks_off_is_an_error(self, asking: Ask, stream: bool) -> None:
+        cut = CALLING.model_copy(update={"cut_after": 2})
+        model = await asking(cut, cut, stream=stream, retries=1)
+        error = await model.error()
+        assert model.server.base_url in error
+        assert len(model.server.requests) == 2
+
+
+class TestErrors:
+    async def test_a_wrong_key_is_told_and_not_tried_again(self, asking: Ask) -> None:
+        model = await asking(CALLING, key="right", api_key="wrong", retries=3)
+        error = await model.error()
+        assert error == (
+            f"the model endpoint {model.server.base_url} refused the API key (401); "
+            "set models.small.api_key"
+        )
+        assert "wrong" not in error
+        assert model.server.requests == []
+
+    @pytest.mark.parametrize(
+        ("status", "says"),
+        [
+            (403, "refused the API key"),
+            (404, "has no model 'm' .404.; check models.small.model"),
+            (429, "too many requests or a used-up quota"),
+            (500, "failed .500. in every one of 1 attempts"),
+            (422, "refused the request .422."),
+        ],
+    )
+    async def test_a_refusal_is_told_with_what_to_do(
+        self, asking: Ask, status: int, says: str
+    ) -> None:
+        error = await (await asking(Refusal(status=status))).error()
+        assert error.startswith("the model endpoint http://127.0.0.1:")
+        assert re.search(says, error)
+
+    async def test_an_endpoint_that_does_not_know_required_is_told_how_to_go_on(
+        self, asking: Ask
+    ) -> None:
+        refusal = Refusal(status=400, message="tool_choice 'required' is not supported")
+        error = await (await asking(refusal)).error()
+        assert error.endswith("; set models.small.tool_choice to auto")
+
+    async def test_a_silent_endpoint_is_told_with_the_timeout(self, asking: Ask) -> None:
+        model = await asking(Breakdown(breakdown="hang"), timeout=0.05)
+        assert "did not answer within 0.05 s (1 attempts); raise models.small.timeout" in (
+            await model.error()
+        )
+
+    async def test_an_endpoint_that_is_not_there_is_told(self) -> None:
+        config = ModelConfig(model="m", base_url="http://127.0.0.1:1/v1", retries=0)
+        model = OpenAIModel(config)
+        with pytest.raises(ModelError, match="cannot be reached.*is the server running"):
+            await model.answer(QUESTION)
+        await model.close()
+
+    @pytest.mark.parametrize(
+        ("type", "body", "says"),
+        [
+            ("text/html", "<h1>Welcome</h1>", "is base_url right?"),
+            ("application/json", "{}", "is base_url right?"),
+            ("application/json", "{", "is no JSON"),
+        ],
+    )
+    async def test_an_answer_that_is_no_chat_completion_is_told(
+        self, type: str, body: str, says: str
+    ) -> None:
+        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: {type}\r\nContent-Length: {len(body)}\r\n"
+            writer.write(f"{head}Connection: close\r\n\r\n{body}".encode())
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        config = ModelConfig(model="m", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
+        async with server:
+            model = OpenAIModel(config)
+            with pytest.raises(ModelError, match=re.escape(says)):
+                await model.answer(QUESTION)
+            await model.close()
+
+    def test_a_call_request_is_plain_data(self) -> None:
+        assert CallRequest("a", "add", "{}") == CallRequest("a", "add", "{}")

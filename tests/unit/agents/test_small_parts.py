@@ -1,0 +1,189 @@
+"""The small parts: acknowledgements, questions, scopes, records that must fit, the package itself."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+import hubbub
+from hubbub.agents.acks import AckWindow
+from hubbub.agents.asks import Asks, answers
+from hubbub.agents.journal import fitted
+from hubbub.agents.scope import Scope, current_scope, entered
+from tests.unit.agents.builders import message
+
+
+class TestAckWindow:
+    def test_what_is_done_in_order_is_acknowledged_at_once(self) -> None:
+        window = AckWindow()
+        window.opened(3)
+        assert window.done(3) == 3
+
+    def test_an_open_event_holds_back_those_behind_it(self) -> None:
+        window = AckWindow()
+        for seq in (3, 5, 8):
+            window.opened(seq)
+        assert window.done(5) == 2
+        assert window.done(3) == 7
+        assert window.done(8) == 8
+
+    @given(st.permutations(range(1, 9)))
+    def test_nothing_open_is_ever_acknowledged(self, order: list[int]) -> None:
+        window = AckWindow()
+        open_ = set(order)
+        for seq in sorted(order):
+            window.opened(seq)
+        for seq in order:
+            open_.discard(seq)
+            upto = window.done(seq)
+            assert all(left > upto for left in open_)
+        assert upto == 8
+
+    def test_a_position_that_was_never_opened_changes_nothing(self) -> None:
+        window = AckWindow()
+        window.opened(4)
+        assert window.done(2) == 3
+
+
+class TestAnswers:
+    def test_a_message_answers_what_caused_it(self) -> None:
+        assert answers(message(9, "calc", cause="m5"), 5)
+        assert answers(message(9, "calc", cause="calc-m5"), 5)
+        assert not answers(message(9, "calc", cause="calc-m6"), 5)
+        assert not answers(message(9, "calc", cause="other-m5"), 5)
+        assert not answers(message(9, "calc"), 5)
+
+    def test_a_reply_answers_what_it_stands_under(self) -> None:
+        assert answers(message(9, "calc", cause="calc-m4", reply_to="m5"), 5)
+
+    def test_a_quote_decides_which_of_several_messages_is_meant(self) -> None:
+        assert answers(message(9, "calc", cause="calc-m4", quote="m5"), 5)
+        assert not answers(message(9, "calc", cause="calc-m5", quote="m4"), 5)
+
+
+class TestAsks:
+    async def test_the_answer_goes_to_the_one_who_asked(self) -> None:
+        asks = Asks()
+        ask = asks.begin("calc")
+        ask.numbered(5)
+        said = message(9, "calc", cause="calc-m5")
+        verdict = asks.claim(said)
+        assert verdict is not None
+        assert await verdict
+        assert await ask.answer is said
+        assert asks.claim(message(10, "calc", cause="calc-m5")) is None
+
+    async def test_other_messages_are_nobodys_answer(self) -> None:
+        asks = Asks()
+        ask = asks.begin("calc")
+        ask.numbered(5)
+        assert asks.claim(message(9, "calc", cause="calc-m4")) is None
+        assert asks.claim(message(9, "alice", cause="m5")) is None
+        asks.end(ask)
+        assert ask.answer.cancelled()
+        assert asks.claim(message(9, "calc", cause="calc-m5")) is None
+
+    async def test_what_comes_before_the_question_has_a_place_is_judged_later(self) -> None:
+        asks = Asks()
+        ask = asks.begin("calc")
+        other, right = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
+        verdicts = [asks.claim(other), asks.claim(right)]
+        ask.numbered(5)
+        assert [v is not None and v.result() for v in verdicts] == [False, True]
+        assert await ask.answer is right
+
+    async def test_an_early_message_is_let_go_when_the_question_could_not_be_asked(self) -> None:
+        asks = Asks()
+        ask = asks.begin("calc")
+        verdict = asks.claim(message(9, "calc", cause="calc-m5"))
+        asks.end(ask)
+        assert verdict is not None
+        assert not await verdict
+
+
+class TestScope:
+    def test_cids_count_up_and_are_the_same_in_a_repeated_run(self) -> None:
+        first, again = Scope("bot-m1"), Scope("bot-m1")
+        cids = [first.next_cid() for _ in range(3)]
+        assert len(set(cids)) == 3
+        assert [again.next_cid() for _ in range(3)] == cids
+        assert Scope("bot-m1", 2).next_cid() not in cids
+        assert Scope("bot-m2").next_cid() not in cids
+
+    async def test_a_scope_reaches_into_tasks_and_ends_with_its_block(self) -> None:
+        async def look() -> Scope | None:
+            return current_scope()
+
+        with entered(Scope("bot-m1")) as scope:
+            assert await asyncio.create_task(look()) is scope
+        assert current_scope() is None
+
+
+JSON: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=2000),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+class TestFitted:
+    @given(JSON)
+    def test_what_fits_is_left_alone(self, value: JsonValue) -> None:
+        size = len(json.dumps(value, ensure_ascii=False).encode())
+        assert fitted(value, size) == value
+
+    @pytest.mark.parametrize("character", ["x", "é", "👩"])
+    def test_long_texts_are_cut_in_the_middle_until_the_record_fits(self, character: str) -> None:
+        record: JsonValue = {"prompt": character * 300_000, "steps": [character * 5000], "id": "m1"}
+        cut = fitted(record, 20_000)
+        assert isinstance(cut, dict)
+        assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
+        assert cut["id"] == "m1"
+        prompt = cut["prompt"]
+        assert isinstance(prompt, str)
+        assert prompt.startswith(character)
+        assert prompt.endswith(character)
+        assert "(300000 characters)" in prompt
+
+    def test_a_record_that_cannot_fit_ends_somewhere(self) -> None:
+        many: JsonValue = ["x" * 100] * 1000
+        assert len(json.dumps(fitted(many, 1000))) < len(json.dumps(many))
+
+
+class TestPackage:
+    @pytest.mark.parametrize("name", ["Agent", "Message", "ToolFailed", "tool", "__version__"])
+    def test_what_agents_are_made_of_is_importable_from_the_top(self, name: str) -> None:
+        assert getattr(hubbub, name) is not None
+        assert name in dir(hubbub)
+        assert name in hubbub.__all__
+
+    def test_another_name_is_an_attribute_error(self) -> None:
+        with pytest.raises(AttributeError, match="no attribute 'Agnet'"):
+            getattr(importlib.import_module("hubbub"), "Agnet")  # noqa: B009 - that is the test
+
+    def test_importing_the_client_loads_nothing_of_agents_or_models(self) -> None:
+        code = (
+            "import sys, hubbub.client\n"
+            "print([m for m in ('jinja2', 'openai', 'hubbub.agents', 'yaml') if m in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"
+
+    def test_importing_agents_does_not_load_the_models_library(self) -> None:
+        code = "import sys, hubbub.agents.launch; from hubbub import Agent\nprint('openai' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "False"

@@ -1,0 +1,99 @@
+"""`token add | list | revoke`, with the hub running or not."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Command
+
+CLOSED = "network: {name: closed, listen: '127.0.0.1:0', store: 'sqlite:closed.db'}\n"
+
+
+@pytest.fixture
+def closed(home: Path) -> Path:
+    """A config of a network that wants tokens and does not run."""
+    path = home / "hubbub.yaml"
+    path.write_text(CLOSED, encoding="utf-8")
+    return path
+
+
+def test_a_token_is_printed_once_and_stored_as_a_hash(closed: Path, hubbub: Command) -> None:
+    ran = hubbub("token", "add", "ann")
+    token = ran.out.strip()
+    assert token.startswith("hub_")
+    assert "not shown again" in ran.err
+    database = sqlite3.connect("closed.db")
+    rows = database.execute("SELECT participant, sha256 FROM token").fetchall()
+    database.close()
+    assert rows == [("ann", hashlib.sha256(token.encode()).hexdigest())]
+
+
+def test_tokens_are_counted(closed: Path, hubbub: Command) -> None:
+    assert hubbub("token", "list", "--json").json() == []
+    for name in ("ann", "ann", "bob"):
+        hubbub("token", "add", name)
+    assert hubbub("token", "list", "--json").json() == [
+        {"participant": "ann", "tokens": 2},
+        {"participant": "bob", "tokens": 1},
+    ]
+    assert "ann" in hubbub("token", "list").out
+
+
+def test_revoked_tokens_are_gone(closed: Path, hubbub: Command) -> None:
+    hubbub("token", "add", "ann")
+    assert hubbub("token", "revoke", "ann").out.startswith("the tokens of ann are useless")
+    assert hubbub("token", "list", "--json").json() == []
+    assert hubbub("token", "revoke", "ann", "--json").json() == {
+        "participant": "ann",
+        "revoked": True,
+    }
+
+
+def test_a_config_can_be_named(closed: Path, hubbub: Command) -> None:
+    other = closed.rename(closed.with_name("other.yaml"))
+    assert hubbub("token", "add", "ann", "--config", str(other), "--json").code == 0
+    ran = hubbub("token", "list")
+    assert ran.code == 2
+    assert "hubbub.yaml: does not exist" in ran.err
+
+
+def test_with_the_hub_running_a_token_works_at_once(town: str, hubbub: Command) -> None:
+    added = hubbub("token", "add", "zoe", "--json").json()
+    assert isinstance(added, dict)
+    assert hubbub("send", "--as", "zoe", "--broadcast", "hi").code == 2
+    token = str(added["token"])
+    assert hubbub("send", "--as", "zoe", "--token", token, "--broadcast", "hi").code == 0
+    assert hubbub("token", "revoke", "zoe").code == 0
+    assert hubbub("send", "--as", "zoe", "--broadcast", "open again").code == 0
+
+
+def test_the_running_network_of_a_config_is_told_itself(town: str, hubbub: Command) -> None:
+    address = town.removeprefix("ws://")
+    text = f"network: {{auth: open, listen: '{address}', store: 'sqlite:town.db'}}\n"
+    Path("same.yaml").write_text(text, encoding="utf-8")
+    assert hubbub("token", "add", "zoe", "--config", "same.yaml").code == 0
+    counted = hubbub("token", "list", "--config", "same.yaml", "--json").json()
+    assert counted == [{"participant": "zoe", "tokens": 1}]
+
+
+@pytest.mark.parametrize("name", ["hub", "a b", "t5", "x" * 65])
+@pytest.mark.parametrize("command", ["add", "revoke"])
+def test_a_name_that_nobody_can_have_is_refused(
+    closed: Path, hubbub: Command, name: str, command: str
+) -> None:
+    ran = hubbub("token", command, name)
+    assert ran.code == 2
+    assert "nobody can be called" in ran.err
+    assert not Path("closed.db").exists()
+
+
+def test_a_store_in_memory_keeps_no_tokens(closed: Path, hubbub: Command) -> None:
+    closed.write_text("network: {store: 'sqlite::memory:'}\n", encoding="utf-8")
+    for args in (("add", "ann"), ("list",), ("revoke", "ann")):
+        ran = hubbub("token", *args)
+        assert ran.code == 2
+        assert "a store in memory" in ran.err

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from hubbub.mods.operation import Calling, Operation, Speaking, operation
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.operations import Done, Input, SendResult
+
+
+class Args(Input):
+    """No field is needed."""
+
+    size: int = 1
+    """How large."""
+
+
+@operation()
+def measure(call: Calling, args: Args) -> Done:
+    """Measure
+    something.
+
+    This is for people who read the code."""
+    return Done(done=args.size > 0)
+
+
+@operation(permission="write", tool=False, idempotent=True, output=SendResult, name="speak")
+async def _speak(call: Calling, args: Args) -> Speaking:
+    """Say it."""
+    return Speaking(Draft(call.participant, call.kind, "broadcast", "broadcast", "it"))
+
+
+def test_the_declaration_gives_name_description_and_schemas() -> None:
+    info = measure.info()
+    assert info.name == "measure"
+    assert info.description == "Measure something."
+    assert (info.permission, info.tool) == ("read", True)
+    assert info.input_schema["properties"] == {
+        "size": {"default": 1, "description": "How large.", "title": "Size", "type": "integer"}
+    }
+    assert info.input_schema["additionalProperties"] is False
+    assert info.output_schema["properties"].keys() == {"done"}  # type: ignore[union-attr]
+
+
+def test_what_is_said_explicitly_counts() -> None:
+    assert (_speak.name, _speak.permission, _speak.output) == ("speak", "write", SendResult)
+    assert (_speak.is_async, measure.is_async) == (True, False)
+    assert (_speak.tool, _speak.idempotent) == (False, True)
+
+
+def test_a_handler_without_a_docstring_is_refused_at_import() -> None:
+    with pytest.raises(TypeError, match="docstring"):
+
+        @operation()
+        def silent(call: Calling, args: Args) -> Done:
+            return Done()
+
+
+def test_a_handler_without_an_input_or_an_output_is_refused_at_import() -> None:
+    with pytest.raises(TypeError, match="Input"):
+
+        @operation()
+        def bare(call: Calling) -> Done:
+            """Do it."""
+            return Done()
+
+    with pytest.raises(TypeError, match="output"):
+
+        @operation()
+        def nothing(call: Calling, args: Args) -> None:
+            """Do it."""
+
+
+@pytest.mark.behaviour("P-23")
+@pytest.mark.parametrize("declared", CORE_OPERATIONS, ids=lambda op: op.name)
+def test_every_operation_of_the_core_can_be_described_to_a_model(declared: Operation) -> None:
+    info = declared.info()
+    assert info.name == declared.name
+    assert 20 < len(info.description) < 300
+    assert info.description.endswith(".")
+    assert info.input_schema["type"] == "object"
+    assert info.output_schema["type"] == "object"
+
+
+@pytest.mark.behaviour("P-23")
+def test_the_core_has_the_operations_of_the_protocol() -> None:
+    names = {declared.name for declared in CORE_OPERATIONS}
+    assert names >= {
+        "send_text_message",
+        "send_message",
+        "broadcast_text_message",
+        "post_to_channel",
+        "reply",
+        "list_participants",
+        "list_threads",
+        "read_thread",
+        "list_channels",
+        "create_channel",
+        "join_channel",
+        "leave_channel",
+        "read_message",
+    }
+    assert len(names) == len(CORE_OPERATIONS)
+
+
+def test_programs_operations_are_not_offered_to_models() -> None:
+    tools = {declared.name for declared in CORE_OPERATIONS if declared.tool}
+    assert not tools & {"begin_turn", "record_step", "end_turn", "add_token", "revoke_tokens"}

@@ -1,0 +1,138 @@
+"""Connections: one hop per piece of work, the disk's failures told from everything else."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.network.store import SqliteStore
+from hubbub.network.store.connection import connect, explained, snapshot, transaction
+from hubbub.network.store.place import Place, parse_url
+from hubbub.testing.store_rows import direct, seqs
+
+
+async def test_work_runs_in_the_thread_of_its_connection() -> None:
+    connection = await connect(Place(None))
+    first = await connection.run(lambda db: threading.get_ident())
+    second = await connection.run(lambda db: threading.get_ident())
+    await connection.close()
+    assert first == second != threading.get_ident()
+
+
+async def test_arguments_go_to_the_work_and_its_answer_comes_back() -> None:
+    connection = await connect(Place(None))
+    answer = await connection.run(lambda db, a, *, b: f"{a}{b}", "x", b="y")
+    await connection.close()
+    assert answer == "xy"
+
+
+async def test_a_wrong_statement_is_a_defect_and_not_a_refusal_of_the_disk() -> None:
+    connection = await connect(Place(None))
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        await connection.run(lambda db: db.execute("SELECT * FROM nowhere"))
+    await connection.close()
+
+
+async def test_a_closed_connection_refuses() -> None:
+    connection = await connect(Place(None))
+    await connection.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await connection.run(lambda db: db.execute("SELECT 1"))
+
+
+async def test_a_connection_that_cannot_be_opened_leaves_the_loop_in_peace(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        await connect(Place(tmp_path / "nowhere" / "x.db"))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+async def test_a_pragma_that_fails_closes_the_connection(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(b"dear diary\n" * 500)
+    with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+        await connect(Place(tmp_path / "x.db"), "user_version = 1")
+
+
+def test_a_transaction_keeps_all_or_nothing() -> None:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("CREATE TABLE t (x)")
+    with transaction(db):
+        db.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(ZeroDivisionError), transaction(db):
+        db.execute("INSERT INTO t VALUES (1 / ?)", (1 // 0,))
+    assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    assert not db.in_transaction
+    db.close()
+
+
+def test_a_snapshot_does_not_see_what_is_written_beside_it(tmp_path: Path) -> None:
+    writer = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE t (x)")
+    reader = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    with snapshot(reader):
+        reader.execute("SELECT count(*) FROM t").fetchone()
+        writer.execute("INSERT INTO t VALUES (1)")
+        assert reader.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    assert reader.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    with pytest.raises(sqlite3.OperationalError), snapshot(reader):
+        reader.execute("SELECT * FROM nowhere")
+    assert not reader.in_transaction
+    reader.close()
+    writer.close()
+
+
+async def test_a_database_that_others_keep_locked_is_unavailable_for_now(tmp_path: Path) -> None:
+    store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
+    await store.open()
+    await store.writing.run(lambda db: db.execute("PRAGMA busy_timeout = 10").fetchone())
+    other = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="cannot work now: database is locked"):
+        await store.append(direct(1, 3))
+    other.execute("COMMIT")
+    other.close()
+    await store.append(direct(1, 3))
+    assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2, 3]
+    await store.close()
+
+
+async def test_a_log_damaged_while_it_is_open_is_unavailable(tmp_path: Path) -> None:
+    store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
+    await store.open()
+    await store.append(direct(1, 300))
+    await store.close()
+    await store.open()
+    with (tmp_path / "x.db").open("r+b") as file:
+        for page in range(10, (tmp_path / "x.db").stat().st_size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    with pytest.raises(StoreUnavailable, match="malformed"):
+        await store.log(0, 300, 500)
+    await store.close()
+
+
+async def test_the_pragmas_of_the_writing_connection_make_commits_durable(tmp_path: Path) -> None:
+    store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
+    await store.open()
+
+    def pragmas(db: sqlite3.Connection) -> list[object]:
+        names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
+        return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+
+    assert await store.writing.run(pragmas) == ["wal", 2, 1000, 5000]
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        await store.reading.run(lambda db: db.execute("DELETE FROM message"))
+    await store.close()
+
+
+def test_a_refusal_of_the_disk_becomes_a_sentence() -> None:
+    with pytest.raises(UserError) as refused, explained(Place(Path("net.db"))):
+        raise StoreUnavailable("the store is closed")
+    assert str(refused.value) == "net.db cannot be used as a store: the store is closed"

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.config.models import WakePolicy
+from hubbub.network.wakes import SENTENCES, Decision, Facts, Reason, decide, explain_absence
+from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
+
+AGENTS = frozenset({"calc", "scribe", "guide"})
+EVERYBODY = AGENTS | {"ann", "bob"}
+HUMANS, ALL, MENTIONED = (
+    WakePolicy(broadcast="humans"),
+    WakePolicy(broadcast="all"),
+    WakePolicy(broadcast="mentioned"),
+)
+
+
+class Case(NamedTuple):
+    """A row: what is said and by whom, and who wakes for it."""
+
+    type: MessageType
+    sender: SenderKind
+    wakes: dict[str, tuple[Reason, ReplyNeed]]
+    mentions: tuple[str, ...] = ()
+    recipients: tuple[str, ...] = ()
+    reply_thread: bool = False
+    last_agent: str | None = None
+    policy: WakePolicy = HUMANS
+
+
+REQUIRED, OPTIONAL = "required", "optional"
+DIRECT, MENTION = Reason.DIRECT, Reason.MENTION
+BROADCAST, LAST = Reason.BROADCAST, Reason.LAST_SPEAKER
+
+
+def every_agent(reply: ReplyNeed) -> dict[str, tuple[Reason, ReplyNeed]]:
+    return {agent: (BROADCAST, reply) for agent in AGENTS}
+
+
+CASES = {
+    "direct, human": Case(
+        "direct", "human", {"calc": (DIRECT, REQUIRED)}, recipients=("calc", "bob")
+    ),
+    "direct, agent": Case("direct", "agent", {"calc": (DIRECT, OPTIONAL)}, recipients=("calc",)),
+    "direct, service": Case(
+        "direct", "service", {"calc": (DIRECT, OPTIONAL)}, recipients=("calc",)
+    ),
+    "direct, to a group": Case(
+        "direct",
+        "human",
+        {"calc": (DIRECT, REQUIRED), "scribe": (DIRECT, REQUIRED)},
+        recipients=("bob", "calc", "scribe"),
+        mentions=("calc",),
+    ),
+    "direct, reply thread": Case(
+        "direct",
+        "human",
+        {"calc": (DIRECT, REQUIRED)},
+        recipients=("calc",),
+        reply_thread=True,
+        last_agent="scribe",
+    ),
+    "channel, human, mentioning": Case(
+        "channel", "human", {"calc": (MENTION, REQUIRED)}, mentions=("calc", "bob")
+    ),
+    "channel, agent, mentioning": Case(
+        "channel", "agent", {"calc": (MENTION, OPTIONAL)}, mentions=("calc",)
+    ),
+    "channel, human, mentioning nobody": Case("channel", "human", {}),
+    "channel, human, after an agent spoke": Case("channel", "human", {}, last_agent="calc"),
+    "channel, agent, mentioning nobody": Case("channel", "agent", {}),
+    "reply thread, human, mentioning nobody": Case(
+        "channel", "human", {"calc": (LAST, REQUIRED)}, reply_thread=True, last_agent="calc"
+    ),
+    "reply thread, human, nobody spoke": Case("channel", "human", {}, reply_thread=True),
+    "reply thread, human, mentioning another": Case(
+        "channel",
+        "human",
+        {"scribe": (MENTION, REQUIRED)},
+        mentions=("scribe",),
+        reply_thread=True,
+        last_agent="calc",
+    ),
+    "reply thread, human, mentioning a person": Case(
+        "channel", "human", {}, mentions=("bob",), reply_thread=True, last_agent="calc"
+    ),
+    "reply thread, agent": Case("channel", "agent", {}, reply_thread=True, last_agent="calc"),
+    "reply thread, service": Case("channel", "service", {}, reply_thread=True, last_agent="calc"),
+    "reply thread of the broadcast, human": Case(
+        "broadcast", "human", {"calc": (LAST, REQUIRED)}, reply_thread=True, last_agent="calc"
+    ),
+    "reply thread of the broadcast wakes not everybody": Case(
+        "broadcast", "human", {}, reply_thread=True
+    ),
+    "broadcast, human": Case("broadcast", "human", every_agent(OPTIONAL)),
+    "broadcast, human, mentioning": Case(
+        "broadcast",
+        "human",
+        {**every_agent(OPTIONAL), "calc": (MENTION, REQUIRED)},
+        mentions=("calc",),
+    ),
+    "broadcast, agent": Case("broadcast", "agent", {}),
+    "broadcast, agent, mentioning": Case(
+        "broadcast", "agent", {"calc": (MENTION, OPTIONAL)}, mentions=("calc",)
+    ),
+    "broadcast, service": Case("broadcast", "service", {}),
+    "broadcast, human, mentioned only": Case("broadcast", "human", {}, policy=MENTIONED),
+    "broadcast, human, mentioned only, mentioning": Case(
+        "broadcast",
+        "human",
+        {"calc": (MENTION, REQUIRED)},
+        mentions=("calc",),
+        policy=MENTIONED,
+    ),
+    "broadcast, agent, all": Case("broadcast", "agent", every_agent(OPTIONAL), policy=ALL),
+    "broadcast, human, all": Case("broadcast", "human", every_agent(OPTIONAL), policy=ALL),
+    "mod, system": Case("mod", "system", {}, mentions=("calc",)),
+    "direct, system": Case("direct", "system", {}, recipients=("calc", "ann")),
+    "broadcast, system": Case("broadcast", "system", {}, policy=ALL),
+}
+
+
+def facts(case: Case, *, at_hop_limit: bool = False) -> Facts:
+    return Facts(
+        type=case.type,
+        sender_kind=case.sender,
+        agents=AGENTS,
+        recipients=case.recipients,
+        audience=frozenset() if case.type == "direct" else EVERYBODY,
+        mentions=case.mentions,
+        in_reply_thread=case.reply_thread,
+        last_agent=case.last_agent,
+        at_hop_limit=at_hop_limit,
+    )
+
+
+@pytest.mark.behaviour("W-2", "W-3", "W-4", "W-5")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_who_wakes_is_what_the_table_says(case: Case) -> None:
+    found = decide(facts(case), case.policy)
+    woken = {d.participant: (d.reason, d.reply) for d in found if d.reply is not None}
+    assert woken == case.wakes
+    assert len(found) == len({decision.participant for decision in found})
+
+
+@pytest.mark.behaviour("W-12")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_at_the_hop_limit_a_message_wakes_nobody_and_says_why(case: Case) -> None:
+    found = decide(facts(case, at_hop_limit=True), case.policy)
+    assert all(decision.reply is None for decision in found)
+    assert {d.participant for d in found if d.reason is Reason.HOP_LIMIT} == set(case.wakes)
+
+
+@pytest.mark.behaviour("W-1")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_people_are_never_woken(case: Case) -> None:
+    for decision in decide(facts(case), case.policy):
+        if decision.participant not in AGENTS:
+            assert decision.reply is None
+            assert decision.reason in (Reason.NOT_AN_AGENT, Reason.SYSTEM)
+
+
+def test_everybody_whom_a_message_names_has_a_decision() -> None:
+    case = CASES["direct, to a group"]
+    assert {d.participant for d in decide(facts(case), HUMANS)} == {"bob", "calc", "scribe"}
+    case = CASES["channel, human, mentioning"]
+    assert {d.participant for d in decide(facts(case), HUMANS)} == {"bob", "calc"}
+
+
+def test_a_last_speaker_who_left_the_channel_is_not_woken() -> None:
+    case = CASES["reply thread, human, mentioning nobody"]
+    left = facts(case)
+    left.audience = EVERYBODY - {"calc"}
+    assert decide(left, HUMANS) == []
+
+
+def test_a_broadcast_wakes_those_only_who_receive_it() -> None:
+    early = facts(CASES["broadcast, human"])
+    early.audience = frozenset({"calc", "ann"})
+    assert decide(early, HUMANS) == [Decision("calc", Reason.BROADCAST, "optional")]
+
+
+TYPES = st.sampled_from(["direct", "channel", "broadcast", "mod"])
+KINDS = st.sampled_from(["agent", "human", "service", "system"])
+NAMES = st.sets(st.sampled_from(sorted(EVERYBODY)))
+
+
+@given(TYPES, KINDS, NAMES, NAMES, NAMES, st.booleans(), st.booleans(), st.data())
+def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
+    type: MessageType,
+    kind: SenderKind,
+    recipients: set[str],
+    audience: set[str],
+    mentions: set[str],
+    reply_thread: bool,
+    at_limit: bool,
+    data: st.DataObject,
+) -> None:
+    policy: Literal["humans", "all", "mentioned"] = data.draw(
+        st.sampled_from(["humans", "all", "mentioned"])
+    )
+    found = decide(
+        Facts(
+            type=type,
+            sender_kind=kind,
+            agents=AGENTS,
+            recipients=sorted(recipients),
+            audience=audience,
+            mentions=sorted(mentions & audience),
+            in_reply_thread=reply_thread,
+            last_agent=data.draw(st.none() | st.sampled_from(sorted(EVERYBODY))),
+            at_hop_limit=at_limit,
+        ),
+        WakePolicy(broadcast=policy),
+    )
+    reached = recipients if type == "direct" else audience
+    assert {decision.participant for decision in found} <= reached
+    for participant, reason, reply in found:
+        assert SENTENCES[reason]
+        if reply is not None:
+            assert participant in AGENTS
+            assert kind != "system"
+            assert not at_limit
+            assert reply == "optional" or kind == "human"
+
+
+@pytest.mark.behaviour("W-13")
+def test_every_reason_has_a_sentence_of_its_own() -> None:
+    assert set(SENTENCES) == set(Reason)
+    assert len(set(SENTENCES.values())) == len(SENTENCES)
+
+
+@pytest.mark.behaviour("W-13")
+@pytest.mark.parametrize(
+    ("own", "received", "type", "kind", "reason"),
+    [
+        (True, False, "direct", "agent", Reason.OWN),
+        (True, True, "channel", "agent", Reason.OWN),
+        (False, False, "direct", "human", Reason.NOT_RECEIVED),
+        (False, False, "channel", "system", Reason.NOT_RECEIVED),
+        (False, True, "channel", "system", Reason.SYSTEM),
+        (False, True, "channel", "human", Reason.NOT_MENTIONED),
+        (False, True, "broadcast", "agent", Reason.BROADCAST_POLICY),
+    ],
+)
+def test_a_message_without_a_decision_is_explained_from_itself(
+    own: bool, received: bool, type: MessageType, kind: SenderKind, reason: Reason
+) -> None:
+    found = explain_absence(own=own, received=received, type=type, sender_kind=kind)
+    assert found is reason
