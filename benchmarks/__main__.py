@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from datetime import datetime
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.console import Console
 
 from benchmarks.bench import Bench
@@ -19,6 +17,7 @@ from benchmarks.probes import commit_ms, describe, fdatasync_ms
 from benchmarks.report import print_table, write_json
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import allow_many_sockets
+from hubbub.app.loops import run_loop
 
 __all__ = ["main"]
 
@@ -45,8 +44,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=RESULTS) as scratch:
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
         bench = Bench(Path(scratch), console, quick)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            figures = runner.run(_run(bench, chosen))
+        figures = run_loop(_run(bench, chosen))
     print_table(bench.console, figures, bench.notes)
     path = write_json(RESULTS, started, figures, bench.notes)
     bench.console.print(f"written to {path}", soft_wrap=True, highlight=False)

@@ -12,8 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-import uvloop
-
+from hubbub.app.loops import run_loop
 from hubbub.config.loader import load
 from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
@@ -35,5 +34,4 @@ async def main(config: Path) -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(Path(sys.argv[1])))
+    run_loop(main(Path(sys.argv[1])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.bench import Scenario
-from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start
+from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start, wake
 
 __all__ = ["SCENARIOS"]
 
@@ -14,6 +14,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "fanout": fanout.run,
     "memory": memory.run,
     "log_size": log_size.run,
+    "wake": wake.run,
     "prompt": prompt.run,
     "start": start.run,
 }

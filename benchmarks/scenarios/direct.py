@@ -73,8 +73,9 @@ def _figures(comparison: Comparison, shape: Shape) -> list[Figure]:
 
 async def _ack_alone(bench: Bench) -> Figure:
     """One message at a time: the hub's answer against a bare commit plus a bare relay."""
+    commits = commit_ms(bench.scratch)
     comparison = await _compare(bench, "direct, 1 pair x 1", 1, 1)
-    commit = percentile(commit_ms(bench.scratch), 0.5)
+    commit = percentile(commits + commit_ms(bench.scratch), 0.5)
     theirs = middle(comparison.theirs, lambda i: i.p50_ms) + commit
     ours = middle(comparison.ours, lambda i: i.ack_p50_ms or 0.0)
     return Figure(

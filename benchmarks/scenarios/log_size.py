@@ -53,12 +53,12 @@ async def _round(
 ) -> tuple[list[Interval], list[Interval]]:
     """Fresh hubs, and a fresh copy of the short log: within seconds it would be a long one.
 
-    The pairs are others in every round, since those before left events unacknowledged.
+    The pairs are others in every round and shape: those before left events unacknowledged.
     """
     long = await filled_store(bench, long_log(bench))
     short = bench.scratch / f"short-{uuid4().hex[:8]}.db"
     copyfile(await filled_store(bench, SHORT), short)
-    first = n * pairs
+    first = pairs * 1000 + n * pairs
     names = pair_names(pairs, first)
     async with (
         hub(bench, names, short) as short_hub,

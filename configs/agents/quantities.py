@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import units
-from arithmetic import SHOWN, Numbers, Value, fold, show
+from arithmetic import Numbers, fold
+from exact import Value
 from expression import Problem, parse
+from showing import SHOWN, show
 from units import PLAIN, Unit
 
 __all__ = ["Quantities", "Quantity", "calculate"]

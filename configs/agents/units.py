@@ -78,7 +78,6 @@ _KINDS: dict[Dimension, str] = {
     AMOUNT: "an amount of substance",
     divide(MASS, VOLUME): "a density",
     divide(LENGTH, VOLUME): "a distance per volume",
-    divide(VOLUME, LENGTH): "a volume per distance",
 }
 
 

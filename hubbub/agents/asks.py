@@ -11,14 +11,17 @@ from hubbub.protocol.messages import Message
 __all__ = ["Ask", "Asks", "answers"]
 
 
-def answers(message: Message, seq: int) -> bool:
-    """Whether `message` answers the one at `seq`: it quotes it, stands under it or is caused by it.
+def answers(message: Message, seq: int, thread_id: str) -> bool:
+    """Whether `message` answers the one at `seq` in that thread.
 
-    An agent that answers several messages in one turn quotes the one that it means.
+    It quotes it, stands under it, or is caused by it; an agent that answers several messages in one
+    turn quotes the one that it means. People name no cause: what they say next in the thread counts.
     """
     asked = message_id(seq)
     if message.quote is not None:
         return message.quote.message_id == asked
+    if message.sender_kind == "human" and message.cause_id is None and message.reply_to is None:
+        return message.thread_id == thread_id
     turn = turn_id(message.sender_id, seq)
     return message.reply_to == asked or message.cause_id in (asked, turn)
 
@@ -30,19 +33,20 @@ class Ask:
     to: str
     answer: asyncio.Future[Message]
     seq: int | None = None
+    thread_id: str = ""
     early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
     """What `to` has said since, while `seq` is not known."""
 
-    def numbered(self, seq: int) -> None:
+    def numbered(self, seq: int, thread_id: str) -> None:
         """The question stands at `seq`: judge what came early."""
-        self.seq = seq
+        self.seq, self.thread_id = seq, thread_id
         for message, verdict in self.early:
             verdict.set_result(self.take(message))
 
     def take(self, message: Message) -> bool:
         """Whether the message is the answer; then it is handed over."""
         assert self.seq is not None, "judged when the question has a place"
-        if self.answer.done() or not answers(message, self.seq):
+        if self.answer.done() or not answers(message, self.seq, self.thread_id):
             return False
         self.answer.set_result(message)
         return True

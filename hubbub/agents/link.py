@@ -61,7 +61,7 @@ class Link:
                 try:
                     operation = "send_text_message" if "text" in content else "send_message"
                     sent = await self.speak(operation, to=to, **content)
-                    ask.numbered(sent.seq)
+                    ask.numbered(sent.seq, sent.thread_id)
                     self._look_back(ask, sent)
                     return await ask.answer
                 finally:
@@ -98,7 +98,7 @@ class Link:
             return None
         for own in self._thread(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
-            if asked and answers(message, own.seq):
+            if asked and answers(message, own.seq, own.thread_id):
                 return own.cause_id
         return None
 

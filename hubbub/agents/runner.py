@@ -14,11 +14,13 @@ from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost
-from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Wake
 
 __all__ = ["GRACE_S", "AgentRunner", "Brain"]
 
+QUIET_S = 0.05
+"""Seconds without an event after which the backlog counts as over, if the hub does not say so."""
 GRACE_S = 0.5
 """Seconds that running turns have to come to their end when the agent is stopped."""
 
@@ -69,6 +71,8 @@ class AgentRunner:
         self._cancelled: dict[str, str] = {}
         self._acks = AckWindow()
         self._open = False  # turns wait until the brain has started, and end with the agent
+        self._backlog_to = 0  # the log's head when we joined: what has accumulated wakes us once
+        self._quiet: asyncio.TimerHandle | None = None
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -92,6 +96,8 @@ class AgentRunner:
         except asyncio.CancelledError:
             await self._let_finish()
             raise  # and the group ends what has not finished
+        finally:
+            self._look_for_backlog(self._backlog_to)  # no timer is left behind
 
     async def _start(self) -> None:
         await self._brain.start()
@@ -116,8 +122,10 @@ class AgentRunner:
                 await self._event(item)
             case Disconnected():
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
-            case _:
-                pass  # signals are for people
+            case Signal(type="caught_up", sender=None):
+                self._caught_up()
+            case Signal():
+                pass  # the others are for people
 
     async def _begin(self, ready: Ready) -> None:
         if not ready.resumed:
@@ -126,11 +134,14 @@ class AgentRunner:
         self._brain.ready(ready)
         for ignored in self._inbox.begin(ready, self._claims):
             self._spawn(self._settle(ignored.message, ignored.wake, _IGNORED))
+        self._backlog_to = ready.head
+        self._look_for_backlog(ready.cursor)
         self._start_turns()
 
     async def _event(self, event: Event) -> None:
         message, wake = event.message, event.wake
         self._acks.opened(event.seq)
+        self._look_for_backlog(event.seq)
         claimed = wake is not None and self._claims(message, wake)
         received = self._inbox.receive(event, claimed=claimed)
         if received == "queued" and event.seq in self._start_turns():
@@ -143,6 +154,25 @@ class AgentRunner:
         # A wake that waits for its thread needs no open event: it is pending at the hub until its
         # turn has ended, and an open event would hold up those of other threads.
         await self._done(event.seq)
+
+    def _look_for_backlog(self, position: int) -> None:
+        """Note how far the stream is. Turns start when it has brought what had accumulated.
+
+        The last position of the log need not be an event for this agent: then the hub's signal
+        tells the end, or silence.
+        """
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
+        if position >= self._backlog_to:
+            self._backlog_to = 0
+        elif self._backlog_to:
+            loop = asyncio.get_running_loop()
+            self._quiet = loop.call_later(QUIET_S, self._caught_up)
+
+    def _caught_up(self) -> None:
+        self._look_for_backlog(self._backlog_to)
+        self._start_turns()
 
     async def _done(self, *seqs: int) -> None:
         upto = [self._acks.done(seq) for seq in seqs]
@@ -182,7 +212,7 @@ class AgentRunner:
 
     def _start_turns(self) -> set[int]:
         """Start what may start; returns the positions of the messages that those turns answer."""
-        if not self._open:
+        if not self._open or self._backlog_to:
             return set()
         started: set[int] = set()
         for plan in self._inbox.next_turns():

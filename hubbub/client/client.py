@@ -16,6 +16,7 @@ starts anew from a cursor before it.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from types import TracebackType
 from typing import Self, TypeVar
@@ -239,7 +240,7 @@ class Client:
         except TimeoutError as exc:
             raise ConnectionLost(ABNORMAL, "the hub does not answer") from exc
         except OSError as exc:
-            raise ConnectionLost(ABNORMAL, exc.strerror or str(exc)) from exc
+            raise ConnectionLost(ABNORMAL, _why(exc)) from exc
         return wire
 
     async def _introduce(self, wire: Wire) -> None:
@@ -404,6 +405,13 @@ async def _expect(wire: Wire, kind: type[F]) -> F:
             return frame
         if isinstance(frame, ErrorFrame):
             raise _refused(frame)
+
+
+def _why(error: OSError) -> str:
+    """In the system's words: asyncio's own name the address again and no reason."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _refused(error: ErrorFrame) -> OperationError:

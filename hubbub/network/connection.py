@@ -1,8 +1,8 @@
 """One WebSocket as the hub's outlet: complete text frames in, coalesced writes out.
 
-The `websockets` library does the handshake, the parsing, control frames and closing. Two short cuts
-keep a message from paying for a coroutine: complete text frames go straight to the session, and
-what the hub writes in one pass of the loop leaves in one write per socket.
+The `websockets` library does the handshake, control frames, fragments, compression and closing.
+Two short cuts keep a message from paying for a parser and a coroutine: plain text frames go straight
+to the session, and what the hub writes in one pass of the loop leaves in one write per socket.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
 
+from hubbub.network.framing import FrameSplitter
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.wire import Inlet
 
@@ -80,16 +81,37 @@ class Connection(ServerConnection):
         self._fragments: list[bytes] = []
         self._out: list[bytes] = []
         self._written = 0
-        self._compressed = False
+        self._splitter: FrameSplitter | None = None
+        self._ahead = False
 
     # In -----------------------------------------------------------------------------------
 
     def start(self, inlet: Inlet) -> None:
         """Hand what arrives to `inlet`, beginning with what came before it was there."""
         self.inlet = inlet
+        if not self.protocol.extensions and not self._ahead:
+            most = self.protocol.max_message_size or 0
+            self._splitter = FrameSplitter(self._take_text, super().data_received, most)
         early, self._early = self._early, []
         for data in early:
             inlet.receive(data)
+
+    def data_received(self, data: bytes) -> None:
+        if self._splitter is not None:
+            self._splitter.feed(data)
+            return
+        # A client that does not wait for the handshake's answer may have begun a frame already:
+        # then the library is in the middle of it and goes on reading.
+        if self.request is not None or data.find(b"\r\n\r\n") not in (-1, len(data) - 4):
+            self._ahead = True
+        super().data_received(data)
+
+    def _take_text(self, data: bytes) -> None:
+        self.heard = True
+        if self._fragments:
+            self.close_soon(1002, "a message between the fragments of another")
+        elif self.inlet is not None and self.protocol.state is State.OPEN:
+            self.inlet.receive(data)
 
     def process_event(self, event: Frame | Request) -> None:  # type: ignore[override]
         if type(event) is not Frame:

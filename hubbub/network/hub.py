@@ -10,6 +10,7 @@ The hub knows no sockets: a server or the in-process transport attaches outlets 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
@@ -172,7 +173,9 @@ class Hub:
     def identify(self, session: Session, frame: Identify) -> None:
         self.spawn(self.joining.join(session, frame))
 
-    def welcome(self, session: Session, caller: Caller, cursor: int, ready: bytes) -> None:
+    def welcome(
+        self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
+    ) -> None:
         """The session has joined: from here on it is pushed to."""
         if session.state is SessionState.CLOSED:
             return
@@ -180,7 +183,7 @@ class Hub:
             for older in list(self.fanout.of(caller.participant)):
                 older.close(CloseCode.REPLACED, "the agent has connected again")
         session.write(ready)
-        session.start(caller, cursor)
+        session.start(caller, cursor, behind=behind)
         self.fanout.add(session)
         self.metrics.sessions = len(self.fanout)
         if self.state.knows(caller.participant) and not session.observe:
@@ -214,7 +217,7 @@ class Hub:
         """The next events of a session that is behind."""
         if session.observe:
             return await self.store.log(after, upto, limit)
-        own = session.caller is not None and session.caller.kind == "human"
+        own = session.turns or (session.caller is not None and session.caller.kind == "human")
         return await self.store.events(session.participant, after, upto, limit, own)
 
     async def revoke(self, participant: str) -> None:
@@ -234,13 +237,50 @@ class Hub:
             self._admit(session, caller)
             if operation.permission == "admin":
                 caller.require_owner()
-            if operation.is_async:
-                self.spawn(self._call_async(session, caller, call, operation))
-            else:
-                outcome = operation.handler(caller, call.args)
-                self._conclude(session, caller, call, operation, outcome)
         except OperationError as error:
             self._refuse(session, caller, call, operation, error)
+            return
+        if session.behind is not None and operation.permission != "read":
+            session.behind.append(call)
+        else:
+            self._run(session, caller, call, operation)
+
+    def _run(
+        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
+    ) -> None:
+        try:
+            if operation.is_async:
+                later: Coroutine[Any, Any, None] | None = self._call_async(
+                    session, caller, call, operation
+                )
+            else:
+                outcome = operation.handler(caller, call.args)
+                later = self._conclude(session, caller, call, operation, outcome)
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+        except Exception as error:
+            log.exception("operation failed", operation=operation.name)
+            session.failed(call.ref, error)
+        else:
+            if later is not None and operation.permission == "read":
+                self.spawn(later)
+            elif later is not None:
+                session.behind = deque()
+                self.spawn(self._in_order(session, caller, later))
+
+    async def _in_order(
+        self, session: Session, caller: Caller, write: Coroutine[Any, Any, None]
+    ) -> None:
+        """Finish a write that must read first; what the session writes meanwhile comes after it."""
+        try:
+            await write
+        finally:
+            behind, session.behind = session.behind or deque(), None
+            while behind and session.behind is None:
+                call = behind.popleft()
+                self._run(session, caller, call, self.operations[call.name])
+            if session.behind is not None:
+                session.behind.extend(behind)
 
     def _admit(self, session: Session, caller: Caller) -> None:
         if self.draining:
@@ -265,7 +305,9 @@ class Hub:
     ) -> None:
         try:
             outcome = await operation.handler(caller, call.args)
-            self._conclude(session, caller, call, operation, outcome)
+            later = self._conclude(session, caller, call, operation, outcome)
+            if later is not None:
+                await later
         except OperationError as error:
             self._refuse(session, caller, call, operation, error)
         except StoreUnavailable as error:
@@ -281,13 +323,13 @@ class Hub:
         call: TypedCall[Input],
         operation: Operation,
         outcome: BaseModel | Speaking | Recording,
-    ) -> None:
-        """Bring a handler's outcome to its end."""
+    ) -> Coroutine[Any, Any, None] | None:
+        """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
         ref, cid = call.ref, call.cid
         if isinstance(outcome, Speaking):
             digest = None if cid is None else call_digest(call)
-            self.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
-        elif isinstance(outcome, Recording):
+            return self.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
+        if isinstance(outcome, Recording):
             keep = cid is not None and not operation.idempotent
             settle = (caller.participant, cid or "", call_digest(call)) if keep else None
 
@@ -300,6 +342,7 @@ class Hub:
             self.writes.record(outcome, done, settle)
         else:
             session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
+        return None
 
     def _refuse(
         self,
@@ -314,10 +357,8 @@ class Hub:
             session.failed(call.ref, error)
             return
         digest = call_digest(call)
-        self.spawn(
-            self.writes.answer_repeat(
-                caller.participant, call.cid, digest, session, call.ref, otherwise=error
-            )
+        self.writes.answer_repeat(
+            caller.participant, call.cid, digest, session, call.ref, otherwise=error
         )
 
     def send_result(self, entry: Entry) -> bytes:

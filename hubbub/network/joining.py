@@ -183,8 +183,9 @@ class Joining:
             await self._register(frame)
         cursor, resumed = self._position(frame)
         session.turns, session.observe = frame.turns, frame.observe
-        ready = await self._ready(caller, frame, cursor, resumed)
-        self._hub.welcome(session, caller, cursor, ready)
+        head = self._hub.log.head
+        ready = await self._ready(caller, frame, cursor, head, resumed)
+        self._hub.welcome(session, caller, cursor, ready, behind=cursor < head)
 
     async def _register(self, frame: Identify) -> None:
         known = self._hub.state.get(frame.participant)
@@ -214,7 +215,9 @@ class Joining:
 
     # The snapshot -------------------------------------------------------------------------
 
-    async def _ready(self, caller: Caller, frame: Identify, cursor: int, resumed: bool) -> bytes:
+    async def _ready(
+        self, caller: Caller, frame: Identify, cursor: int, head: int, resumed: bool
+    ) -> bytes:
         """The `ready` frame as bytes; message bodies go in as they are stored."""
         state, name = self._hub.state, caller.participant
         pending: Sequence[PendingRow] = ()
@@ -230,7 +233,7 @@ class Joining:
             to_json(name),
             caller.kind.encode(),
             b"true" if resumed else b"false",
-            self._hub.log.head,
+            head,
             cursor,
             threads,
             b",".join(map(_pending, pending)),

@@ -46,6 +46,7 @@ class Session:
 
     __slots__ = (
         "_bad_frames",
+        "_behind",
         "_catching_up",
         "_hub",
         "_outlet",
@@ -53,6 +54,7 @@ class Session:
         "_read",
         "_unacked",
         "_unlooked",
+        "behind",
         "caller",
         "last",
         "live",
@@ -73,9 +75,13 @@ class Session:
         self._read = 0
         """How far the log has been read for a session that is not live."""
         self._unacked: deque[int] = deque()
+        self.behind: deque[TypedCall[Input]] | None = None
+        """Calls that wait for an earlier write of this session; None if none is under way."""
         self._unlooked = 0
         """Bytes of events written since the last look at what is unsent."""
         self._catching_up = False
+        self._behind = False
+        """Whether what was missed before joining is still being sent."""
         self._bad_frames = 0
         self._over_rate = 0
 
@@ -189,11 +195,12 @@ class Session:
 
     # The stream ---------------------------------------------------------------------------
 
-    def start(self, caller: Caller, cursor: int) -> None:
-        """Begin the stream after `cursor`. `ready` has been written."""
+    def start(self, caller: Caller, cursor: int, *, behind: bool) -> None:
+        """Begin the stream after `cursor`. `ready` has been written, and said who is `behind`."""
         self.caller = caller
         self.state = SessionState.READY
         self.last = self._read = cursor
+        self._behind = behind
         self._catch_up()
 
     def offer(self, seq: int, shared: bytes, wake: bytes) -> None:
@@ -223,10 +230,18 @@ class Session:
 
     def _catch_up(self) -> None:
         if self._read >= self._hub.log.head:
-            self.live = True
+            self._go_live()
         elif not self._catching_up:
             self._catching_up = True
             self._hub.spawn(self._read_forward())
+
+    def _go_live(self) -> None:
+        """All there was has been written: from here on what is committed is pushed."""
+        self.live = True
+        if self._behind:
+            self._behind = False
+            signal = Signal(type="caught_up", sender="hub", data={"seq": self._hub.log.head})
+            self._outlet.write(signal.model_dump_json(exclude_none=True).encode())
 
     async def _read_forward(self) -> None:
         """Write pages of the log until the window is full or the end is reached."""
@@ -241,7 +256,8 @@ class Session:
                     return
                 written = self._write_page(page)
                 self._read = upto if written == len(page) < room else max(self._read, self.last)
-                self.live = self._read >= self._hub.log.head
+                if self._read >= self._hub.log.head:
+                    self._go_live()
         except StoreUnavailable:
             self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
         finally:

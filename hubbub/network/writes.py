@@ -47,6 +47,9 @@ class Writes:
         self._spawn = spawn
         self._recent = Recent()
         self._pending: dict[tuple[str, str], Entry] = {}
+        self._settling: dict[tuple[str, str], asyncio.Event] = {}
+        """Calls that are no message and whose answer is on its way to the store, by (sender, cid).
+        """
 
     # Messages -----------------------------------------------------------------------------
 
@@ -58,35 +61,34 @@ class Writes:
         *,
         cid: str | None = None,
         digest: int | None = None,
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
         """Bring a draft into the log; `asker` is answered after the commit, or told why not.
 
-        Raises `OperationError` for what can be refused at once.
+        Returns what is left to do when the cause must be read from the store before. Raises
+        `OperationError` for what can be refused at once.
         """
         if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
-            return
+            return None
         draft = self._pipeline.run(draft)
         if draft.cause_id is None:
             self._enter(draft, None, None, asker, ref, cid, digest)
-            return
+            return None
         seq, turn = cause_position(draft.cause_id, draft.sender_id)
         cause = self._recent.get(seq)
-        if cause is not None:
-            self._enter(draft, cause, turn, asker, ref, cid, digest)
-        else:
-            self._spawn(self._enter_later(draft, seq, turn, asker, ref, cid, digest))
+        if cause is None:
+            return self._enter_later(draft, seq, turn, asker, ref, cid, digest)
+        self._enter(draft, cause, turn, asker, ref, cid, digest)
+        return None
 
     def _join_pending(
         self, sender: str, cid: str, digest: int | None, asker: Asker, ref: str
     ) -> bool:
         """Whether the same write is on its way already; then `asker` waits for it too."""
         entry = self._pending.get((sender, cid))
-        if entry is None:
+        if entry is None and (sender, cid) not in self._settling:
             return False
-        if entry.digest != digest:
-            raise OperationError(
-                ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write"
-            )
+        if entry is None or entry.digest != digest:
+            raise _in_use(cid)
         entry.also = (*entry.also, (asker, ref))
         return True
 
@@ -170,9 +172,9 @@ class Writes:
         self._metrics.duplicates += 1
         sender, cid = entry.draft.sender_id, entry.cid or ""
         for asker, ref in ((entry.asker, entry.ref), *entry.also):
-            self._spawn(self.answer_repeat(sender, cid, entry.digest, asker, ref))
+            self.answer_repeat(sender, cid, entry.digest, asker, ref)
 
-    async def answer_repeat(
+    def answer_repeat(
         self,
         sender: str,
         cid: str,
@@ -181,8 +183,27 @@ class Writes:
         ref: str,
         otherwise: Exception | None = None,
     ) -> None:
-        """Answer with the first result of (sender, cid); `otherwise` if there is none."""
+        """Answer with the first result of (sender, cid); `otherwise` if there is none.
+
+        A first write that is on its way is waited for.
+        """
+        over = self._over(sender, cid)
+        self._spawn(self._answer_repeat(sender, cid, digest, asker, ref, over, otherwise))
+
+    async def _answer_repeat(
+        self,
+        sender: str,
+        cid: str,
+        digest: int | None,
+        asker: Asker,
+        ref: str,
+        over: asyncio.Event | None,
+        otherwise: Exception | None,
+    ) -> None:
         try:
+            if over is not None:
+                await over.wait()
+                otherwise = StoreUnavailable("the first write with this cid failed; try again")
             settled = await self._store.settled(sender, cid)
             if settled is None:
                 asker.failed(ref, otherwise or StoreUnavailable("the first result is not readable"))
@@ -196,6 +217,15 @@ class Writes:
         else:
             asker.failed(ref, conflict(cid, first))
 
+    def _over(self, sender: str, cid: str) -> asyncio.Event | None:
+        """Set when the write with this cid that is on its way is over; None if there is none."""
+        entry = self._pending.get((sender, cid))
+        if entry is None:
+            return self._settling.get((sender, cid))
+        waiter = _Waiter()
+        entry.also = (*entry.also, (waiter, ""))
+        return waiter.over
+
     # Other writes -------------------------------------------------------------------------
 
     def record(
@@ -206,8 +236,16 @@ class Writes:
     ) -> None:
         """Write records, then call `done` with the answer or with what went wrong.
 
-        `settle` is (sender, cid, digest) of a call whose answer must be kept.
+        `settle` is (sender, cid, digest) of a call whose answer must be kept. Raises
+        `OperationError` while another write with this cid is on its way.
         """
+        pair = settle[:2] if settle else None
+        if pair is not None:
+            if pair in self._pending or pair in self._settling:
+                if recording.failed:
+                    recording.failed()
+                raise _in_use(pair[1])
+            self._settling[pair] = asyncio.Event()
 
         def records(head: int) -> Sequence[Record]:
             made = list(recording.records(head))
@@ -216,6 +254,8 @@ class Writes:
             return made
 
         def committed(error: Exception | None) -> None:
+            if pair is not None:
+                self._settling.pop(pair).set()
             if error is not None:
                 if recording.failed:
                     recording.failed()
@@ -228,7 +268,7 @@ class Writes:
             else:
                 self._spawn(_answer(recording.answer, done))
 
-        self._log.change(Change(records, committed, settle[:2] if settle else None))
+        self._log.change(Change(records, committed, pair))
 
     async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
         """Write records of the hub itself and wait for the commit. Raises `StoreUnavailable`."""
@@ -257,7 +297,7 @@ class Writes:
             recipients=thread_ids.members_of(thread_id),
             text_representation=text,
         )
-        self.speak(draft, _Nobody(), cid=once, digest=0)
+        self.speak(draft, _Waiter(), cid=once, digest=0)
 
 
 async def _answer(
@@ -270,14 +310,21 @@ async def _answer(
         done(error)
 
 
-class _Nobody:
-    """The asker of what the hub says by itself."""
+def _in_use(cid: str) -> OperationError:
+    return OperationError(ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write")
+
+
+class _Waiter:
+    """An asker that only wants to know when it is over; alone it is nobody who could be told."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
-        pass
+        self.over.set()
 
     def repeated(self, ref: str, value: bytes) -> None:
-        pass
+        self.over.set()
 
     def failed(self, ref: str, error: Exception) -> None:
-        pass
+        self.over.set()

@@ -18,44 +18,76 @@ class ErrorCode(StrEnum):
     BAD_REQUEST = "bad_request"
     """A frame whose fields are wrong; the message names them."""
     TOO_LARGE = "too_large"
+    """A frame, text or value beyond the limits that `hello` tells."""
     NOT_IDENTIFIED = "not_identified"
+    """`identify` first, and wait for `ready`."""
     ALREADY_IDENTIFIED = "already_identified"
+    """A socket belongs to one participant for good."""
     AUTH_FAILED = "auth_failed"
+    """The token does not prove the participant, or the name or kind cannot be had."""
     UNSUPPORTED_VERSION = "unsupported_version"
+    """The hub does not speak this version; `hello` lists those it does."""
     UNKNOWN_OPERATION = "unknown_operation"
+    """The message names the nearest operation that exists."""
     UNKNOWN_PARTICIPANT = "unknown_participant"
+    """Nobody of that name was ever here."""
     UNKNOWN_THREAD = "unknown_thread"
+    """There is no such thread for you."""
     UNKNOWN_CHANNEL = "unknown_channel"
+    """There is no such channel."""
     UNKNOWN_MESSAGE = "unknown_message"
+    """There is no such message for you."""
     UNKNOWN_TURN = "unknown_turn"
+    """There is no such turn for you."""
     CHANNEL_EXISTS = "channel_exists"
+    """The name is taken."""
     FORBIDDEN = "forbidden"
+    """You may not do that here."""
     REJECTED = "rejected"
     """A mod refused the message; the reason is its own."""
     THREAD_DEPTH = "thread_depth"
+    """Reply threads do not nest deeper; answer in the thread itself."""
     HOP_LIMIT = "hop_limit"
+    """The interaction has gone through as many messages in a row as it may."""
     LIMIT = "limit"
+    """A number that the network limits is reached, for example of channels."""
     RATE_LIMITED = "rate_limited"
+    """Too many calls a second; `retry_after_s` says when."""
     CID_CONFLICT = "cid_conflict"
+    """The cid was used for another write; `details.first` has its result."""
     STORE_UNAVAILABLE = "store_unavailable"
+    """The disk refuses; nothing was written."""
     DRAINING = "draining"
+    """The hub is stopping; come back."""
     INTERNAL = "internal"
+    """The hub failed; its log says how."""
 
 
 class CloseCode(IntEnum):
     """The close codes of `hubbub.v1`."""
 
     INTERNAL = 4001
+    """The hub failed."""
     SLOW = 4002
+    """The peer does not read."""
     HEARTBEAT = 4003
+    """The peer did not answer a ping."""
     STATE_LOST = 4004
+    """Client and hub disagree about the stream."""
     RATE = 4005
+    """The peer goes on calling in spite of `rate_limited`."""
     DRAIN = 4006
+    """The hub is stopping."""
     AUTH = 4500
+    """The peer did not prove who it is, or not in time."""
     BAD_FRAME = 4501
+    """The peer sends little but bad frames."""
     VERSION = 4502
+    """The hub does not speak the version."""
     REPLACED = 4503
+    """The agent has connected again."""
     REVOKED = 4504
+    """The token was revoked."""
 
 
 def may_reconnect(code: int) -> bool:

@@ -174,7 +174,9 @@ class Ack(Model):
 class Signal(Model):
     """both: ephemeral news (typing, activity, presence, partial text); never stored, dropped first.
 
-    The hub adds `sender` to what it passes on.
+    The hub adds `sender` to what it passes on. Its own are `presence` (data: `online`, a list of
+    participants, and `offline`, a list of ids) and `caught_up`: after a `ready` whose cursor was
+    behind its head it says once that all that was missed has been sent.
     """
 
     op: Literal["signal"] = "signal"

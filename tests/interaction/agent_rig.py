@@ -13,9 +13,13 @@ from hubbub import Agent
 from hubbub.agents.launch import run_agent, run_python_agent
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.errors import OperationError
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer
 from tests.interaction.peers import Network, Networks, Peer, soon
+
+POLL_S = 0.02
+"""Between two looks at a record that nobody announces: within what an operator may ask a second."""
 
 __all__ = ["Rig", "call", "finish", "says", "send"]
 
@@ -27,6 +31,7 @@ class Rig:
         self.network = network
         self.clients: dict[str, Client] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._operator: Peer | None = None
 
     # People and agents --------------------------------------------------------------------------
 
@@ -104,18 +109,18 @@ class Rig:
 
     async def turn(self, id: str) -> Turn:
         """The record of a turn, when it has ended."""
-        agent = id.rpartition("-")[0]
+        if self._operator is None:
+            self._operator = await self.network.join("operator", "service")
         async with soon():
             while True:
-                turns = await self.clients[agent].call("list_turns")
-                assert isinstance(turns, dict)
-                assert isinstance(turns["turns"], list)
-                for summary in turns["turns"]:
-                    assert isinstance(summary, dict)
-                    if summary["id"] == id and summary.get("outcome") is not None:
-                        return Turn.model_validate(
-                            await self.clients[agent].call("read_turn", id=id)
-                        )
+                await self.network.quiet()
+                try:
+                    turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
+                except OperationError:
+                    turn = None  # it has not begun
+                if turn is not None and turn.end is not None:
+                    return turn
+                await asyncio.sleep(POLL_S)
 
 
 @asynccontextmanager

@@ -95,6 +95,12 @@ class Network:
         await peer.identify(participant, kind, **identify)
         return peer
 
+    async def gone(self, participant: str) -> None:
+        """The hub has noticed that the participant has no socket any more."""
+        async with soon():
+            while participant in self.hub.state.presence:
+                await asyncio.sleep(0)
+
     async def quiet(self) -> None:
         """All that was handed to the log is committed."""
         async with soon():
@@ -131,8 +137,11 @@ class Peer:
         return frame
 
     async def expect(self, op: str) -> Frame:
-        """The next frame, which must be an `op`."""
+        """The next frame besides signals, which must be an `op`."""
         frame = await self.receive()
+        while frame["op"] == "signal" != op:
+            self._keep(frame)
+            frame = await self.receive()
         assert frame["op"] == op, frame
         return frame
 

@@ -402,7 +402,8 @@ class TestAsking:
             await net.python("polite", Polite())
             await ann.call("post_to_channel", channel="desk", text="@polite go")
             question = (await ann.event())["message"]
-            await ann.say("polite", "yes", cause=question["id"])
+            assert question["content"] == "shall I?"
+            await ann.say("polite", "yes")
             assert (await ann.event())["message"]["content"] == "ann says yes"
 
 

@@ -205,9 +205,7 @@ COMMANDS: dict[str, Spec] = {
     "who": Spec("/who", "list who is here and what they can do", _nothing(Who)),
     "reply": Spec("/reply <m42> <text>", "reply under a message, in a thread of its own", _reply),
     "more": Spec("/more", "show older messages of this thread", _nothing(More)),
-    "wait": Spec(
-        "/wait [seconds]", "wait until somebody says something (for scripts; 10 s)", _wait
-    ),
+    "wait": Spec("/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)", _wait),
     "help": Spec("/help", "this list", _nothing(Help)),
     "quit": Spec("/quit", "leave (Ctrl-D does too)", _nothing(Quit)),
 }

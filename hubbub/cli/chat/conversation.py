@@ -119,7 +119,7 @@ class Conversation:
         self._client, self._console, self._clock = client, console, clock
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._began = asyncio.Event()
-        self._heard = asyncio.Event()
+        self._heard = asyncio.Event()  # somebody else spoke in the current thread
         self._summary: asyncio.TimerHandle | None = None
 
     # Arriving ---------------------------------------------------------------------------------
@@ -140,7 +140,8 @@ class Conversation:
             case Event():
                 self._show(self.session.take(item))
                 self._summarise_soon()
-                if item.message.sender_id != self.session.me:
+                here = item.message.thread_id == self.session.current
+                if here and item.message.sender_id != self.session.me:
                     self._heard.set()
             case Signal():
                 self.session.signal(item, self._clock.monotonic())
@@ -237,7 +238,6 @@ class Conversation:
             case commands.Help():
                 self._show(_help())
             case commands.Wait(seconds):
-                self._heard.clear()
                 self._do(lambda: self._wait(seconds))
             case commands.Quit():
                 pass  # `read` has seen it
@@ -286,6 +286,7 @@ class Conversation:
         self._console.refresh()
 
     async def _deliver(self, text: str, operation: str, args: dict[str, str]) -> None:
+        self._heard.clear()
         try:
             value = await self._client.call(operation, text=text, **args)
             result = SendResult.model_validate(value)
@@ -302,6 +303,7 @@ class Conversation:
     def _switch(self, thread_id: str) -> None:
         """What is typed from now on goes to this thread; its history is shown when it is here."""
         self.session.switch(thread_id)
+        self._heard.clear()
         if self.status.lost is None:
             self._do(lambda: self._open(thread_id))
         else:
@@ -341,11 +343,13 @@ class Conversation:
         self.session.participants = {person.id: person for person in found}
 
     async def _wait(self, seconds: float) -> None:
+        """Until somebody else has spoken here since this person did."""
         try:
             async with asyncio.timeout(seconds):
                 await self._heard.wait()
         except TimeoutError:
             pass  # nobody said anything, which is an answer too
+        self._heard.clear()
 
     def _show(self, lines: Sequence[Line]) -> None:
         if lines:

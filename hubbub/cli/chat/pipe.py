@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -27,6 +28,7 @@ class PipeConsole:
         self._source, self._out, self._zone = source, out, zone
         self._pending = b""
         self._ended = False
+        self._wake = asyncio.Event()
 
     def start(self, status: Status) -> None:
         """Nothing is shown beside the lines."""
@@ -36,30 +38,36 @@ class PipeConsole:
 
     async def read(self) -> str | None:
         while b"\n" not in self._pending and not self._ended:
-            await _readable(self._source)
-            data = os.read(self._source, 65536)
-            self._pending += data
-            self._ended = not data
+            await self._readable()
+            if not self._ended:
+                data = os.read(self._source, 65536)
+                self._pending += data
+                self._ended = not data
         line, _, self._pending = self._pending.partition(b"\n")
         if self._ended and not line and not self._pending:
             return None
         return line.decode(errors="replace")
 
     def show(self, lines: Sequence[Line]) -> None:
-        for line in lines:
-            self._out.write(plain(render(line, self._zone, UNLIMITED)) + "\n")
-        self._out.flush()
+        try:
+            for line in lines:
+                self._out.write(plain(render(line, self._zone, UNLIMITED)) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            # Nobody reads any more (`hubbub chat | head`): as good as the end of the input.
+            self._out = io.StringIO()
+            self._pending, self._ended = b"", True
+            self._wake.set()
 
-
-async def _readable(descriptor: int) -> None:
-    """Wait until reading does not block. A regular file never does."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    try:
-        loop.add_reader(descriptor, ready.set)
-    except PermissionError:
-        return  # what the selector says of regular files
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
+    async def _readable(self) -> None:
+        """Wait until reading does not block. A regular file never does."""
+        loop = asyncio.get_running_loop()
+        self._wake.clear()
+        try:
+            loop.add_reader(self._source, self._wake.set)
+        except PermissionError:
+            return  # what the selector says of regular files
+        try:
+            await self._wake.wait()
+        finally:
+            loop.remove_reader(self._source)

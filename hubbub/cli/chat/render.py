@@ -9,7 +9,7 @@ from typing import assert_never
 
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
-from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.chat.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Message
 
 __all__ = ["STYLES", "Fragments", "plain", "render"]
@@ -41,7 +41,7 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
     """
     match line:
         case Said():
-            return _said(line, zone)
+            return _said(line, zone, width)
         case Elsewhere():
             return _elsewhere(line, zone, width)
         case Opened():
@@ -50,7 +50,7 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
             return [("class:dim", f"— {line.day:%a %d %B %Y} —")]
         case Note():
             tone = "dim" if line.tone == "info" else line.tone
-            return [(f"class:{tone}", visible(line.text))]
+            return [(f"class:{tone}", wrap(visible(line.text), width, _INDENT))]
         case _:
             assert_never(line)
 
@@ -60,18 +60,17 @@ def plain(fragments: Iterable[tuple[str, str]]) -> str:
     return "".join(text for _, text in fragments)
 
 
-def _said(said: Said, zone: tzinfo | None) -> Fragments:
+def _said(said: Said, zone: tzinfo | None, width: int) -> Fragments:
     message = said.message
     head: Fragments = [("class:dim", f"{_time(message, zone)} {message.id} ")]
     if message.sender_kind == "system":
-        return [*head, ("class:dim", _body(message))]
+        return [*head, ("class:dim", wrap(_body(message), width, _INDENT, columns(plain(head))))]
     head += [(f"{colour_of(message.sender_id)} bold", visible(message.sender_id)), ("", ": ")]
-    base = "class:mentioned" if said.mentions_me else ""
-    body = (
-        _highlighted(_body(message), said.me, base) if said.mentions_me else [("", _body(message))]
-    )
-    state: Fragments = [("class:dim", " ✓")] if said.mine else []
-    return [*head, *body, *state]
+    state = " ✓" if said.mine else ""
+    body = wrap(_body(message) + state, width, _INDENT, columns(plain(head)))
+    if said.mentions_me:
+        return [*head, *_highlighted(body, said.me, "class:mentioned")]
+    return [*head, ("", body.removesuffix(state)), ("class:dim", state)]
 
 
 def _elsewhere(line: Elsewhere, zone: tzinfo | None, width: int) -> Fragments:
@@ -91,7 +90,7 @@ def _body(message: Message) -> str:
         parts.append(f"> {one_line(message.quote.text)}")
     parts += visible(message.text).rstrip().split("\n")
     parts += [f"[{one_line(item.name)}: {one_line(item.uri)}]" for item in message.attachments]
-    return f"\n{_INDENT}".join(parts)
+    return "\n".join(parts)
 
 
 def _highlighted(text: str, me: str, base: str) -> Fragments:

@@ -82,6 +82,7 @@ class Session:
         self._zone = zone
         self._head = 0  # events up to here were missed while away
         self._missed: dict[str, int] = {}
+        self._told_away: dict[str, tuple[str, ...]] = {}
         self._opening = False
         self._day: object = None
 
@@ -180,9 +181,10 @@ class Session:
             lines += self._said([message])
         else:
             lines.append(Elsewhere(message, self.shown(thread.id), mine=True))
-        if result.absent:
+        if result.absent and self._told_away.get(thread.id) != result.absent:
             are = "are" if len(result.absent) > 1 else "is"
             lines.append(Note(f"{', '.join(result.absent)} {are} away; the message waits"))
+        self._told_away[thread.id] = result.absent
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
             lines.append(Note(f"nobody here is called {names}"))

@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
-from prompt_toolkit import PromptSession, print_formatted_text
+from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from hubbub.cli.chat.completion import candidates
@@ -74,13 +75,21 @@ class TerminalConsole:
         fragments: Fragments = []
         for line in lines:
             fragments += [*render(line, self._zone, width), ("", "\n")]
-        print_formatted_text(
-            FormattedText(fragments),
-            end="",
-            style=self._style,
-            color_depth=self._depth,
-            output=self._output,
-        )
+        app = self._prompt.app
+        if not app.is_running:
+            self._print(fragments)
+            return
+        # As prompt_toolkit's own `run_in_terminal`, but without leaving raw mode: a key that is
+        # pressed at that moment would be swallowed by the terminal's line discipline.
+        app.renderer.erase()
+        self._print(fragments)
+        app.renderer.reset()
+        app.renderer.request_absolute_cursor_position()
+        app.invalidate()
+
+    def _print(self, fragments: Fragments) -> None:
+        text = FormattedText(fragments)
+        print_formatted_text(self._prompt.app.output, text, self._style, color_depth=self._depth)
 
     def _toolbar(self) -> FormattedText:
         status = self._status

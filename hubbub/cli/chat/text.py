@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clip", "one_line", "visible"]
+__all__ = ["clip", "columns", "one_line", "visible", "wrap"]
 
 _STEERING = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad"  # control characters but the line feed; the soft hyphen
     "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # bidi controls, invisible operators
     "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"  # line separators, annotations, surrogates
 )
+_WORD = re.compile(r" *[^ ]+ *")
 
 
 def visible(text: str) -> str:
@@ -30,14 +31,39 @@ def one_line(text: str) -> str:
 
 def clip(text: str, width: int) -> str:
     """The beginning of a line that takes at most `width` columns; an ellipsis if it was longer."""
-    if sum(map(_columns, text)) <= width:
+    if columns(text) <= width:
         return text
     taken, room = 0, max(width - 1, 0)
     for n, character in enumerate(text):
-        taken += _columns(character)
+        taken += columns(character)
         if taken > room:
             return text[:n] + "…"
     return text
+
+
+def wrap(text: str, width: int, indent: str, taken: int = 0) -> str:
+    """`text` broken between words so that no line is wider than `width` columns.
+
+    `taken` columns of the first line are in use already; the other lines begin with `indent`. A
+    word that is wider than a line stays whole: it may be an address that somebody wants to copy.
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        built, room = "", width - (taken if not lines else columns(indent))
+        for word in _WORD.findall(line):
+            if built.strip() and columns(built + word.rstrip()) > room:
+                lines.append(built.rstrip())
+                built, room = "", width - columns(indent)
+            built += word
+        lines.append(built.rstrip())
+    return f"\n{indent}".join(lines)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
 
 
 def _columns(character: str) -> int:

@@ -46,7 +46,7 @@ _END = 2**63 - 1
 
 
 def state(db: sqlite3.Connection) -> StoreState:
-    """What the hub keeps in memory."""
+    """What the hub keeps in memory. The log must be indexed to its end (`index_all`)."""
     with snapshot(db):
         (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
         (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
@@ -54,7 +54,11 @@ def state(db: sqlite3.Connection) -> StoreState:
             "SELECT id, kind, card, coalesce(cursor, 0) FROM participant "
             "LEFT JOIN progress ON participant = id ORDER BY id"
         ).fetchall()
-        threads = _threads(db)
+        threads = db.execute(
+            "SELECT t.no, t.id, coalesce(i.tseq, 0), coalesce(i.seq, 0) FROM thread t "
+            "LEFT JOIN by_thread i ON i.thread_no = t.no AND i.tseq = "
+            "(SELECT max(tseq) FROM by_thread WHERE thread_no = t.no) ORDER BY t.no"
+        ).fetchall()
         channels = db.execute("SELECT name, description FROM channel ORDER BY name").fetchall()
         members = db.execute(
             "SELECT participant, scope, since FROM member WHERE until = ? "
@@ -65,24 +69,10 @@ def state(db: sqlite3.Connection) -> StoreState:
         epoch=epoch,
         head=head,
         participants=[StoredParticipant._make(row) for row in participants],
-        threads=threads,
+        threads=[StoredThread._make(row) for row in threads],
         channels=[StoredChannel._make(row) for row in channels],
         members=[StoredMember._make(row) for row in members],
     )
-
-
-def _threads(db: sqlite3.Connection) -> Sequence[StoredThread]:
-    tail = db.execute(
-        "SELECT thread_no, max(tseq), seq FROM message WHERE seq > ? GROUP BY thread_no",
-        (indexed_upto(db, "by_thread"),),
-    )
-    newest = {no: (tseq, seq) for no, tseq, seq in tail}
-    rows = db.execute(
-        "SELECT t.no, t.id, coalesce(i.tseq, 0), coalesce(i.seq, 0) FROM thread t "
-        "LEFT JOIN by_thread i ON i.thread_no = t.no AND i.tseq = "
-        "(SELECT max(tseq) FROM by_thread WHERE thread_no = t.no) ORDER BY t.no"
-    )
-    return [StoredThread(no, id_, *newest.get(no, (tseq, seq))) for no, id_, tseq, seq in rows]
 
 
 TAILS_QUERY = (

@@ -6,7 +6,8 @@ Runs in the thread of the writing connection. What costs time here is paid by ev
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 
 from hubbub.network.ports import Batch, CallSettled, DuplicateCids
@@ -14,7 +15,7 @@ from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records
 
-__all__ = ["KNOWN_CIDS", "TAIL", "BatchWriter"]
+__all__ = ["TAIL", "BatchWriter", "known_cids"]
 
 TAIL = 8192
 """Messages by which an index may lag at most. More makes writing cheaper where many participants
@@ -23,32 +24,36 @@ write in turn, and reading the tail dearer."""
 _TAIL_BATCHES = 512
 """Batches by which it may lag at most: a quiet network has small batches, and so short tails."""
 
-_SIZES = (64, 32, 16, 8, 4, 2, 1)
-"""Rows of one statement. A few sizes, so that each stays prepared; 64 rows of 8 columns stay below
-the 999 variables that any SQLite accepts."""
+_MOST_ROWS = 64
+"""Rows of one statement: 64 rows of 8 columns stay below the 999 variables that any SQLite accepts."""
 
 Pair = tuple[str, str]
-Statements = Sequence[tuple[int, str]]
+Statement = Callable[[int], str]
+"""The SQL for so many rows. Each number has its own statement, kept prepared, so that a batch takes
+as few as it can: around each of them the thread lets the interpreter go and must win it back."""
 
 
-def _inserts(table: str, columns: Sequence[str]) -> Statements:
+def _insert_into(table: str, columns: Sequence[str]) -> Statement:
     row = f"({', '.join('?' * len(columns))})"
     head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-    return tuple((size, head + ", ".join([row] * size)) for size in _SIZES)
+    return cache(lambda rows: head + ", ".join([row] * rows))
 
 
-_MESSAGES = _inserts(
+_MESSAGES = _insert_into(
     "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body")
 )
-_DELIVERIES = _inserts("delivery", ("participant", "seq", "reason", "reply", "turn"))
-KNOWN_CIDS: Statements = tuple(
-    (
-        size,
-        f"WITH pair (sender, cid) AS (VALUES {', '.join(['(?, ?)'] * size)}) "
-        "SELECT sender, cid FROM pair CROSS JOIN by_cid USING (sender, cid)",
+_DELIVERIES = _insert_into("delivery", ("participant", "seq", "reason", "reply", "turn"))
+
+
+_HIGHEST_CID = "SELECT coalesce(max(cid), '') FROM by_cid WHERE sender = ?"
+
+
+@cache
+def known_cids(rows: int) -> str:
+    return (
+        f"WITH pair (sender, cid) AS (VALUES {', '.join(['(?, ?)'] * rows)}) "
+        "SELECT sender, cid FROM pair CROSS JOIN by_cid USING (sender, cid)"
     )
-    for size in _SIZES
-)
 
 
 class BatchWriter:
@@ -61,12 +66,14 @@ class BatchWriter:
         self._tail = tail
         self._indexed: dict[IndexName, int] = {}
         self._cids: set[Pair] = set()
+        self._highest: dict[str, str] = {}
         self._pace = 1.0  # messages of a batch, as a moving average
 
     def start(self, head: int) -> None:
         """Begin at the end of the log, `head`, where all indexes must end too."""
         self._indexed = dict.fromkeys(INDEXES, head)
         self._cids.clear()
+        self._highest.clear()
 
     def write(self, db: sqlite3.Connection, batch: Batch) -> None:
         """One transaction; whatever it raises, nothing of the batch is written.
@@ -88,7 +95,7 @@ class BatchWriter:
                     index_log(db, index, head)
         except sqlite3.IntegrityError as error:
             raise ValueError(f"the batch contradicts the log or itself: {error}") from error
-        self._cids |= cids
+        self._remember(cids)
         if index:
             self._indexed[index] = head
         if index == "by_cid":
@@ -104,10 +111,27 @@ class BatchWriter:
 
     def _refuse_duplicates(self, db: sqlite3.Connection, cids: set[Pair]) -> None:
         found = self._cids & cids
-        for sql, pairs in _chunks(KNOWN_CIDS, list(cids)):
+        # Cids that grow, as ULIDs do, are new for certain when they are beyond the sender's last.
+        doubtful = [pair for pair in cids if pair[1] <= self._highest_of(db, pair[0])]
+        for sql, pairs in _chunks(known_cids, doubtful):
             found.update(db.execute(sql, pairs))
         if found:
             raise DuplicateCids(frozenset(found))
+
+    def _highest_of(self, db: sqlite3.Connection, sender: str) -> str:
+        """The highest cid that the sender has used."""
+        highest = self._highest.get(sender)
+        if highest is None:
+            highest = db.execute(_HIGHEST_CID, (sender,)).fetchone()[0]
+            self._highest[sender] = highest
+        return highest
+
+    def _remember(self, cids: set[Pair]) -> None:
+        self._cids |= cids
+        highest = self._highest
+        for sender, cid in cids:
+            if cid > highest[sender]:
+                highest[sender] = cid
 
 
 def _cids_of(batch: Batch) -> set[Pair]:
@@ -122,19 +146,16 @@ def _cids_of(batch: Batch) -> set[Pair]:
 
 
 def _chunks(
-    statements: Statements, rows: Sequence[tuple[str | int | None, ...]]
+    statement: Statement, rows: Sequence[tuple[str | int | None, ...]]
 ) -> Iterator[tuple[str, tuple[str | int | None, ...]]]:
     """All rows in as few statements as possible, each with its parameters."""
-    start, left = 0, len(rows)
-    for size, sql in statements:
-        while left >= size:
-            yield sql, tuple(chain.from_iterable(rows[start : start + size]))
-            start += size
-            left -= size
+    for start in range(0, len(rows), _MOST_ROWS):
+        some = rows[start : start + _MOST_ROWS]
+        yield statement(len(some)), tuple(chain.from_iterable(some))
 
 
 def _insert(
-    db: sqlite3.Connection, statements: Statements, rows: Sequence[tuple[str | int | None, ...]]
+    db: sqlite3.Connection, statement: Statement, rows: Sequence[tuple[str | int | None, ...]]
 ) -> None:
-    for sql, parameters in _chunks(statements, rows):
+    for sql, parameters in _chunks(statement, rows):
         db.execute(sql, parameters)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, RunFile, WebSocketTransport
 from tests.unit.configs.people import Person
 
 __all__ = ["ROOT", "ConfigNetwork", "environment", "run_config"]
@@ -27,8 +27,8 @@ _OURS = ("OPENAI_", "HUBBUB_")
 class ConfigNetwork:
     """A running `hubbub up`. `output` is what its terminal shows, line by line."""
 
-    def __init__(self, process: Process, stack: AsyncExitStack):
-        self._process, self._stack = process, stack
+    def __init__(self, process: Process, folder: Path, stack: AsyncExitStack):
+        self._process, self._folder, self._stack = process, folder, stack
         self.output: list[str] = []
         self.url = ""
         self._news = asyncio.Condition()
@@ -56,8 +56,10 @@ class ConfigNetwork:
         return next((line for line in self.output if re.search(pattern, line)), None)
 
     async def join(self, name: str) -> Person:
-        """A person who joins by the client library."""
-        client = Client(WebSocketTransport(self.url), name, "human")
+        """A person who joins by the client library, with the token that `hubbub chat` would use."""
+        runs = (RunFile.model_validate_json(p.read_bytes()) for p in self._folder.glob("run/*"))
+        token = next((run.tokens.get(name) for run in runs), None)
+        client = Client(WebSocketTransport(self.url), name, "human", token=token)
         return Person(await self._stack.enter_async_context(client))
 
     async def stop(self) -> int:
@@ -101,7 +103,7 @@ async def run_config(
     )  # fmt: skip
     try:
         async with AsyncExitStack() as people:
-            network = ConfigNetwork(process, people)
+            network = ConfigNetwork(process, folder, people)
             await network.begin()
             yield network
         code = await network.stop()

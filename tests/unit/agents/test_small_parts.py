@@ -53,27 +53,36 @@ class TestAckWindow:
         assert window.done(2) == 3
 
 
+DM = "dm.bot.calc"
+
+
 class TestAnswers:
-    def test_a_message_answers_what_caused_it(self) -> None:
-        assert answers(message(9, "calc", cause="m5"), 5)
-        assert answers(message(9, "calc", cause="calc-m5"), 5)
-        assert not answers(message(9, "calc", cause="calc-m6"), 5)
-        assert not answers(message(9, "calc", cause="other-m5"), 5)
-        assert not answers(message(9, "calc"), 5)
+    @pytest.mark.parametrize(
+        ("cause", "yes"),
+        [("m5", True), ("calc-m5", True), ("calc-m6", False), ("other-m5", False), (None, False)],
+    )
+    def test_a_message_answers_what_caused_it(self, cause: str | None, yes: bool) -> None:
+        assert answers(message(9, "calc", cause=cause, kind="agent"), 5, DM) is yes
 
     def test_a_reply_answers_what_it_stands_under(self) -> None:
-        assert answers(message(9, "calc", cause="calc-m4", reply_to="m5"), 5)
+        said = message(9, "calc", cause="calc-m4", reply_to="m5", kind="agent")
+        assert answers(said, 5, DM)
 
     def test_a_quote_decides_which_of_several_messages_is_meant(self) -> None:
-        assert answers(message(9, "calc", cause="calc-m4", quote="m5"), 5)
-        assert not answers(message(9, "calc", cause="calc-m5", quote="m4"), 5)
+        assert answers(message(9, "calc", cause="calc-m4", quote="m5"), 5, DM)
+        assert not answers(message(9, "calc", cause="calc-m5", quote="m4"), 5, DM)
+
+    def test_what_a_person_says_next_in_the_thread_is_the_answer(self) -> None:
+        assert answers(message(9, "ann", thread="dm.ann.bot"), 5, "dm.ann.bot")
+        assert not answers(message(9, "ann", thread="channel.desk"), 5, "dm.ann.bot")
+        assert not answers(message(9, "ann", cause="m4"), 5, "dm.ann.bot")
 
 
 class TestAsks:
     async def test_the_answer_goes_to_the_one_who_asked(self) -> None:
         asks = Asks()
         ask = asks.begin("calc")
-        ask.numbered(5)
+        ask.numbered(5, DM)
         said = message(9, "calc", cause="calc-m5")
         verdict = asks.claim(said)
         assert verdict is not None
@@ -84,7 +93,7 @@ class TestAsks:
     async def test_other_messages_are_nobodys_answer(self) -> None:
         asks = Asks()
         ask = asks.begin("calc")
-        ask.numbered(5)
+        ask.numbered(5, DM)
         assert asks.claim(message(9, "calc", cause="calc-m4")) is None
         assert asks.claim(message(9, "alice", cause="m5")) is None
         asks.end(ask)
@@ -96,7 +105,7 @@ class TestAsks:
         ask = asks.begin("calc")
         other, right = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
         verdicts = [asks.claim(other), asks.claim(right)]
-        ask.numbered(5)
+        ask.numbered(5, DM)
         assert [v is not None and v.result() for v in verdicts] == [False, True]
         assert await ask.answer is right
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -87,6 +88,22 @@ def test_a_pipe_is_shown_plain_and_whole_lines() -> None:
     first, second = out.getvalue().splitlines()
     assert first == "x" * 300
     assert second.endswith("bob: <U+001B>[31mhi")
+
+
+async def test_an_output_that_nobody_reads_ends_the_input(pipe: tuple[int, int]) -> None:
+    unread, out = os.pipe()
+    os.close(unread)
+    with os.fdopen(out, "w") as writer:
+        console = PipeConsole(pipe[0], writer)
+        reading = asyncio.create_task(console.read())
+        await asyncio.sleep(0)
+        console.show([Note("to nobody")])
+        console.show([Note("to nobody again")])
+        async with asyncio.timeout(DEADLINE_S):
+            assert await reading is None
+        with contextlib.suppress(BrokenPipeError):
+            writer.close()
+    os.close(pipe[1])
 
 
 class Drawing(io.StringIO):

@@ -275,7 +275,7 @@ async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives
         chat.away = True
         chat.cut()
         await chat.ann.sees("connection lost (cut by the test)")
-        await chat.ann.status_says("nobody there")
+        await chat.ann.status_says("Connection refused")
         chat.ann.types("said in the dark", "/dm bob", "/threads")
         await chat.ann.sees("── direct_bob ──")
         await chat.ann.status_says("1 to send")
@@ -291,7 +291,7 @@ async def test_leaving_without_a_connection_says_what_was_not_sent(network: Loca
         await chat.ann.sees("channel_general")
         chat.away = True
         chat.cut()
-        await chat.ann.status_says("nobody there")
+        await chat.ann.status_says("Connection refused")
         chat.ann.types("lost words", "/quit")
         await chat.ann.sees("1 not sent")
     assert chat.code == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from hubbub.cli.chat.lines import Day, Elsewhere, Note, Said
 from hubbub.cli.chat.session import HISTORY, KEPT, Session
 from hubbub.errors import UserError
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Channel
+from hubbub.protocol.messages import Channel, Message
 from hubbub.protocol.operations import ThreadPage
 from tests.unit.cli.chatting import NOON, begun, event, person, ready, result, said, shown, thread
 
@@ -161,6 +161,16 @@ def test_a_message_into_another_thread_is_announced_as_sent() -> None:
 def test_a_message_to_somebody_who_is_away_says_that_it_waits() -> None:
     lines = begun().sent("x", result(9, "channel.general", 1, absent=("bob", "eve")), NOON)
     assert shown(lines)[1] == "bob, eve are away; the message waits"
+
+
+def test_that_somebody_is_away_is_said_once_until_it_changes() -> None:
+    session = begun()
+    told = [
+        "away"
+        in " ".join(shown(session.sent("x", result(seq, "dm.ann.bob", seq, absent=absent), NOON)))
+        for seq, absent in enumerate([("bob",), ("bob",), (), ("bob",)], 1)
+    ]
+    assert told == [True, False, False, True]
 
 
 def test_a_mention_of_nobody_is_pointed_out() -> None:
@@ -392,3 +402,29 @@ def test_unread_counts_are_what_came_since_a_thread_was_last_open(
     assert {t.id: t.unread for t in session.threads.values() if t.unread} == expected
     spoken = [step for step in steps if step[0] == "say"]
     assert lines <= len(spoken)
+
+
+@settings(max_examples=100)
+@given(st.lists(threads, max_size=30), st.data())
+def test_events_applied_to_an_old_state_give_the_freshly_fetched_state(
+    places: list[str], data: st.DataObject
+) -> None:
+    log, counts = [], dict.fromkeys(places, 0)
+    for seq, place in enumerate(places, 1):
+        counts[place] += 1
+        log.append(said(seq, f"text {seq}", thread=place, tseq=counts[place]))
+    cut = data.draw(st.integers(0, len(log)), label="where the client joined")
+
+    def joined_after(known: list[Message]) -> Session:
+        found = [[m for m in known if m.thread_id == place] for place in counts]
+        session = Session("ann", UTC)
+        session.begin(ready(*[thread(*messages) for messages in found if messages], head=cut))
+        return session
+
+    lived, fetched = joined_after(log[:cut]), joined_after(log)
+    for message in log[cut:]:
+        lived.take(event(message))
+    for name, known in fetched.threads.items():
+        assert lived.thread(name).messages == known.messages
+        assert lived.thread(name).last_seq == known.last_seq
+        assert shown(lived.open(name)) == shown(fetched.open(name))

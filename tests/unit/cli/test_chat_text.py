@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hubbub.cli.chat.colours import PALETTE, colour_of
 from hubbub.cli.chat.lines import Day, Elsewhere, Note, Opened, Said
 from hubbub.cli.chat.render import STYLES, plain, render
-from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.chat.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Attachment, Quote
 from tests.unit.cli.chatting import said
 
@@ -61,6 +61,37 @@ def test_a_clipped_text_is_a_beginning_and_not_wider(text: str, width: int) -> N
         for c in cut
     )
     assert columns <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("one two three", 20, "one two three"),
+        ("one two three", 9, "one two\n  three"),
+        ("one two three", 6, "one\n  two\n  three"),
+        ("https://a.b/long one", 6, "https://a.b/long\n  one"),
+        ("a\n\n  code  here", 20, "a\n  \n    code  here"),
+        ("漢字 漢字", 6, "漢字\n  漢字"),
+        ("", 5, ""),
+    ],
+)
+def test_text_wraps_between_words(text: str, width: int, shown: str) -> None:
+    assert wrap(text, width, "  ") == shown
+
+
+def test_what_stands_before_the_text_takes_room_on_the_first_line() -> None:
+    assert wrap("one two three", 9, "", taken=4) == "one\ntwo three"
+
+
+@given(st.text(alphabet="ab 漢\n", max_size=80), st.integers(8, 30), st.integers(0, 6))
+def test_wrapping_changes_only_white_space_and_keeps_to_the_width(
+    text: str, width: int, taken: int
+) -> None:
+    wrapped = wrap(text, width, "  ", taken)
+    assert wrapped.split() == text.split()
+    for n, line in enumerate(wrapped.split("\n")):
+        words = line.split()
+        assert len(words) <= 1 or columns(line) + (taken if n == 0 else 0) <= width
 
 
 def luminance(colour: str) -> float:

@@ -316,7 +316,7 @@ async def test_attempts_that_fail_are_told_and_only_the_latest_is_kept() -> None
         consumer = Consumer(client)
         await consumer.ready()
         lost = await consumer.disconnected()
-        assert (lost.code, lost.reason) == (1006, "Connect call failed")
+        assert (lost.code, lost.reason) == (1006, "Connection refused")
         assert lost.retry_in_s == pytest.approx(1.6)
         peer.away = False
         attempts.release()

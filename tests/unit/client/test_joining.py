@@ -126,7 +126,7 @@ async def test_a_web_server_that_is_no_hub_is_a_lost_connection() -> None:
 async def test_in_process_nobody_listening_is_the_same() -> None:
     async with memory_peer() as peer:
         peer.away = True
-        with pytest.raises(ConnectionLost, match="Connect call failed"):
+        with pytest.raises(ConnectionLost, match="Connection refused"):
             await peer.client().__aenter__()
 
 

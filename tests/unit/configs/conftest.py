@@ -15,6 +15,7 @@ from librarian import Librarian
 from hubbub import Agent
 from hubbub.agents.launch import run_python_agent
 from hubbub.config.loader import load
+from hubbub.protocol.messages import Kind
 from hubbub.testing.network import LocalNetwork
 from tests.unit.configs.people import Person
 
@@ -35,8 +36,9 @@ class Village:
         running = run_python_agent(agent, client, config)
         self.running[name] = self._tasks.create_task(running, name=name)
 
-    async def person(self, name: str) -> Person:
-        return Person(await self._network.join(name, "human"))
+    async def person(self, name: str, kind: Kind = "human") -> Person:
+        """Somebody from outside; as an agent, one that speaks when the test says so."""
+        return Person(await self._network.join(name, kind))
 
 
 @contextlib.asynccontextmanager

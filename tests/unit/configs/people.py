@@ -11,7 +11,7 @@ from hubbub.protocol.messages import Message
 
 __all__ = ["PATIENCE_S", "Person"]
 
-PATIENCE_S = 30.0
+PATIENCE_S = 15.0
 """How long a person waits before the test fails."""
 
 
@@ -44,16 +44,20 @@ class Person:
         self, sender: str, condition: Callable[[Message], bool] = lambda message: True
     ) -> Message:
         """The next message of `sender` for which `condition` holds. Each is heard once."""
-        async with asyncio.timeout(PATIENCE_S):
-            for message in self._unread:
-                if message.sender_id == sender and condition(message):
-                    self._unread.remove(message)
-                    return message
-            while True:
-                message = await self._next()
-                if message.sender_id == sender and condition(message):
-                    return message
-                self._unread.append(message)
+        for message in self._unread:
+            if message.sender_id == sender and condition(message):
+                self._unread.remove(message)
+                return message
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    message = await self._next()
+                    if message.sender_id == sender and condition(message):
+                        return message
+                    self._unread.append(message)
+        except TimeoutError as error:
+            told = "\n".join(f"{m.sender_id} in {m.thread_id}: {m.text}" for m in self.heard)
+            raise AssertionError(f"{sender} did not say it; heard was:\n{told}") from error
 
     async def _next(self) -> Message:
         while True:

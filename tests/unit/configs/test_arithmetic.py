@@ -5,10 +5,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from arithmetic import MAX_DIGITS, Value, evaluate, show
+from arithmetic import evaluate
+from exact import MAX_DIGITS, Value
 from expression import MAX_LENGTH, Problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from showing import show
 
 
 def problem_of(text: str) -> Problem | None:

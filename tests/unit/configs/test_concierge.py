@@ -80,13 +80,19 @@ async def test_without_the_others_it_is_honest(lonely_concierge: Village) -> Non
     assert "calculator, away at the moment" in await ann.asks("concierge", "help")
 
 
-async def test_agents_that_talk_to_it_are_not_drawn_into_a_conversation(village: Village) -> None:
+async def test_an_agent_gets_results_but_no_small_talk(village: Village) -> None:
+    parrot = await village.person("parrot", "agent")
+    for text in ("hello", "who is here?", "sing a shanty"):
+        await parrot.tells("concierge", text)
+    assert (await parrot.asks("concierge", "twice the height of K2")).startswith("17,222 m")
+
+
+async def test_introductions_in_a_channel_wake_nobody(village: Village) -> None:
     ann = await village.person("ann")
-    await ann.posts("general", "@calculator and @concierge: hello")
-    await ann.hears("concierge", lambda m: m.type == "channel")
-    await ann.hears("calculator", lambda m: m.type == "channel")
-    assert await ann.asks("calculator", "1 + 1") == "1 + 1 = 2"
-    assert [m.sender_id for m in ann.heard if m.type == "channel"].count("concierge") == 1
+    await ann.posts("general", "@concierge who is here?")
+    introduction = await ann.hears("concierge", lambda m: m.type == "channel")
+    assert "calculator: Calculates" in introduction.text
+    assert introduction.mentions == ()
 
 
 async def test_a_broadcast_is_answered_only_if_several_must_work_together(village: Village) -> None:

@@ -68,11 +68,27 @@ async def test_what_the_concierge_passes_on_is_not_kept_for_others(village: Vill
 
 async def test_a_closed_channel_stays_closed(village: Village) -> None:
     ann, ben = await village.person("ann"), await village.person("ben")
-    await ann.client.call("create_channel", name="secret", members=["librarian"])
+    await ann.client.call("create_channel", name="secret", members=["librarian", "concierge"])
     await ann.posts("secret", "The treasure lies under the oak.")
     assert "oak" in await ann.asks("librarian", "where is the treasure?")
     assert "oak" not in await ben.asks("librarian", "where is the treasure?")
-    assert "oak" not in await ann.asks("concierge", "where is the treasure?")
+    for person in (ann, ben):  # the concierge may tell anybody what it hears
+        assert "oak" not in await person.asks("concierge", "where is the treasure?")
+
+
+async def test_what_agents_say_is_not_taken_for_something_said(village: Village) -> None:
+    ann = await village.person("ann")
+    await ann.posts("general", "@calculator 2^10")
+    await ann.hears("calculator")
+    assert (await ann.asks("librarian", "1024")).startswith("I found nothing")
+
+
+async def test_a_broadcast_is_known_to_everybody(village: Village) -> None:
+    ann, ben = await village.person("ann"), await village.person("ben")
+    await ann.broadcasts("The canteen opens at noon.")
+    await ben.hears("ann")
+    assert "opens at noon" in await ben.asks("librarian", "when does the canteen open?")
+    assert "opens at noon" in await ben.asks("concierge", "when does the canteen open?")
 
 
 async def test_history_from_before_a_restart_is_still_known(village: Village) -> None:

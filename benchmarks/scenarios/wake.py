@@ -1,0 +1,75 @@
+"""From the commit of a message to the request that the woken agent makes of its model.
+
+Commit and request are seen from one process: the commit when the sender has its `result`, the
+request when a model server has read it. Both cross a socket, so the figure is an upper bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, Goal, at_most
+from benchmarks.hubs import hub
+from benchmarks.messages import direct
+from benchmarks.servers import start
+from benchmarks.sides import opened_side
+from benchmarks.sockets import Socket
+from benchmarks.stats import percentile
+from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
+
+__all__ = ["run"]
+
+WARM_UP = 10
+_NAME, _SENDER = "thinker", "a0"
+_SILENT = Script(
+    rules=[Rule(answer=Answer(calls=[Call(tool="finish", arguments={"reason": "benchmark"})]))]
+)
+
+
+async def run(bench: Bench) -> Sequence[Figure]:
+    bench.say("wake to model")
+    times = 50 if bench.quick else 300
+    async with (
+        ModelServer(_SILENT) as model,
+        hub(bench, [_NAME, _SENDER]) as server,
+        start("benchmarks.agent_process", str(server.port), model.base_url, _NAME),
+        opened_side(server) as side,
+    ):
+        sender = await side.join(_SENDER)
+        template = direct(_NAME, side.run)
+        found = [await _wake(sender, template.frame(n), model, n) for n in range(WARM_UP + times)]
+    rounds = found[WARM_UP:]
+    return [
+        _figure("p50", rounds, 0.5, at_most(5, of="value")),
+        _figure("p99", rounds, 0.99, None),
+    ]
+
+
+def _figure(name: str, rounds: list[float], share: float, goal: Goal | None) -> Figure:
+    ours = percentile(rounds, share)
+    return Figure(
+        "wake", f"commit to model request, {name}", "ms", ours=ours, goal=goal, ours_rounds=rounds
+    )
+
+
+async def _wake(sender: Socket, frame: bytes, model: ModelServer, before: int) -> float:
+    """Milliseconds from the answer to the message until the model's server has the request."""
+    sender.write(frame)
+    await _frame(sender, "result")
+    committed = time.perf_counter()
+    await model.received(before + 1)
+    took = (time.perf_counter() - committed) * 1e3
+    while (await _frame(sender, "signal")).get("data") != {"state": "idle"}:
+        pass  # the turn is not over yet: its end is told as an activity
+    return took
+
+
+async def _frame(socket: Socket, op: str) -> dict[str, JsonValue]:
+    while (frame := await socket.next_frame())["op"] != op:
+        if frame["op"] == "error":
+            raise RuntimeError(f"the hub refused: {frame}")
+    return frame

@@ -1,0 +1,56 @@
+"""An agent in a process of its own, as `hubbub agent run` starts it, that may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.e2e.support.hubs import DEADLINE_S, ROOT
+
+__all__ = ["AgentProcess", "running_agent"]
+
+
+class AgentProcess:
+    """`hubbub agent run ARGUMENTS`, again and again."""
+
+    def __init__(self, folder: Path, *arguments: str):
+        self._folder, self._arguments = folder, arguments
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HUBBUB_")}
+        environment |= {"HUBBUB_STATE_DIR": str(self._folder), "PYTHONPATH": str(ROOT)}
+        with (self._folder / "agent.txt").open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "hubbub", "agent", "run", *self._arguments,
+                stdout=output, stderr=output, cwd=self._folder, env=environment,
+            )  # fmt: skip
+
+    async def kill(self) -> None:
+        """kill -9, if it runs."""
+        process = self._process
+        assert process is not None, "started before"
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await asyncio.wait_for(process.wait(), DEADLINE_S)
+
+    def output(self) -> str:
+        """All that its processes have written so far."""
+        return (self._folder / "agent.txt").read_text(errors="replace")
+
+
+@asynccontextmanager
+async def running_agent(folder: Path, arguments: Sequence[str]) -> AsyncIterator[AgentProcess]:
+    """A started agent process, ended with the context."""
+    agent = AgentProcess(folder, *arguments)
+    await agent.start()
+    try:
+        yield agent
+    finally:
+        await agent.kill()

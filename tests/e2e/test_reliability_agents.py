@@ -1,0 +1,204 @@
+"""An agent that dies in the middle of a turn takes the turn up again and says nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.frames import Event
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from tests.e2e.support.agents import running_agent
+from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(80)]
+
+PARTS = 4
+COURIER = """
+import asyncio
+from pathlib import Path
+
+from hubbub import Agent, Message
+
+GATES = Path(__file__).parent
+
+
+class Courier(Agent):
+    async def on_direct(self, message: Message) -> str:
+        for part in range(1, 5):
+            await self.send("ann", f"{message.text}, part {part}")
+            if not (GATES / f"gate{part}").exists():
+                await asyncio.Event().wait()  # until the process is killed
+        return f"{message.text}, delivered"
+"""
+
+
+class _Reader:
+    """What ann is told, in order, without reading anything twice."""
+
+    def __init__(self, client: Client):
+        self._client, self.texts = client, list[str]()
+        self._news = asyncio.Condition()
+
+    async def run(self) -> None:
+        async for item in self._client.events():
+            if isinstance(item, Event) and item.message.sender_kind == "agent":
+                self.texts.append(item.message.text)
+                await self._client.ack(item.seq)
+                async with self._news:
+                    self._news.notify_all()
+
+    async def until(self, text: str) -> None:
+        async with asyncio.timeout(DEADLINE_S), self._news:
+            await self._news.wait_for(lambda: text in self.texts)
+
+
+@asynccontextmanager
+async def _ann(hub: HubProcess) -> AsyncIterator[tuple[Client, _Reader]]:
+    async with Client(WebSocketTransport(hub.url), "ann", "human") as ann:
+        reader = _Reader(ann)
+        task = asyncio.create_task(reader.run())
+        yield ann, reader
+        task.cancel()
+
+
+async def _the_only_turn(ann: Client, agent: str) -> Turn:
+    """The record of the agent's turn, once it has ended."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            found = await ann.call("list_turns", agent=agent)
+            assert isinstance(found, dict)
+            assert isinstance(found["turns"], list)
+            (summary,) = found["turns"]
+            assert isinstance(summary, dict)
+            if summary.get("outcome") is not None:
+                return Turn.model_validate(await ann.call("read_turn", id=summary["id"]))
+
+
+async def _present(ann: Client, agent: str) -> None:
+    """Wait until the agent exists: a message to it would be refused before."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            found = json.dumps(await ann.call("list_participants"))
+            if f'"{agent}"' in found:
+                return
+
+
+async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twice(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "courier.py"
+    file.write_text(COURIER)
+    async with running_hub(tmp_path) as hub, _ann(hub) as (ann, reader):
+        address = hub.url.removeprefix("ws://")
+        async with running_agent(tmp_path, [str(file), "--address", address]) as agent:
+            await _present(ann, "courier")
+            await ann.call("send_text_message", to="courier", text="letter")
+            for part in range(1, PARTS + 1):
+                await reader.until(f"letter, part {part}")
+                await agent.kill()
+                (tmp_path / f"gate{part}").touch()
+                await agent.start()
+            await reader.until("letter, delivered")
+            turn = await _the_only_turn(ann, "courier")
+    parts = [f"letter, part {part}" for part in range(1, PARTS + 1)]
+    assert reader.texts == [*parts, "letter, delivered"]
+    assert turn.attempts == PARTS + 1
+    assert turn.end is not None
+    assert turn.end.outcome == "finished"
+    assert len(turn.sent) == PARTS + 1
+    assert "Traceback" not in agent.output()
+
+
+def _says(text: str, hold: str) -> Answer:
+    """Send a text; the answer waits at the gate `hold`."""
+    call = Call(tool="send_text_message", arguments={"to": "ann", "text": text})
+    return Answer(calls=[call], hold=hold)
+
+
+async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    done = Answer(calls=[Call(tool="finish", arguments={"reason": "done"})], hold="third")
+    # An answer is used up when its request comes: the one that the agent dies over comes again.
+    script = Script(
+        answers=[
+            _says("one", "first"),
+            _says("two", "lost"),
+            _says("two", "second"),
+            done.model_copy(update={"hold": "lost"}),
+            done,
+        ]
+    )
+    async with ModelServer(script) as model, running_hub(tmp_path) as hub:
+        config = _llm_config(tmp_path, hub, model.base_url)
+        for gate in ("first", "second", "third"):
+            model.release(gate)
+        arguments = ["--config", str(config), "--name", "writer"]
+        async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
+            await _present(ann, "writer")
+            await ann.call("send_text_message", to="writer", text="write")
+            await reader.until("one")
+            await model.held("lost", 1)  # the second answer is under way
+            await agent.kill()
+            await agent.start()
+            await reader.until("two")
+            await model.held("lost", 2)  # the third one is
+            await agent.kill()
+            await agent.start()
+            turn = await _the_only_turn(ann, "writer")
+        assert reader.texts == ["one", "two"]
+        assert turn.attempts == 3
+        assert [[call.name for call in step.calls] for step in turn.steps] == [
+            ["send_text_message"],
+            ["send_text_message"],
+            ["finish"],
+        ]
+        assert model.mistakes == []
+        asked = [sum(m.role == "assistant" for m in r.messages) for r in model.requests]
+        assert asked == [0, 1, 1, 2, 2], "a step that is recorded is not asked for again"
+        assert "Traceback" not in agent.output()
+
+
+async def test_an_llm_agent_killed_between_sending_and_being_told_sends_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    """Both calls of one answer are recorded before either runs; the second never gets its turn."""
+    calls = [
+        Call(tool="send_text_message", arguments={"to": "ann", "text": "one"}),
+        Call(tool="send_text_message", arguments={"to": "ann", "text": "two"}),
+    ]
+    finish = Answer(calls=[Call(tool="finish", arguments={})])
+    script = Script(answers=[Answer(calls=calls), finish, finish])
+    async with ModelServer(script) as model, running_hub(tmp_path) as hub:
+        config = _llm_config(tmp_path, hub, model.base_url)
+        arguments = ["--config", str(config), "--name", "writer"]
+        async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
+            await _present(ann, "writer")
+            await ann.call("send_text_message", to="writer", text="write")
+            await reader.until("one")
+            await agent.kill()  # wherever it is by now
+            await agent.start()
+            turn = await _the_only_turn(ann, "writer")
+        assert reader.texts == ["one", "two"]
+        assert len(turn.sent) == 2
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+
+
+def _llm_config(folder: Path, hub: HubProcess, base_url: str) -> Path:
+    path = folder / "agents.yaml"
+    config: dict[str, JsonValue] = {
+        "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
+        "models": {"default": {"model": "scripted", "base_url": base_url, "api_key": "any"}},
+        "agents": {"writer": {"kind": "llm", "instruction": "Write."}},
+    }
+    path.write_text(json.dumps(config))
+    return path
