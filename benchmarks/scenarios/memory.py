@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from benchmarks.bench import Bench
 from benchmarks.figures import Comparison, Figure, at_most
 from benchmarks.hubs import hub, pair_names
+from benchmarks.lanes import Lane
 from benchmarks.load import measure
 from benchmarks.servers import Server, start
 from benchmarks.sides import Side, hub_lane, hub_pairs, opened_side
@@ -61,40 +62,45 @@ async def _deaf(bench: Bench) -> list[Figure]:
     async with hub(bench, participants) as server, hub_pairs(server, PAIRS) as pairs:
         for name in idle:
             await pairs.join(name)
-        pairs.background = [await hub_lane(pairs, "flood0", "reading")]
-        await _phase(bench, pairs)  # caches fill, whoever reads
-        theirs = await _phase(bench, pairs)
-        pairs.background = [await hub_lane(pairs, "flood1", "deaf", deaf=True)]
-        ours = await _phase(bench, pairs)
+        reading = await hub_lane(pairs, "flood0", "reading")
+        deaf = await hub_lane(pairs, "flood1", "deaf", deaf=True)
+        await _round(bench, pairs, reading)  # caches fill, whoever reads
+        theirs, ours = [], []
+        for _ in range(bench.rounds):
+            theirs.append(await _round(bench, pairs, reading))
+            ours.append(await _round(bench, pairs, deaf))
     return _deaf_figures(ours, theirs)
 
 
 @dataclass(frozen=True)
-class _Phase:
-    rounds: Sequence[Interval]
+class _Round:
+    interval: Interval
     grown_mib: float
     """By how much the hub's memory grew meanwhile: SQLite's cache grows as the log does."""
 
 
-async def _phase(bench: Bench, side: Side) -> _Phase:
+async def _round(bench: Bench, side: Side, flood: Lane) -> _Round:
+    """A round of the pairs, with `flood` running beside them."""
     before = side.server.rss_kib()
-    rounds = [await measure(side, bench.pace(1)) for _ in range(bench.rounds)]
+    side.background = [flood]
+    interval = await measure(side, bench.pace(1))
     await asyncio.sleep(SETTLE_S)
-    return _Phase(rounds, (side.server.rss_kib() - before) / 1024)
+    return _Round(interval, (side.server.rss_kib() - before) / 1024)
 
 
-def _deaf_figures(ours: _Phase, theirs: _Phase) -> list[Figure]:
+def _deaf_figures(ours: Sequence[_Round], theirs: Sequence[_Round]) -> list[Figure]:
     name = f"{IDLE} idle, one never reads"
-    figure = Comparison(name, ours.rounds, theirs.rounds).figure
+    figure = Comparison(name, [r.interval for r in ours], [r.interval for r in theirs]).figure
+    grown, grown_anyway = [r.grown_mib for r in ours], [r.grown_mib for r in theirs]
     return [
         Figure(
             name,
             "memory grown beyond what it grows by when all read",
             "MiB",
-            ours=ours.grown_mib - theirs.grown_mib,
+            ours=sum(grown) - sum(grown_anyway),
             goal=at_most(4, of="value"),
-            ours_rounds=[ours.grown_mib],
-            theirs_rounds=[theirs.grown_mib],
+            ours_rounds=grown,
+            theirs_rounds=grown_anyway,
         ),
         figure("others' round trip p50, against all read", "ms", lambda i: i.p50_ms),
         figure("others' messages, against all read", "1/s", lambda i: i.rate),

@@ -1,7 +1,8 @@
 """What people type into a calculator, as a tree: tokens and a Pratt parser, nothing evaluated.
 
     2 + 3*4^2          numbers, + - * / // % ^ ** ! and parentheses
-    1,234.5  1e6  20%  thousands separators, exponents, percentages
+    1,234.5  1e6  20%  thousands separators, exponents, percentages (before a number, name or
+                       parenthesis % is the remainder)
     sqrt(2) pi         functions and names
     5 km 300 m in mi   units behind numbers, and a conversion at the end
 

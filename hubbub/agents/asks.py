@@ -15,7 +15,8 @@ def answers(message: Message, seq: int, thread_id: str) -> bool:
     """Whether `message` answers the one at `seq` in that thread.
 
     It quotes it, stands under it, or is caused by it; an agent that answers several messages in one
-    turn quotes the one that it means. People name no cause: what they say next in the thread counts.
+    turn quotes the one that it means. People name no cause: what they say next in the thread is
+    their answer.
     """
     asked = message_id(seq)
     if message.quote is not None:

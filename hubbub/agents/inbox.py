@@ -146,11 +146,12 @@ class Inbox:
         self._sort_threads()
         fresh = [p for p in ready.pending if self._is_news(p)]
         for message, wake, started in ((p.message, p.wake, p.started) for p in fresh):
-            claimed = started is None and claims(message, wake)
-            if not claimed and message.sender_id not in self._ignored:
+            if self.ignores(message.sender_id):
+                continue
+            if started is not None or not claims(message, wake):
                 self._queue(message, wake, started)
         self.position = max(self.position, ready.cursor)
-        return [p for p in fresh if p.message.sender_id in self._ignored]
+        return [p for p in fresh if self.ignores(p.message.sender_id)]
 
     def receive(self, event: Event, *, claimed: bool = False) -> Received:
         """Take in an event. A `claimed` one is somebody's answer: its wake starts nothing."""
@@ -160,7 +161,7 @@ class Inbox:
         self.note(event.message)
         if event.wake is None or claimed:
             return "noted"
-        if event.message.sender_id in self._ignored:
+        if self.ignores(event.message.sender_id):
             return "ignored"
         self._queue(event.message, event.wake, None)
         return "queued"
@@ -217,6 +218,10 @@ class Inbox:
     def threads(self) -> Iterator[Thread]:
         """All threads, the most recently active first."""
         return (self._threads[id] for id in reversed(self._threads))
+
+    def ignores(self, sender: str) -> bool:
+        """Whether messages of this participant start no turns."""
+        return sender in self._ignored
 
     def thread(self, thread_id: str) -> Thread | None:
         """The thread with this canonical id."""

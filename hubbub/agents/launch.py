@@ -42,9 +42,10 @@ async def run_agent(
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
     Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
-    next process. Relative paths in the config are meant relative to `base_dir`. Raises `ConfigError` before
-    anything is sent when the config names a file, class, tool or model that does not exist, and
-    `ConnectionLost` when the hub closes for good.
+    next process. Relative paths in the config are meant relative to `base_dir`.
+
+    Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
+    that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.kind == "python":
         agent = load_agent_class(config, base_dir)()

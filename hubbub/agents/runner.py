@@ -10,17 +10,16 @@ from typing import Protocol
 import structlog
 
 from hubbub.agents.acks import AckWindow
+from hubbub.agents.backlog import Backlog, fill_gaps
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.client import Client, Disconnected, Incoming
-from hubbub.errors import ConnectionLost
+from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Wake
 
 __all__ = ["GRACE_S", "AgentRunner", "Brain"]
 
-QUIET_S = 0.05
-"""Seconds without an event after which the backlog counts as over, if the hub does not say so."""
 GRACE_S = 0.5
 """Seconds that running turns have to come to their end when the agent is stopped."""
 
@@ -71,8 +70,9 @@ class AgentRunner:
         self._cancelled: dict[str, str] = {}
         self._acks = AckWindow()
         self._open = False  # turns wait until the brain has started, and end with the agent
-        self._backlog_to = 0  # the log's head when we joined: what has accumulated wakes us once
-        self._quiet: asyncio.TimerHandle | None = None
+        self._ready = False  # and until what had accumulated is here
+        self._backlog = Backlog(0, 0, lambda: None)
+        self._fresh = True
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -97,7 +97,7 @@ class AgentRunner:
             await self._let_finish()
             raise  # and the group ends what has not finished
         finally:
-            self._look_for_backlog(self._backlog_to)  # no timer is left behind
+            self._backlog.close()
 
     async def _start(self) -> None:
         await self._brain.start()
@@ -122,8 +122,8 @@ class AgentRunner:
                 await self._event(item)
             case Disconnected():
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
-            case Signal(type="caught_up", sender=None):
-                self._caught_up()
+            case Signal(type="caught_up", sender="hub"):
+                self._backlog.end()
             case Signal():
                 pass  # the others are for people
 
@@ -131,19 +131,29 @@ class AgentRunner:
         if not ready.resumed:
             await self._stop_turns()  # they belong to a log that is no more
             self._acks = AckWindow()
+        self._fresh = self._fresh or not ready.resumed
+        self._ready = False
         self._brain.ready(ready)
-        for ignored in self._inbox.begin(ready, self._claims):
+        earlier = self._backlog.wakes if ready.resumed else []
+        self._backlog.close()
+        self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
+        self._backlog.wakes += earlier
+        for ignored in self._inbox.begin(ready, self._accumulates):
             self._spawn(self._settle(ignored.message, ignored.wake, _IGNORED))
-        self._backlog_to = ready.head
-        self._look_for_backlog(ready.cursor)
-        self._start_turns()
+        if not self._backlog.active:
+            self._let_go()
+
+    def _accumulates(self, message: Message, wake: Wake) -> bool:
+        self._backlog.wakes.append((message, wake))
+        return True
 
     async def _event(self, event: Event) -> None:
         message, wake = event.message, event.wake
         self._acks.opened(event.seq)
-        self._look_for_backlog(event.seq)
-        claimed = wake is not None and self._claims(message, wake)
+        ignored = self._inbox.ignores(message.sender_id)
+        claimed = wake is not None and not ignored and self._claims(message, wake)
         received = self._inbox.receive(event, claimed=claimed)
+        self._backlog.note(event.seq)
         if received == "queued" and event.seq in self._start_turns():
             return  # acknowledged when the turn's beginning is on its way
         if received == "noted" and wake is None and self._brain.observes(message):
@@ -155,23 +165,25 @@ class AgentRunner:
         # turn has ended, and an open event would hold up those of other threads.
         await self._done(event.seq)
 
-    def _look_for_backlog(self, position: int) -> None:
-        """Note how far the stream is. Turns start when it has brought what had accumulated.
-
-        The last position of the log need not be an event for this agent: then the hub's signal
-        tells the end, or silence.
-        """
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
-        if position >= self._backlog_to:
-            self._backlog_to = 0
-        elif self._backlog_to:
-            loop = asyncio.get_running_loop()
-            self._quiet = loop.call_later(QUIET_S, self._caught_up)
-
     def _caught_up(self) -> None:
-        self._look_for_backlog(self._backlog_to)
+        self._spawn(self._fill_gaps(self._backlog))
+
+    async def _fill_gaps(self, backlog: Backlog) -> None:
+        if self._fresh:
+            try:
+                await fill_gaps(self._client, self._inbox, backlog.cursor)
+            except (OperationError, ConnectionLost) as exc:
+                log.warning("own messages could not be read again", error=str(exc))
+        if backlog is self._backlog:  # or another connection has brought another one
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What has accumulated may start turns, now that nothing is missing."""
+        self._fresh, self._ready = False, True
+        wakes, self._backlog.wakes = self._backlog.wakes, []
+        for message, wake in wakes:
+            if not self._claims(message, wake):
+                self._inbox.put_back(message, wake)
         self._start_turns()
 
     async def _done(self, *seqs: int) -> None:
@@ -183,11 +195,15 @@ class AgentRunner:
         async with lock:
             try:
                 await self._brain.observe(message)
+            except ConnectionLost:
+                return  # not acknowledged: it is overheard again
             except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
                 traceback.print_exception(exc)
         await self._done(message.seq)
 
     def _claims(self, message: Message, wake: Wake) -> bool:
+        if not self._ready:
+            return self._accumulates(message, wake)
         verdict = self._brain.claims(message)
         if verdict is None:
             return False
@@ -212,7 +228,7 @@ class AgentRunner:
 
     def _start_turns(self) -> set[int]:
         """Start what may start; returns the positions of the messages that those turns answer."""
-        if not self._open or self._backlog_to:
+        if not (self._open and self._ready):
             return set()
         started: set[int] = set()
         for plan in self._inbox.next_turns():

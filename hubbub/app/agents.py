@@ -110,7 +110,7 @@ def _only_class(file: Path) -> str:
         return names[0]
     where = shown_path(file)
     if not names:
-        raise ConfigError("defines no subclass of hubbub.agents.Agent", where)
+        raise ConfigError("defines no subclass of hubbub.Agent", where)
     raise ConfigError(f"defines several agents, say which with --class: {', '.join(names)}", where)
 
 

@@ -57,8 +57,12 @@ async def serve(
 
 
 def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
-    """Tokens of this run for those it starts and those who sit at this machine."""
-    names = [OPERATOR, *config.file.agents, *config.file.humans]
+    """Tokens of this run for those it starts and those who sit at this machine.
+
+    In an open network people need none, and nobody may take the place of its agents all the same.
+    """
+    people = config.file.humans if config.file.network.auth == "tokens" else ()
+    names = [OPERATOR, *config.file.agents, *people]
     tokens = {name: "hub_" + secrets.token_urlsafe(32) for name in names}
     for name, token in tokens.items():
         hub.joining.add_token(name, token)
@@ -68,14 +72,13 @@ def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
 @contextmanager
 def _run_file(config: LoadedConfig, listening: Listening, tokens: dict[str, str]) -> Iterator[None]:
     """While the context lasts, programs of the same user find the network by themselves."""
-    humans = list(config.file.humans)
     mine = RunFile(
         network=config.file.network.name,
         url=listening.url,
         pid=os.getpid(),
         auth=config.file.network.auth,
-        tokens={name: tokens[name] for name in [OPERATOR, *humans]},
-        humans=humans,
+        tokens=tokens,
+        humans=list(config.file.humans),
     )
     write_run_file(mine)
     try:
@@ -92,8 +95,8 @@ def _stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[No
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)
+        stop.set()  # first: the report may fail, when the terminal has gone away
         report(Stopping(number.name))
-        stop.set()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()
     for number in numbers:

@@ -50,11 +50,17 @@ class Proposal:
 
 
 async def find_models(
-    environ: Mapping[str, str], servers: Sequence[tuple[str, str]] = LOOPBACK
+    environ: Mapping[str, str], servers: Sequence[tuple[str, str]] | None = None
 ) -> list[Proposal]:
-    """Everything that is within reach, keys first. Takes about a second at most."""
+    """Everything that is within reach, keys first. Takes about a second at most.
+
+    `servers` are names and base URLs to ask; None: those in LOOPBACK.
+    """
     own = environ.get("OPENAI_BASE_URL")
-    places = [*servers, *([("OPENAI_BASE_URL", own)] if own else [])]
+    places = [
+        *(LOOPBACK if servers is None else servers),
+        *([("OPENAI_BASE_URL", own)] if own else []),
+    ]
     found = await asyncio.gather(*(asyncio.to_thread(on_server, *place) for place in places))
     local = [proposal for proposal in found if proposal is not None]
     return [*from_environment(environ), *local]

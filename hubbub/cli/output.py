@@ -57,11 +57,13 @@ def help_if_alone(context: typer.Context) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Columns for people, with the texts made safe. Without `head` there is no heading."""
-    from rich.table import Table
+    from rich.cells import cell_len
+    from rich.text import Text
 
-    shown = Table(box=None, pad_edge=False, header_style="dim", show_header=bool(head))
-    for title in head:
-        shown.add_column(title, no_wrap=True)
-    for row in rows:
-        shown.add_row(*(one_line(cell) for cell in row))
-    console().print(shown)
+    lines = [list(head)] if head else []
+    lines += [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    screen = console()
+    for n, cells in enumerate(lines):
+        padded = (c + " " * (w - cell_len(c)) for c, w in zip(cells, widths, strict=True))
+        screen.print(Text("  ".join(padded).rstrip(), style="dim" if head and n == 0 else ""))

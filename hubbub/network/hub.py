@@ -116,11 +116,15 @@ class Hub:
         self.joining = Joining(self, self.file, self.store, self.writes)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(self.log.run(), name="log")
-        await self.joining.declare()
+        try:
+            await self.joining.declare()
+        except BaseException:
+            self.log.stop()
+            raise
 
     async def __aexit__(self, *exc: object) -> None:
         await self.drain()
-        self._writer.cancel()
+        self.log.stop()
         await self._stack.aclose()
 
     async def drain(self, after_s: float = 1.0) -> None:
@@ -217,7 +221,7 @@ class Hub:
         """The next events of a session that is behind."""
         if session.observe:
             return await self.store.log(after, upto, limit)
-        own = session.turns or (session.caller is not None and session.caller.kind == "human")
+        own = session.caller is not None and session.caller.kind == "human"
         return await self.store.events(session.participant, after, upto, limit, own)
 
     async def revoke(self, participant: str) -> None:

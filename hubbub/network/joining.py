@@ -48,10 +48,12 @@ SNAPSHOT_BYTES = 512 * 1024
 
 
 class Refused(OperationError):
-    """Joining failed for good: after the error the socket is closed with `close`."""
+    """Joining failed: after the error the socket is closed with `close`."""
 
-    def __init__(self, code: ErrorCode, message: str, close: CloseCode):
-        super().__init__(code, message)
+    def __init__(
+        self, code: ErrorCode, message: str, close: CloseCode, *, temporary: bool = False
+    ):
+        super().__init__(code, message, temporary=temporary)
         self.close = close
 
 
@@ -172,6 +174,9 @@ class Joining:
         if frame.version != VERSION:
             text = f"version: this hub speaks {VERSION}, not {frame.version[:40]!r}"
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
+        if self._hub.draining:
+            text = "the hub is stopping; come back"
+            raise Refused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
         owner = await self._authenticate(frame)
         if frame.observe and not owner:
             text = "observe: only an owner of the network may watch everything"

@@ -38,6 +38,9 @@ MAX_BATCH = 512
 """Entries in one transaction: more would only make the first of them wait."""
 
 
+_STOPPED = StoreUnavailable("the hub has stopped")
+
+
 class Asker(Protocol):
     """Who waits for an entry to become durable. `ref` is the call's."""
 
@@ -145,6 +148,7 @@ class Log:
         self._idle = asyncio.Event()
         self._idle.set()
         self._stamp = (-1, "")
+        self._stopped = False
         self.head = 0
         """The last committed position."""
 
@@ -156,11 +160,18 @@ class Log:
     def append(self, entry: Entry) -> None:
         """Queue an entry; its askers are answered after the commit."""
         if not self._entries:
+            if self._stopped:
+                _refuse([entry], [], _STOPPED)
+                self._listener.refused([entry])
+                return
             self._wakeup.set()
         self._entries.append(entry)
 
     def change(self, change: Change) -> None:
         """Queue a change."""
+        if self._stopped:
+            change.done(_STOPPED)
+            return
         self._changes.append(change)
         self._wakeup.set()
 
@@ -170,9 +181,14 @@ class Log:
             await self._idle.wait()
             await asyncio.sleep(0)
 
+    def stop(self) -> None:
+        """Write what is queued and no more: whoever comes later is refused, and waits for nothing."""
+        self._stopped = True
+        self._wakeup.set()
+
     async def run(self) -> None:
-        """Write until cancelled."""
-        while True:
+        """Write until stopped."""
+        while not self._stopped:
             await self._wakeup.wait()
             self._wakeup.clear()
             self._idle.clear()

@@ -109,11 +109,11 @@ class Session:
         wrong = complaint(self.state, frame.op) if self.state is not SessionState.READY else None
         if wrong is not None:
             self._complain(OperationError(*wrong), getattr(frame, "ref", None))
-        elif isinstance(frame, TypedCall):
+        elif frame.op == "call":
             self._hub.call(self, frame)
-        elif isinstance(frame, Ack):
+        elif frame.op == "ack":
             self._acknowledge(frame.seq)
-        elif isinstance(frame, Signal):
+        elif frame.op == "signal":
             self._hub.relay_signal(self, frame)
         elif self.state is SessionState.READY:
             self._complain(OperationError(*(complaint(self.state, frame.op) or ())), None)
@@ -191,7 +191,7 @@ class Session:
             error = OperationError(ErrorCode.STORE_UNAVAILABLE, str(error), temporary=True)
         if not isinstance(error, OperationError):
             error = OperationError(ErrorCode.INTERNAL, "the hub failed", temporary=True)
-        self.error(error, ref)
+        self.error(error, ref or None)
 
     # The stream ---------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ from hubbub.testing.store_rows import (
     delivery,
     direct,
     message,
+    opened,
     seqs,
     wake,
     wake_states,
@@ -224,13 +225,11 @@ class FailureContract(StoreMaker):
             await store.log(0, 9, 9)
 
     async def test_a_new_store_is_empty(self, tmp_path: Path) -> None:
-        store = self.new_store(tmp_path)
-        state = await store.open()
-        assert len(state.epoch) == 26
-        assert state.head == 0
-        everything = [*state.participants, *state.threads, *state.channels, *state.members]
-        assert everything == []
-        await store.close()
+        async with opened(self.new_store(tmp_path)) as state:
+            assert len(state.epoch) == 26
+            assert state.head == 0
+            everything = [*state.participants, *state.threads, *state.channels, *state.members]
+            assert everything == []
 
 
 class StoreContract(EventsContract, HistoryContract, TurnsContract, FailureContract):
@@ -242,68 +241,69 @@ class DurableStoreContract(StoreContract):
 
     async def test_what_the_hub_keeps_in_memory_is_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
-        first = await store.open()
-        await write(
-            store,
-            ParticipantSeen("bob", "agent", "{}"),
-            ParticipantSeen("alice", "human", "{}"),
-            ParticipantSeen("bob", "agent", '{"description":"b"}'),
-            ThreadCreated(1, "dm.alice.bob"),
-            ThreadCreated(2, "channel.desk"),
-            ThreadCreated(3, "broadcast"),
-            ChannelCreated("desk", "The desk"),
-            MemberJoined("bob", 2, 0),
-            MemberJoined("alice", 2, 0),
-            MemberJoined("alice", 3, 0),
-            CursorMoved("bob", 2),
-            messages=[message(1), message(2, tseq=2), message(3, thread=2, tseq=1, scope=2)],
-        )
-        await write(store, MemberLeft("alice", 2, 3), messages=[message(4, tseq=3)])
-        await store.close()
-        state = await store.open()
-        assert (state.epoch, state.head) == (first.epoch, 4)
-        assert set(state.participants) == {
-            StoredParticipant("bob", "agent", '{"description":"b"}', 2),
-            StoredParticipant("alice", "human", "{}", 0),
-        }
-        assert set(state.threads) == {
-            StoredThread(1, "dm.alice.bob", 3, 4),
-            StoredThread(2, "channel.desk", 1, 3),
-            StoredThread(3, "broadcast", 0, 0),
-        }
-        assert list(state.channels) == [StoredChannel("desk", "The desk")]
-        assert set(state.members) == {StoredMember("bob", 2, 0), StoredMember("alice", 3, 0)}
-        await store.close()
+        async with opened(store) as first:
+            await write(
+                store,
+                ParticipantSeen("bob", "agent", "{}"),
+                ParticipantSeen("alice", "human", "{}"),
+                ParticipantSeen("bob", "agent", '{"description":"b"}'),
+                ThreadCreated(1, "dm.alice.bob"),
+                ThreadCreated(2, "channel.desk"),
+                ThreadCreated(3, "broadcast"),
+                ChannelCreated("desk", "The desk"),
+                MemberJoined("bob", 2, 0),
+                MemberJoined("alice", 2, 0),
+                MemberJoined("alice", 3, 0),
+                CursorMoved("bob", 2),
+                messages=[message(1), message(2, tseq=2), message(3, thread=2, tseq=1, scope=2)],
+            )
+            await write(store, MemberLeft("alice", 2, 3), messages=[message(4, tseq=3)])
+        async with opened(store) as state:
+            assert (state.epoch, state.head) == (first.epoch, 4)
+            assert set(state.participants) == {
+                StoredParticipant("bob", "agent", '{"description":"b"}', 2),
+                StoredParticipant("alice", "human", "{}", 0),
+            }
+            assert set(state.threads) == {
+                StoredThread(1, "dm.alice.bob", 3, 4),
+                StoredThread(2, "channel.desk", 1, 3),
+                StoredThread(3, "broadcast", 0, 0),
+            }
+            assert list(state.channels) == [StoredChannel("desk", "The desk")]
+            assert set(state.members) == {StoredMember("bob", 2, 0), StoredMember("alice", 3, 0)}
 
     async def test_a_cursor_never_moves_backwards(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
-        await store.open()
-        await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
-        await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
-        await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
-        await store.close()
-        state = await store.open()
-        assert [participant.cursor for participant in state.participants] == [9]
-        await store.close()
+        async with opened(store):
+            await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
+            await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
+            await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
+        async with opened(store) as state:
+            assert [participant.cursor for participant in state.participants] == [9]
 
     async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
-        await store.open()
-        await write(
-            store,
-            MemberJoined("bob", 4, 0),
-            CallSettled("alice", "call", 1, "1"),
-            messages=[message(1, cid="c1"), message(2, thread=4, tseq=1, scope=4)],
-            deliveries=[wake("bob", 1)],
-        )
-        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
-        await store.close()
-        await store.open()
-        assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
-        assert [row.started for row in await store.pending("bob", 9)] == ["bob-m1"]
-        with pytest.raises(DuplicateCids) as refused:
-            await write(store, messages=[message(3, cid="c1"), message(4, cid="call")])
-        assert refused.value.found == {("alice", "c1"), ("alice", "call")}
-        await write(store, messages=[message(3, tseq=2)])
-        assert await store.thread_page(1, None, 9) == [body(1), body(3)]
-        await store.close()
+        async with opened(store):
+            await write(
+                store,
+                MemberJoined("bob", 4, 0),
+                CallSettled("alice", "call", 1, "1"),
+                messages=[message(1, cid="c1"), message(2, thread=4, tseq=1, scope=4)],
+                deliveries=[wake("bob", 1)],
+            )
+            await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        async with opened(store):
+            assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
+            assert [row.started for row in await store.pending("bob", 9)] == ["bob-m1"]
+            with pytest.raises(DuplicateCids) as refused:
+                await write(store, messages=[message(3, cid="c1"), message(4, cid="call")])
+            assert refused.value.found == {("alice", "c1"), ("alice", "call")}
+            await write(store, messages=[message(3, tseq=2)])
+            assert await store.thread_page(1, None, 9) == [body(1), body(3)]
+
+    async def test_another_store_object_finds_the_same_log(self, tmp_path: Path) -> None:
+        async with opened(first := self.new_store(tmp_path)):
+            await first.append(direct(1, 5))
+        async with opened(second := self.new_store(tmp_path)) as state:
+            assert state.head == 5
+            assert seqs(await second.events("bob", 0, 9, 9, own=False)) == [1, 2, 3, 4, 5]

@@ -24,6 +24,7 @@ from hubbub.testing.store_rows import (
     delivery,
     direct,
     message,
+    opened,
     seqs,
     wake,
     write,
@@ -46,9 +47,8 @@ class StoreMaker:
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
         store = self.new_store(tmp_path)
-        await store.open()
-        yield store
-        await store.close()
+        async with opened(store):
+            yield store
 
 
 class EventsContract(StoreMaker):
@@ -201,6 +201,16 @@ class HistoryContract(StoreMaker):
         assert await store.thread_page(1, 2, 9) == [body(1)]
         assert await store.thread_page(1, 1, 9) == []
         assert await store.thread_page(77, None, 9) == []
+
+    async def test_pages_of_large_messages_are_cut_to_the_newest(self, store: Store) -> None:
+        large = [f'"{seq}{"x" * 60_000}"' for seq in range(1, 13)]
+        await write(store, messages=[message(s, text=large[s - 1]) for s in range(1, 13)])
+        tails = await store.tails([1], 12, 10)
+        for found in (await store.thread_page(1, None, 10), tails[1]):
+            assert 60_000 < sum(map(len, found)) <= 300_000
+            assert list(found) == [text.encode() for text in large[-len(found) :]]
+        await write(store, messages=[message(13, text=f'"{"y" * 400_000}"')])
+        assert len(await store.thread_page(1, None, 10)) == 1
 
     async def test_tails_are_the_last_messages_up_to_a_position(self, store: Store) -> None:
         for seq in range(1, 13):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 from hubbub.network.ports import (
     Batch,
@@ -11,9 +12,20 @@ from hubbub.network.ports import (
     Record,
     Store,
     StoredEvent,
+    StoreState,
 )
 
-__all__ = ["body", "delivery", "direct", "message", "seqs", "wake", "wake_states", "write"]
+__all__ = [
+    "body",
+    "delivery",
+    "direct",
+    "message",
+    "opened",
+    "seqs",
+    "wake",
+    "wake_states",
+    "write",
+]
 
 
 def body(seq: int) -> bytes:
@@ -55,6 +67,15 @@ def direct(first: int, last: int, *, to: str = "bob", sender: str = "alice") -> 
         messages=[message(seq, sender=sender) for seq in span],
         deliveries=[delivery(to, seq) for seq in span],
     )
+
+
+@asynccontextmanager
+async def opened(store: Store) -> AsyncIterator[StoreState]:
+    """The store is open inside, and closed afterwards whatever happened."""
+    try:
+        yield await store.open()
+    finally:
+        await store.close()
 
 
 async def write(

@@ -142,7 +142,7 @@ class Peer:
         while frame["op"] == "signal" != op:
             self._keep(frame)
             frame = await self.receive()
-        assert frame["op"] == op, frame
+        assert frame["op"] == op, f"{op} expected, not {str(frame)[:200]}"
         return frame
 
     def _keep(self, frame: Frame) -> None:

@@ -27,6 +27,7 @@ class MoodyStore:
     failing    the next so many commits are refused as by a full disk
     deaf       reads fail while it is set
     gate       commits wait until it is set
+    reads      reads wait until it is set
     batches    what was committed
     """
 
@@ -36,8 +37,10 @@ class MoodyStore:
         self.deaf = False
         self.gate = asyncio.Event()
         self.gate.set()
+        self.reads = asyncio.Event()
+        self.reads.set()
         self.waiting = asyncio.Event()
-        """Set when a commit has come to a closed gate."""
+        """Set when somebody has come to a closed gate."""
         self.batches: list[Batch] = []
 
     async def open(self) -> StoreState:
@@ -56,58 +59,61 @@ class MoodyStore:
         await self._store.append(batch)
         self.batches.append(batch)
 
-    def _listen(self) -> None:
+    async def _listen(self) -> None:
+        if not self.reads.is_set():
+            self.waiting.set()
+            await self.reads.wait()
         if self.deaf:
             raise StoreUnavailable("the disk does not answer")
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        self._listen()
+        await self._listen()
         return await self._store.events(participant, after, upto, limit, own)
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        self._listen()
+        await self._listen()
         return await self._store.log(after, upto, limit)
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        self._listen()
+        await self._listen()
         return await self._store.tails(threads, upto, limit)
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
-        self._listen()
+        await self._listen()
         return await self._store.thread_page(thread, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
-        self._listen()
+        await self._listen()
         return await self._store.message(seq)
 
     async def was_member(self, participant: str, scope: int, seq: int) -> bool:
-        self._listen()
+        await self._listen()
         return await self._store.was_member(participant, scope, seq)
 
     async def settled(self, sender: str, cid: str) -> Settled | None:
-        self._listen()
+        await self._listen()
         return await self._store.settled(sender, cid)
 
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
-        self._listen()
+        await self._listen()
         return await self._store.pending(agent, upto)
 
     async def wake(self, participant: str, seq: int) -> StoredWake | None:
-        self._listen()
+        await self._listen()
         return await self._store.wake(participant, seq)
 
     async def turn(self, turn: str) -> StoredTurn | None:
-        self._listen()
+        await self._listen()
         return await self._store.turn(turn)
 
     async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
-        self._listen()
+        await self._listen()
         return await self._store.turns(agent, limit)
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
-        self._listen()
+        await self._listen()
         return await self._store.token_hashes(participant)

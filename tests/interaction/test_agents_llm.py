@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
@@ -185,7 +186,7 @@ class TestToolOrFinish:
 
     async def test_a_turn_has_so_many_steps_and_no_more(self, in_memory: Networks) -> None:
         looking = [says(call("read_thread", thread="direct_ann", limit=n)) for n in (1, 2, 3)]
-        turn, model, heard = await self.turn(in_memory, *looking, max_steps=3)
+        turn, model, _ = await self.turn(in_memory, *looking, max_steps=3)
         assert turn.end is not None
         assert turn.end.outcome == "max_steps"
         assert len(model.requests) == 3
@@ -201,14 +202,14 @@ class TestToolOrFinish:
     async def test_a_model_that_fails_ends_the_turn_and_the_person_is_told(
         self, in_memory: Networks, failure: AnyAnswer
     ) -> None:
-        turn, model, heard = await self.turn(in_memory, failure)
+        turn, _, heard = await self.turn(in_memory, failure)
         assert turn.end is not None
         assert turn.end.outcome == "model_error"
         assert "http://127.0.0.1:" in turn.end.reason
         assert "could not reach its model" in heard[0]
 
     async def test_a_model_that_hangs_runs_out_of_time(self, in_memory: Networks) -> None:
-        turn, _, heard = await self.turn(in_memory, Breakdown(breakdown="hang"), turn_timeout=0.05)
+        turn, _, _ = await self.turn(in_memory, Breakdown(breakdown="hang"), turn_timeout=0.05)
         assert turn.end is not None
         assert turn.end.outcome == "timeout"
 
@@ -240,8 +241,6 @@ class TestTools:
     async def start(
         self, net: Rig, model: ModelServer, base: Path, tools: list[str], **more: JsonValue
     ) -> None:
-        from hubbub.config.models import AgentConfig, ModelConfig
-
         agent = AgentConfig.model_validate({"tools": tools, **more})
         models = {"default": ModelConfig(model="m", base_url=model.base_url, retries=0)}
         await net.configured("bot", agent, base, models)
@@ -282,7 +281,7 @@ async def test_what_the_agent_is_at_goes_out_as_signals(in_memory: Networks) -> 
         ann = await net.person()
         await net.llm("bot", model)
         await ann.say("bot", "go")
-        states = []
+        states: list[dict[str, str]] = []
         async with soon():
             while not states or states[-1]["state"] != "idle":
                 states.append((await ann.signal("activity"))["data"])

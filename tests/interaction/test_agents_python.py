@@ -261,7 +261,7 @@ class TestHelpers:
 
     def test_an_agent_that_has_not_joined_says_so(self) -> None:
         with pytest.raises(RuntimeError, match="has not joined"):
-            asyncio.run(Echo().participants())  # type: ignore[arg-type]  # a coroutine it is
+            asyncio.run(Echo().participants())
 
 
 class TestFailures:

@@ -86,15 +86,20 @@ def end_turn(call: Caller, args: EndTurn) -> Recording:
 
     async def answer() -> Done:
         stored = await _stored(hub, end.id)
-        hub.metrics.turns[end.outcome] += 1
-        for step in map(Step.model_validate_json, stored.steps):
-            hub.metrics.tokens_in += step.tokens_in
-            hub.metrics.tokens_out += step.tokens_out
+        if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
+            _count(hub, end, stored)
         if not stored.sent:
             await _tell_who_waits(hub, stored, end)
         return Done()
 
     return Recording(lambda head: [ended], answer)
+
+
+def _count(hub: Hub, end: TurnEnd, stored: StoredTurn) -> None:
+    hub.metrics.turns[end.outcome] += 1
+    for step in map(Step.model_validate_json, stored.steps):
+        hub.metrics.tokens_in += step.tokens_in
+        hub.metrics.tokens_out += step.tokens_out
 
 
 async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:

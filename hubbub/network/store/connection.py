@@ -47,6 +47,10 @@ class StoreConnection(aiosqlite.Connection):
     ending: asyncio.Future[None] | None = None
     """Done when the thread has nothing left to tell this loop."""
 
+    def __init__(self, connector: Callable[[], sqlite3.Connection]):
+        super().__init__(connector, iter_chunk_size=64)
+        self._thread.daemon = True  # a program that failed must not hang on its way out
+
     def stop(self) -> asyncio.Future[None] | None:
         self.ending = super().stop()
         return self.ending
@@ -113,7 +117,7 @@ async def connect(place: Place, *pragmas: str) -> StoreConnection:
             raise
         return db
 
-    connection = StoreConnection(connector, iter_chunk_size=64)
+    connection = StoreConnection(connector)
     try:
         await connection
     except BaseException:

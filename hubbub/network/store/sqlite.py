@@ -36,8 +36,7 @@ _READING = ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY")
 class SqliteStore:
     """A `Store` (hubbub.network.ports) on SQLite; `open` it first, `close` it at the end.
 
-    `tail` is how many messages its indexes may lag behind the log. A store that is not closed keeps
-    its threads, and with them the process, alive.
+    `tail` is how many messages its indexes may lag behind the log.
     """
 
     def __init__(self, place: Place, tail: int = TAIL):

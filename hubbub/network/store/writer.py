@@ -24,8 +24,9 @@ write in turn, and reading the tail dearer."""
 _TAIL_BATCHES = 512
 """Batches by which it may lag at most: a quiet network has small batches, and so short tails."""
 
-_MOST_ROWS = 64
-"""Rows of one statement: 64 rows of 8 columns stay below the 999 variables that any SQLite accepts."""
+_LARGE = (512, 256, 128, 64)
+"""Rows of the statements for large batches; what is left over, below 64, has one of its own size.
+512 rows of 8 columns are well below the 32,766 variables that SQLite accepts."""
 
 Pair = tuple[str, str]
 Statement = Callable[[int], str]
@@ -43,13 +44,12 @@ _MESSAGES = _insert_into(
     "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body")
 )
 _DELIVERIES = _insert_into("delivery", ("participant", "seq", "reason", "reply", "turn"))
-
-
 _HIGHEST_CID = "SELECT coalesce(max(cid), '') FROM by_cid WHERE sender = ?"
 
 
 @cache
 def known_cids(rows: int) -> str:
+    """The query for those of so many (sender, cid) that an index has."""
     return (
         f"WITH pair (sender, cid) AS (VALUES {', '.join(['(?, ?)'] * rows)}) "
         "SELECT sender, cid FROM pair CROSS JOIN by_cid USING (sender, cid)"
@@ -149,9 +149,12 @@ def _chunks(
     statement: Statement, rows: Sequence[tuple[str | int | None, ...]]
 ) -> Iterator[tuple[str, tuple[str | int | None, ...]]]:
     """All rows in as few statements as possible, each with its parameters."""
-    for start in range(0, len(rows), _MOST_ROWS):
-        some = rows[start : start + _MOST_ROWS]
-        yield statement(len(some)), tuple(chain.from_iterable(some))
+    start, left = 0, len(rows)
+    while left:
+        size = next((size for size in _LARGE if size <= left), left)
+        yield statement(size), tuple(chain.from_iterable(rows[start : start + size]))
+        start += size
+        left -= size
 
 
 def _insert(

@@ -38,7 +38,7 @@ def message(
     quote: str | None = None,
     text_representation: str | None = None,
 ) -> Message:
-    """The message at `seq`; in the direct thread of its sender and `ME` unless `thread` says else."""
+    """The message at `seq`, in the direct thread of its sender and `ME` unless `thread` says so."""
     thread = thread or thread_ids.direct([sender, ME])
     return Message(
         id=f"m{seq}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.agents.inbox import KEPT_MESSAGES, KEPT_THREADS, MOST_INCOMING, Inbox
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, SenderKind
 from tests.unit.agents.builders import ME, event, message, pending, ready
 
 
@@ -181,7 +181,7 @@ class TestManyIncoming:
         inbox.receive(event(message(1)))
         inbox.next_turns()
         for seq, kind in enumerate(kinds, 2):
-            sender_kind = "human" if kind == "human" else "agent"
+            sender_kind: SenderKind = "human" if kind == "human" else "agent"
             inbox.receive(event(message(seq, kind=sender_kind, thread="channel.desk", sender=kind)))
         (plan,) = inbox.next_turns()
         assert plan.omitted == max(0, len(kinds) - MOST_INCOMING)

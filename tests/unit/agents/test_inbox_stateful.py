@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, SenderKind
 from tests.unit.agents.builders import ME, event, message, pending, ready
 
 THREADS = ["dm.alice.bot", "dm.bob.bot", "channel.desk", "broadcast"]
@@ -50,7 +50,7 @@ class InboxMachine(RuleBasedStateMachine):
     def something_is_said(
         self, thread: str, human: bool, wakes: bool, twice: bool, hop: int
     ) -> None:
-        kind = "human" if human else "agent"
+        kind: SenderKind = "human" if human else "agent"
         said = message(len(self.hub.log) + 1, "alice", thread=thread, kind=kind, hop=hop)
         self.hub.log.append(said)
         if wakes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pydantic import JsonValue
 
 from hubbub.agents.loop import (
     FINISH,
@@ -19,7 +20,7 @@ from hubbub.agents.loop import (
     repetition,
 )
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.protocol.turns import Step, ToolCallRecord
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 
 TOOLS = ("send_text_message", "read_thread", "add")
 SPEAKING = frozenset({"send_text_message"})
@@ -268,16 +269,16 @@ class TestCaps:
         assert "30 tokens" in end.reason
 
     @pytest.mark.parametrize("outcome", ["timeout", "cancelled", "model_error"])
-    def test_something_outside_may_end_the_turn(self, outcome: str) -> None:
+    def test_something_outside_may_end_the_turn(self, outcome: Outcome) -> None:
         loop = loop_of()
         loop.start()
-        assert loop.stopped(outcome, "why") == [End(outcome, "why")]  # type: ignore[arg-type]
+        assert loop.stopped(outcome, "why") == [End(outcome, "why")]
         assert loop.ended
 
 
-def step(n: int, *made: tuple[str, object], result: str | None = "ok") -> Step:
+def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Step:
     records = tuple(
-        ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x}, result=result)  # type: ignore[dict-item]
+        ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x}, result=result)
         for i, (name, x) in enumerate(made)
     )
     return Step(n=n, calls=records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
@@ -26,7 +26,7 @@ CALLING = script.Answer(
     usage=Usage(prompt_tokens=11, completion_tokens=7),
 )
 
-Ask = Callable[..., "Asking"]
+Ask = Callable[..., Awaitable["Asking"]]
 
 
 class Asking:
@@ -45,7 +45,7 @@ class Asking:
 
 
 @pytest.fixture
-async def asking() -> AsyncIterator[Callable[..., object]]:
+async def asking() -> AsyncIterator[Ask]:
     """Makes an endpoint that gives these answers, and a model in front of it."""
     async with AsyncExitStack() as stack:
 
@@ -177,7 +177,7 @@ class TestErrors:
     async def test_an_endpoint_that_is_not_there_is_told(self) -> None:
         config = ModelConfig(model="m", base_url="http://127.0.0.1:1/v1", retries=0)
         model = OpenAIModel(config)
-        with pytest.raises(ModelError, match="cannot be reached.*is the server running"):
+        with pytest.raises(ModelError, match=r"cannot be reached.*is the server running"):
             await model.answer(QUESTION)
         await model.close()
 

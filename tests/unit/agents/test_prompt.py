@@ -54,9 +54,7 @@ def said(name: str, sender: str, text: str) -> Tree:
     return name, {"sender": sender}, [("content", {}, text)]
 
 
-def test_two_direct_threads_and_an_incoming_message_have_exactly_the_structure_of_the_contract() -> (
-    None
-):
+def test_two_threads_and_an_incoming_message_have_exactly_the_structure_of_the_contract() -> None:
     known = [message(1, "bob", "hi"), message(2, content="one"), message(3, content="two")]
     text = rendered(known, [message(4, content="now")])
     threads: list[Tree] = [

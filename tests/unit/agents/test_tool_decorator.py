@@ -144,7 +144,12 @@ class TestSchema:
     def test_python_code_calls_the_function_as_before(self) -> None:
         assert word_count("a A b") == 2
         assert word_count("a A b", ignore_case=False) == 3
-        assert word_count.__name__ == "word_count"
+        assert word_count.__doc__ == "Count the different words of a text.\n\n" + (
+            "    Args:\n"
+            "        text: overruled by the annotation\n"
+            "        ignore_case: whether A and a\n"
+            "            are the same\n    "
+        )
 
     def test_what_cannot_be_a_tool_is_refused_at_import(self) -> None:
         def silent(x: int) -> int:
@@ -174,7 +179,7 @@ class TestSchema:
             (odd, "cannot be told in JSON"),
         ]:
             with pytest.raises(TypeError, match=says):
-                tool(function)  # type: ignore[arg-type]
+                tool(function)  # type: ignore[call-overload]  # what mypy would say, too
 
 
 class TestDocstrings:

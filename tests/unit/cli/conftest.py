@@ -84,7 +84,7 @@ def town(home: Path) -> Iterator[str]:
         loops.append((asyncio.get_running_loop(), stop))
         await serve(config, report, stop=stop)
 
-    thread = threading.Thread(target=asyncio.run, args=(work(),))
+    thread = threading.Thread(target=asyncio.run, args=(work(),), daemon=True)
     thread.start()
     try:
         assert up.wait(20), "the network did not start"
@@ -93,3 +93,4 @@ def town(home: Path) -> Iterator[str]:
         loop, stop = loops[0]
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
+        assert not thread.is_alive(), "the network did not stop"

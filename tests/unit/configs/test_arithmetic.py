@@ -32,9 +32,10 @@ numbers = st.integers(0, 10**6).map(str) | decimals
 
 
 def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    infix = st.tuples(inner, st.sampled_from([" + ", "-", "*", " / ", " // ", " % "]), inner)
+    infix = st.tuples(inner, st.sampled_from([" + ", "-", "*", " / ", " // "]), inner)
     return st.one_of(
         infix.map("".join),
+        st.tuples(inner, inner).map(lambda p: f"{p[0]} % ({p[1]})"),  # `5 % -3` is a percentage
         inner.map("({})".format),
         inner.map("-({})".format),
         st.tuples(inner, st.integers(0, 4)).map(lambda p: f"({p[0]})**{p[1]}"),

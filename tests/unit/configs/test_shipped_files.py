@@ -13,6 +13,7 @@ from hubbub.network.wakes import Reason
 CONFIGS = Path(__file__).parents[3] / "configs"
 FILES = sorted(CONFIGS.glob("*.yaml"))
 KEYS = {"OPENAI_API_KEY": "key"}
+ELSEWHERE = {"HUBBUB_LISTEN": "127.0.0.1:7", "HUBBUB_STORE": "sqlite::memory:"}
 
 
 def test_the_four_networks_are_there() -> None:
@@ -22,9 +23,7 @@ def test_the_four_networks_are_there() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_config_listens_on_the_default_address_unless_told_otherwise(path: Path) -> None:
     assert str(load(path, environ=KEYS).address) == "127.0.0.1:4820"
-    told = load(
-        path, environ={**KEYS, "HUBBUB_LISTEN": "127.0.0.1:7", "HUBBUB_STORE": "sqlite::memory:"}
-    )
+    told = load(path, environ={**KEYS, **ELSEWHERE})
     assert told.address.port == 7
     assert told.file.network.store == "sqlite::memory:"
 

@@ -254,3 +254,15 @@ async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> Non
     assert (await again.open()).head == 41
     assert await again.message(40) == body(40)
     await again.close()
+
+
+def test_a_program_that_fails_with_an_open_store_ends(tmp_path: Path) -> None:
+    code = (
+        "import asyncio; from hubbub.network.store import open_store\n"
+        "async def main():\n"
+        f"    await open_store('sqlite:{tmp_path}/x.db').open()\n"
+        "    raise SystemExit(7)\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 7

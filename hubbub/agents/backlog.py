@@ -1,0 +1,82 @@
+"""What had accumulated while an agent was away: it wakes the agent once, when all of it is here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, Thread
+from hubbub.client import Client
+from hubbub.protocol.messages import Message, Wake
+from hubbub.protocol.operations import ThreadPage, Threads
+
+__all__ = ["Backlog", "fill_gaps"]
+
+QUIET_S = 0.2
+"""Seconds without an event after which the backlog counts as over, should the hub not say so."""
+MOST_GAPS = 50
+"""Threads that are read again: as many as a prompt shows, unless its agent wants more."""
+
+
+class Backlog:
+    """The wait for the events between `ready.cursor` and `ready.head`.
+
+    The hub says when it is over (`caught_up`); signals may be dropped, so silence counts, too.
+    `over` is called once, when it is.
+    """
+
+    def __init__(self, cursor: int, head: int, over: Callable[[], None]):
+        self.active = cursor < head
+        self.cursor = cursor
+        self.wakes: list[tuple[Message, Wake]] = []
+        """The wakes that have accumulated."""
+        self._head, self._over = head, over
+        self._timer: asyncio.TimerHandle | None = None
+        if self.active:
+            self.note(cursor)
+
+    def note(self, position: int) -> None:
+        """An event has come."""
+        if not self.active:
+            return
+        self.close()
+        if position >= self._head:
+            self.end()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(QUIET_S, self.end)
+
+    def end(self) -> None:
+        """All is here."""
+        self.close()
+        if self.active:
+            self.active = False
+            self._over()
+
+    def close(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
+    """Read what the agent itself had said after `after`: the hub sends it to the others only.
+
+    Positions in a thread are dense, so that what is missing shows. Raises `OperationError`.
+    """
+    told = Threads.model_validate(await client.call("list_threads", limit=MOST_GAPS))
+    for summary in told.threads:
+        if summary.last_seq > after and not _is_whole(
+            inbox.thread(summary.id), summary.head, after
+        ):
+            page = await client.call("read_thread", thread=summary.id, limit=KEPT_MESSAGES)
+            inbox.note(*ThreadPage.model_validate(page).messages)
+
+
+def _is_whole(thread: Thread | None, head: int, after: int) -> bool:
+    if thread is None:
+        return False
+    first, last = thread.messages[0], thread.messages[-1]
+    if first.seq > after and first.tseq > 1:
+        return False  # it was not known before, and it did not begin with this message
+    return last.tseq >= head and last.tseq - first.tseq == len(thread.messages) - 1

@@ -1,0 +1,57 @@
+"""The documentation as data: its pages, their links, and the code that they show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["ROOT", "Block", "anchors", "blocks", "example", "links", "pages"]
+
+ROOT = Path(__file__).parents[1]
+
+_FENCE = re.compile(
+    r"(?:<!-- example: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(?P<title>.+)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A block of code in a page. `name` is the file that the reader is told to write."""
+
+    page: Path
+    language: str
+    text: str
+    name: str | None
+
+
+def pages() -> list[Path]:
+    """All pages for readers; templates of generated ones are none."""
+    found = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in found if "templates" not in page.parts]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    for match in _FENCE.finditer(page.read_text("utf-8")):
+        yield Block(page, match["language"], match["text"], match["name"])
+
+
+def example(page: str, name: str) -> str:
+    """The text of the example `name` in a page."""
+    (found,) = [block.text for block in blocks(ROOT / page) if block.name == name]
+    return found
+
+
+def links(page: Path) -> Iterator[str]:
+    """Where the links of a page lead, outside its code."""
+    for match in _LINK.finditer(_FENCE.sub("", page.read_text("utf-8"))):
+        yield match["target"]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    titles = _HEADING.findall(_FENCE.sub("", page.read_text("utf-8")))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

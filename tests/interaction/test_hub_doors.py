@@ -1,0 +1,174 @@
+"""Tokens, owners, observers: who may come in, and what they may do there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.network.auth import new_token, token_hash
+from hubbub.network.store import add_token_offline
+from tests.interaction.peers import Network, Networks, Peer, config
+
+TOKENS = config(
+    network={"auth": "tokens"},
+    humans={"ann": {"roles": ["owner"]}, "bob": {}},
+    agents={"calc": {"kind": "python", "class": "x.py:X"}},
+)
+
+
+def let_in(network: Network, participant: str) -> str:
+    """A token as the launcher gives it."""
+    token = new_token()
+    network.hub.joining.add_token(participant, token)
+    return token
+
+
+async def owner(network: Network) -> Peer:
+    return await network.join("ann", token=let_in(network, "ann"))
+
+
+@pytest.mark.behaviour("A-1")
+@pytest.mark.parametrize("token", [None, "", "hub_wrong", "\U0001f600"])
+async def test_without_the_right_token_nobody_comes_in(
+    networks: Networks, token: str | None
+) -> None:
+    async with networks.start(TOKENS) as network:
+        let_in(network, "ann")
+        for name in ("ann", "stranger", "operator"):
+            peer = await network.attach()
+            error, code = await peer.refused(participant=name, token=token)
+            assert (error["code"], code) == ("auth_failed", 4500)
+            assert "hubbub token add" in error["message"]
+            assert "hub_wrong" not in error["message"]
+
+
+@pytest.mark.behaviour("A-1")
+async def test_a_token_proves_one_participant_only(networks: Networks) -> None:
+    async with networks.start(TOKENS) as network:
+        token = let_in(network, "ann")
+        _error, code = await (await network.attach()).refused(participant="bob", token=token)
+        assert code == 4500
+        await network.join("ann", token=token)
+
+
+@pytest.mark.behaviour("A-2")
+async def test_an_owner_makes_a_token_that_works_at_once(networks: Networks) -> None:
+    async with networks.start(TOKENS) as network:
+        ann = await owner(network)
+        made = await ann.call("add_token", participant="bob")
+        bob = await network.join("bob", token=made["token"])
+        assert bob.ready["participant"] == "bob"
+        assert await network.hub.store.token_hashes("bob") == [token_hash(made["token"])]
+        guest = await ann.call("add_token", participant="guest")
+        assert (await network.join("guest", token=guest["token"])).ready["kind"] == "human"
+
+
+@pytest.mark.behaviour("A-2")
+async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> None:
+    async with networks.start(TOKENS) as network:
+        ann = await owner(network)
+        token = (await ann.call("add_token", participant="bob"))["token"]
+        tabs = [await network.join("bob", token=token) for _ in range(2)]
+        await ann.call("revoke_tokens", participant="bob")
+        assert [await tab.closed() for tab in tabs] == [4504, 4504]
+        _error, code = await (await network.attach()).refused(participant="bob", token=token)
+        assert code == 4500
+
+
+@pytest.mark.behaviour("A-2")
+async def test_a_token_added_to_the_file_beside_a_running_hub_works(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, token = f"sqlite:{tmp_path}/hub.db", new_token()
+    async with in_memory.start(TOKENS, store=store) as network:
+        await add_token_offline(store, token_hash(token), "bob")
+        await network.join("bob", token=token)
+
+
+@pytest.mark.behaviour("A-4")
+async def test_only_owners_administer(networks: Networks) -> None:
+    async with networks.start(TOKENS) as network:
+        peers = [
+            await network.join("bob", token=let_in(network, "bob")),
+            await network.join("calc", "agent", token=let_in(network, "calc")),
+            await network.join("robot", "service", token=let_in(network, "robot")),
+        ]
+        for peer in peers:
+            for call in ("add_token", "revoke_tokens"):
+                assert (await peer.ask(call, participant="bob"))["code"] == "forbidden"
+            assert (await peer.ask("network_status"))["code"] == "forbidden"
+            offered = {info["name"] for info in peer.ready["operations"]}
+            assert not offered & {"add_token", "revoke_tokens", "network_status"}
+        operator = await network.join("operator", "service", token=let_in(network, "operator"))
+        status = await operator.call("network_status")
+        assert (status["present"], status["participants"], status["draining"]) == (3, 4, False)
+
+
+@pytest.mark.parametrize("name", ["hub", "t5", "a b", "everyone"])
+async def test_nobody_gets_a_token_for_an_impossible_name(in_memory: Networks, name: str) -> None:
+    async with in_memory.start() as network:
+        ann = await network.join("ann")
+        assert (await ann.ask("add_token", participant=name))["code"] == "bad_request"
+
+
+@pytest.mark.behaviour("A-5")
+async def test_in_an_open_network_a_launched_agent_keeps_its_name(networks: Networks) -> None:
+    async with networks.start() as network:
+        token = let_in(network, "calc")
+        _error, code = await (await network.attach()).refused(participant="calc", kind="agent")
+        assert code == 4500
+        calc = await network.join("calc", "agent", token=token)
+        assert calc.ready["participant"] == "calc"
+        assert (await network.join("ann")).ready["participant"] == "ann"
+
+
+@pytest.mark.behaviour("A-5")
+async def test_in_an_open_network_people_own_it_and_agents_do_not(networks: Networks) -> None:
+    async with networks.start() as network:
+        assert "head" in await (await network.join("ann")).call("network_status")
+        assert (await (await network.join("calc", "agent")).ask("network_status"))["code"] == (
+            "forbidden"
+        )
+
+
+@pytest.mark.behaviour("P-29")
+async def test_an_observer_sees_everything_and_is_nobody(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "before")
+        watch = await network.join("operator", "service", observe=True)
+        assert watch.ready["cursor"] == 1
+        await ann.say("bob", "psst")
+        await ann.call("broadcast_text_message", text="hello")
+        await bob.say("ann", "hi")
+        assert await watch.texts() == ["psst", "hello", "hi"]
+        people = (await ann.call("list_participants"))["participants"]
+        assert [p["id"] for p in people] == ["ann", "bob"]
+        cursor = {"epoch": watch.hello["epoch"], "seq": 0}
+        again = await network.join("operator", "service", observe=True, cursor=cursor)
+        assert await again.take_texts(4) == ["before", "psst", "hello", "hi"]
+
+
+@pytest.mark.behaviour("P-29")
+async def test_a_person_who_observes_is_not_present_for_it(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann = await network.join("ann")
+        watch = await network.join("bob", observe=True)
+        sent = await ann.call("broadcast_text_message", text="hello")
+        assert await watch.texts() == ["hello"]
+        people = (await ann.call("list_participants"))["participants"]
+        assert [p["id"] for p in people] == ["ann"]
+        await watch.ack(sent["seq"])
+        await watch.close()
+        await ann.sync()
+        assert (await ann.call("network_status"))["present"] == 1
+
+
+@pytest.mark.behaviour("P-29")
+async def test_only_an_owner_observes(networks: Networks) -> None:
+    async with networks.start() as network:
+        error, code = await (await network.attach()).refused(
+            participant="calc", kind="agent", observe=True
+        )
+        assert (error["code"], code) == ("forbidden", 4500)

@@ -1,0 +1,333 @@
+"""Disks that refuse, mods that break, and a hub that stops."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hubbub.errors import StoreUnavailable
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
+from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.operation import Calling, Operation, operation
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.operations import Done, Input
+from hubbub.testing.network import LocalNetwork
+from tests.interaction.peers import Networks, config, soon
+from tests.interaction.stores import MoodyStore
+
+
+@pytest.mark.behaviour("S-5")
+async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
+    networks: Networks,
+) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "1")
+        store.failing = 1
+        error = await ann.ask("send_text_message", to="bob", text="lost")
+        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+        assert "Traceback" not in error["message"]
+        sent = await ann.say("bob", "2")
+        assert (sent["seq"], sent["tseq"]) == (2, 2)
+        events = await bob.sync()
+        assert [event["message"]["content"] for event in events] == ["1", "2"]
+        assert [event["prev"] for event in events] == [0, 1]
+        assert network.hub.metrics.refused == 1
+
+
+@pytest.mark.behaviour("S-5")
+async def test_a_new_thread_survives_a_refused_commit(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        store.failing = 1
+        assert (await ann.ask("send_text_message", to="bob", text="lost"))["op"] == "error"
+        root = await ann.say("bob", "kept")
+        store.failing = 1
+        assert (await ann.ask("reply", message_id=root["id"], text="lost"))["op"] == "error"
+        assert (await ann.call("reply", message_id=root["id"], text="kept too"))["tseq"] == 1
+        assert await bob.texts() == ["kept", "kept too"]
+
+
+@pytest.mark.behaviour("S-5")
+async def test_a_channel_that_could_not_be_stored_can_be_made_again(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann = await network.join("ann")
+        store.failing = 1
+        assert (await ann.ask("create_channel", name="desk"))["code"] == "store_unavailable"
+        assert (await ann.call("list_channels"))["channels"] == []
+        await ann.call("create_channel", name="desk")
+        assert (await ann.call("post_to_channel", channel="desk", text="x"))["tseq"] == 1
+
+
+@pytest.mark.behaviour("S-5")
+async def test_who_cannot_be_stored_is_sent_away_to_come_back(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann = await network.join("ann")
+        store.failing = 1
+        error, code = await (await network.attach()).refused(participant="bob")
+        assert (error["code"], error["temporary"], code) == ("store_unavailable", True, 4001)
+        assert "ref" not in error
+        assert [p["id"] for p in (await ann.call("list_participants"))["participants"]] == ["ann"]
+        await network.join("bob")
+        await ann.say("bob", "welcome")
+
+
+@pytest.mark.behaviour("S-5")
+async def test_reads_that_fail_are_temporary_errors(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        sent = await ann.say("bob", "1")
+        store.deaf = True
+        for call, args in (
+            ("read_thread", {"thread": "direct_bob"}),
+            ("read_message", {"id": sent["id"]}),
+            ("list_threads", {}),
+            ("reply", {"message_id": sent["id"], "text": "x"}),
+            ("explain_wake", {"agent": "bob", "message_id": sent["id"]}),
+        ):
+            error = await ann.ask(call, **args)
+            assert (error["code"], error["temporary"]) == ("store_unavailable", True), call
+        assert (await ann.say("bob", "writes go on"))["seq"] == 2
+        assert await bob.texts() == ["1", "writes go on"]
+
+
+@pytest.mark.behaviour("S-5")
+async def test_a_session_that_cannot_be_caught_up_comes_back_later(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(
+        config(network={"limits": {"unacknowledged": 1}}), store=store
+    ) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "1")
+        await ann.say("bob", "2")
+        await bob.take(1)
+        store.deaf = True
+        await bob.ack(1)
+        assert await bob.closed() == 4001
+        store.deaf = False
+        back = await network.join("bob")
+        assert await back.take_texts(1) == ["2"]
+
+
+@pytest.mark.behaviour("S-2")
+async def test_nothing_is_said_before_it_is_durable(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        store.gate.clear()
+        ref = await ann.post("send_text_message", to="bob", text="1")
+        async with soon():
+            await store.waiting.wait()
+        assert await bob.sync() == []
+        assert await ann.sync() == []
+        assert ref not in ann._answers
+        store.gate.set()
+        assert (await ann.answer(ref))["value"]["seq"] == 1
+        assert await bob.texts() == ["1"]
+
+
+@pytest.mark.behaviour("S-6")
+async def test_what_queues_during_a_commit_is_one_transaction(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        store.gate.clear()
+        refs = [await ann.post("send_text_message", to="bob", text="0")]
+        async with soon():
+            await store.waiting.wait()
+        before = len(store.batches)
+        refs += [await ann.post("send_text_message", to="bob", text=str(n)) for n in range(1, 40)]
+        await ann.sync()
+        store.gate.set()
+        for ref in refs:
+            await ann.answer(ref)
+        assert [len(batch.messages) for batch in store.batches[before:]] == [1, 39]
+        assert await bob.texts() == [str(n) for n in range(40)]
+
+
+@pytest.mark.behaviour("S-5")
+async def test_a_hub_that_cannot_write_at_its_start_says_so() -> None:
+    store = MoodyStore()
+    store.failing = 1
+    async with soon():
+        with pytest.raises(StoreUnavailable):
+            async with LocalNetwork(config(humans={"ann": {}}), store=store):
+                pytest.fail("it cannot have started")
+
+
+class Weigh(Input):
+    kilos: float
+
+
+@operation(permission="write", output=Done)
+def weigh(call: Calling, args: Weigh) -> Done:
+    """Weigh something that is not too heavy."""
+    return Done(done=bool(1 / args.kilos))
+
+
+@operation()
+async def look(call: Calling, args: Weigh) -> Done:
+    """Look at something."""
+    return Done(done=bool(1 / args.kilos))
+
+
+class Clumsy(Mod):
+    """A mod with defects."""
+
+    name = "clumsy"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.content == "trip":
+            raise LookupError("over my own feet")
+        return PASS
+
+    def operations(self) -> tuple[Operation, ...]:
+        return weigh, look
+
+
+@pytest.mark.behaviour("M-3")
+async def test_a_mod_that_breaks_breaks_one_call_only(networks: Networks) -> None:
+    async with networks.start(mods=[Clumsy(ModConfig())]) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for call, args in (
+            ("weigh", {"kilos": 0.0}),
+            ("look", {"kilos": 0.0}),
+            ("send_text_message", {"to": "bob", "text": "trip"}),
+        ):
+            error = await ann.ask(call, **args)
+            assert (error["code"], error["message"]) == ("internal", "the hub failed"), call
+        assert await ann.call("weigh", kilos=2.5) == {"done": True}
+        assert await ann.say("bob", "walk")
+        assert await bob.texts() == ["walk"]
+        assert "weigh" in {info["name"] for info in ann.ready["operations"]}
+
+
+@pytest.mark.behaviour("M-1", "M-2")
+async def test_mods_judge_every_message_before_it_is_stored(networks: Networks) -> None:
+    rules = ModerationConfig(words=("darn",), max_length=20, on_word="mask")
+    async with networks.start(mods=[Moderation(rules)]) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "darn it")
+        error = await ann.ask("send_text_message", to="bob", text="x" * 21)
+        assert error["code"] == "rejected"
+        assert error["details"] == {"mod": "moderation"}
+        assert error["message"].startswith("moderation: ")
+        assert await bob.texts() == ["**** it"]
+        assert network.hub.log.head == 1
+
+
+class Sealed(Mod):
+    name = "sealed"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.content == "forge":
+            draft = Draft("bob", "human", draft.thread_id, draft.type, "forged", draft.recipients)
+            return Replace(draft)
+        return Reject("closed") if draft.type == "broadcast" else PASS
+
+
+@pytest.mark.behaviour("M-1")
+async def test_a_mod_can_close_a_thread_and_cannot_forge_a_sender(networks: Networks) -> None:
+    async with networks.start(mods=[Sealed(ModConfig())]) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        assert (await ann.ask("broadcast_text_message", text="x"))["code"] == "rejected"
+        assert (await ann.ask("send_text_message", to="bob", text="forge"))["code"] == "internal"
+        assert await bob.sync() == []
+
+
+def test_two_operations_of_one_name_are_refused_at_start() -> None:
+    class Doubled(Mod):
+        name = "doubled"
+
+        def operations(self) -> tuple[Operation, ...]:
+            return weigh, weigh
+
+    with pytest.raises(ValueError, match="weigh is declared twice"):
+        LocalNetwork(config(), mods=[Doubled(ModConfig())])
+
+
+@pytest.mark.behaviour("P-30")
+async def test_a_draining_hub_sends_everybody_away_to_come_back(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await network.hub.drain(after_s=2.5)
+        for peer in (ann, bob):
+            assert await peer.closed() == 4006
+            assert {"op": "reconnect", "after_s": 2.5} in peer.strays
+
+
+@pytest.mark.behaviour("P-30")
+async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(networks: Networks) -> None:
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        ann = await network.join("ann")
+        await network.join("bob")
+        store.gate.clear()
+        taken = await ann.post("send_text_message", to="bob", text="taken")
+        async with soon():
+            await store.waiting.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(network.hub.drain())
+            await ann.until(lambda: any(s["op"] == "reconnect" for s in ann.strays))
+            error = await ann.ask("send_text_message", to="bob", text="too late")
+            assert (error["code"], error["temporary"]) == ("draining", True)
+            assert error["retry_after_s"] > 0
+            store.gate.set()
+            assert (await ann.answer(taken))["value"]["seq"] == 1
+        assert await ann.closed() == 4006
+        assert network.hub.log.head == 1
+
+
+@pytest.mark.behaviour("P-30")
+async def test_who_comes_to_a_draining_hub_is_told_to_come_back(networks: Networks) -> None:
+    async with networks.start() as network:
+        peer = await network.attach()
+        await network.hub.drain()
+        assert await peer.closed() == 4006
+        if not networks.sockets:
+            late = await network.attach()
+            error, code = await late.refused(participant="ann")
+            assert (error["code"], error["temporary"], code) == ("draining", True, 4006)
+
+
+@pytest.mark.behaviour("L-10")
+@pytest.mark.parametrize("where", ["gate", "reads"])
+async def test_a_hub_stops_though_somebody_is_on_the_way_in(where: str) -> None:
+    """`identify` waits for the store while the hub stops; then it would write."""
+    store = MoodyStore()
+    gate: asyncio.Event = getattr(store, where)
+    local = LocalNetwork(config(), store=store)
+    async with soon(), asyncio.TaskGroup() as group:
+
+        async def open_when_stopping() -> None:
+            while not local.hub.draining:
+                await asyncio.sleep(0)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            gate.set()
+
+        async with local:
+            wire = await local.transport().open()
+            await wire.recv()
+            gate.clear()
+            await wire.send(
+                b'{"op":"identify","version":"hubbub.v1","participant":"ann","kind":"human"}'
+            )
+            await store.waiting.wait()
+            group.create_task(open_when_stopping())
+    assert local.hub.draining
+
+
+async def test_what_comes_after_the_end_is_refused_and_waits_for_nothing() -> None:
+    local = LocalNetwork(config())
+    async with local:
+        pass
+    async with soon():
+        with pytest.raises(StoreUnavailable):
+            await local.hub.writes.write(lambda head: [])

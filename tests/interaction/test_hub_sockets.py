@@ -1,0 +1,328 @@
+"""What only a real socket can show: heartbeats, peers that do not read, HTTP, odd frames."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from socket import create_server
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import Frame, Opcode
+
+from hubbub.config.models import NetworkFile
+from hubbub.errors import UserError
+from hubbub.network import server
+from hubbub.network.hub import Hub
+from hubbub.network.server import Listening, serve_hub
+from hubbub.network.store import open_store
+from tests.interaction.peers import DEADLINE_S, Networks, config, soon
+
+HELLO = b'{"op":"identify","version":"hubbub.v1","participant":"ann","kind":"human"}'
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's watch looks every 10 ms instead of every second."""
+    monkeypatch.setattr(server, "WATCH_EVERY_S", 0.01)
+
+
+@asynccontextmanager
+async def serving(file: NetworkFile | None = None) -> AsyncIterator[tuple[Hub, Listening]]:
+    async with (
+        Hub(file or config(), open_store("sqlite::memory:")) as hub,
+        serve_hub(hub, "127.0.0.1:0", page=lambda at: f"<p>{at.url}</p>".encode()) as listening,
+    ):
+        yield hub, listening
+
+
+class RawSocket:
+    """A WebSocket client that answers nothing by itself."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.reader, self.writer = reader, writer
+
+    async def send(self, opcode: Opcode, payload: bytes, *, fin: bool = True) -> None:
+        self.writer.write(Frame(opcode, payload, fin).serialize(mask=True))
+        await self.writer.drain()
+
+    async def frame(self) -> tuple[Opcode, bytes]:
+        """The next frame of the hub, which sends whole unmasked ones."""
+        async with soon():
+            head, size = await self.reader.readexactly(2)
+            if size == 126:
+                size = int.from_bytes(await self.reader.readexactly(2), "big")
+            elif size == 127:
+                size = int.from_bytes(await self.reader.readexactly(8), "big")
+            return Opcode(head & 0x0F), await self.reader.readexactly(size)
+
+    async def until(self, opcode: Opcode) -> bytes:
+        while True:
+            found, payload = await self.frame()
+            if found is opcode:
+                return payload
+
+    async def close_code(self) -> int:
+        return int.from_bytes((await self.until(Opcode.CLOSE))[:2], "big")
+
+
+@asynccontextmanager
+async def raw(at: Listening, *, early: bytes = b"") -> AsyncIterator[RawSocket]:
+    """A raw connection after its handshake; `early` follows the request without waiting."""
+    reader, writer = await asyncio.open_connection(at.host, at.port)
+    key = base64.b64encode(b"0123456789abcdef").decode()
+    request = (
+        f"GET / HTTP/1.1\r\nHost: {at.address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    writer.write(request.encode() + early)
+    async with soon():
+        answer = await reader.readuntil(b"\r\n\r\n")
+    assert b" 101 " in answer
+    try:
+        yield RawSocket(reader, writer)
+    finally:
+        writer.close()
+
+
+async def http(at: Listening, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    """One plain request: status, headers, body."""
+    reader, writer = await asyncio.open_connection(at.host, at.port)
+    sent = {"Host": at.address, **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    async with soon():
+        answer = (await reader.read()).decode()
+    writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    status, *rest = head.split("\r\n")
+    found = dict(line.split(": ", 1) for line in rest)
+    return int(status.split()[1]), found, body
+
+
+@pytest.mark.behaviour("L-6")
+async def test_who_never_identifies_is_closed() -> None:
+    file = config(network={"limits": {"identify_within": 0.02}})
+    async with serving(file) as (hub, at), raw(at) as peer:
+        assert await peer.close_code() == 4500
+        assert len(hub.sessions()) == 0
+
+
+@pytest.mark.behaviour("L-7")
+async def test_who_answers_no_ping_is_closed() -> None:
+    file = config(network={"limits": {"heartbeat": 0.02, "heartbeat_reply": 0.02}})
+    async with serving(file) as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO)
+        assert await peer.until(Opcode.PING) == b""
+        assert await peer.close_code() == 4003
+
+
+@pytest.mark.behaviour("L-7")
+async def test_who_answers_pings_stays_however_silent() -> None:
+    file = config(network={"limits": {"heartbeat": 0.01, "heartbeat_reply": DEADLINE_S}})
+    async with serving(file) as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO)
+        for _ in range(5):
+            await peer.until(Opcode.PING)
+            await peer.send(Opcode.PONG, b"")
+        await peer.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
+        while json.loads(await peer.until(Opcode.TEXT))["op"] != "result":
+            pass
+
+
+@pytest.mark.behaviour("L-9")
+async def test_who_reads_nothing_is_closed_and_gets_it_all_later(on_sockets: Networks) -> None:
+    limits = {"unsent": "64KiB", "unsent_for": 0.2, "burst": 10000, "unacknowledged": 4096}
+    async with on_sockets.start(config(network={"limits": limits})) as network:
+        ann = await network.join("ann")
+        at = Listening("127.0.0.1", int(network.local.url.rpartition(":")[2]))
+        async with raw(at) as deaf:
+            await deaf.send(Opcode.TEXT, HELLO.replace(b"ann", b"bob"))
+            await deaf.until(Opcode.TEXT)
+            deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a real transport
+            async with soon():
+                while "bob" not in network.hub.state.presence:
+                    await asyncio.sleep(0)
+            sent = 0
+            async with soon():
+                while "bob" in network.hub.state.presence:
+                    await ann.say("bob", "x" * 60_000)
+                    sent += 1
+        back = await network.join("bob")
+        for _ in range(sent):
+            event = await back.event()
+            await back.ack(event["seq"])
+        assert event["seq"] == sent
+        assert await back.sync() == []
+
+
+@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
+async def test_fragments_and_binary_frames_are_read_as_text(opcode: Opcode) -> None:
+    async with serving() as (_hub, at), raw(at) as peer:
+        await peer.send(opcode, HELLO[:20], fin=False)
+        await peer.send(Opcode.PING, b"in between")
+        await peer.send(Opcode.CONT, HELLO[20:40], fin=False)
+        await peer.send(Opcode.CONT, HELLO[40:])
+        assert await peer.until(Opcode.PONG) == b"in between"
+        assert json.loads(await peer.until(Opcode.TEXT))["op"] == "ready"
+
+
+async def test_a_message_between_the_fragments_of_another_is_an_error() -> None:
+    async with serving() as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO[:20], fin=False)
+        await peer.send(Opcode.TEXT, HELLO)
+        assert await peer.close_code() == 1002
+
+
+async def test_a_client_need_not_wait_for_the_handshake() -> None:
+    early = Frame(Opcode.TEXT, HELLO).serialize(mask=True)
+    for cut in (len(early), 1, 7, len(early) - 1):
+        async with serving() as (_hub, at), raw(at, early=early[:cut]) as peer:
+            peer.writer.write(early[cut:])
+            ops = [json.loads(await peer.until(Opcode.TEXT))["op"] for _ in range(2)]
+            assert ops == ["hello", "ready"]
+            await peer.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
+            while json.loads(await peer.until(Opcode.TEXT))["op"] != "result":
+                pass
+
+
+@pytest.mark.behaviour("L-8")
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (b"\x81\x02hi", 1002),  # not masked
+        (b"\xc1\x80maskx", 1002),  # a reserved bit
+        (b"\x83\x80mask", 1002),  # a reserved opcode
+        (b"\x89\xfe\x00\x7emask" + b"x" * 126, 1002),  # a ping that is too long
+        (b"\x80\x80mask", 1002),  # a continuation of nothing
+        (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of some exabytes
+    ],
+)
+async def test_broken_frames_end_their_own_connection_only(frame: bytes, code: int) -> None:
+    async with serving() as (_hub, at), raw(at) as peer, raw(at) as other:
+        await other.send(Opcode.TEXT, HELLO)
+        peer.writer.write(frame)
+        assert await peer.close_code() == code
+        while json.loads(await other.until(Opcode.TEXT))["op"] != "ready":
+            pass
+
+
+@pytest.mark.behaviour("L-1")
+async def test_a_message_far_beyond_the_limit_is_not_even_read() -> None:
+    file = config(network={"limits": {"frame": 1024}})
+    async with serving(file) as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, b"x" * 3000)
+        frames = [json.loads(await peer.until(Opcode.TEXT)) for _ in range(2)]
+        assert frames[1]["code"] == "too_large"
+        await peer.send(Opcode.TEXT, b"x" * 5000)
+        assert await peer.close_code() == 1009
+
+
+async def test_compression_can_be_switched_on() -> None:
+    async with serving(config(network={"compression": True})) as (_hub, at):
+        async with connect(at.url, compression="deflate", proxy=None) as socket:
+            assert socket.protocol.extensions
+            assert json.loads(await socket.recv())["op"] == "hello"
+            await socket.send(HELLO.decode())
+            assert json.loads(await socket.recv())["op"] == "ready"
+    async with serving() as (_hub, at):
+        async with connect(at.url, compression="deflate", proxy=None) as socket:
+            assert not socket.protocol.extensions
+
+
+@pytest.mark.behaviour("A-7")
+async def test_the_port_answers_browsers_and_monitors() -> None:
+    async with serving() as (hub, at):
+        assert await http(at, "/") == (*(await http(at, "/"))[:2], f"<p>{at.url}</p>")
+        status, headers, _body = await http(at, "/")
+        assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert (await http(at, "/healthz"))[::2] == (200, "ok\n")
+        assert (await http(at, "/readyz"))[::2] == (200, "ready\n")
+        status, headers, body = await http(at, "/metrics")
+        assert status == 200
+        assert "hubbub_sessions 0.0" in body
+        assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        assert (await http(at, "/config"))[0] == 404
+        hub.draining = True
+        assert (await http(at, "/readyz"))[::2] == (503, "stopping\n")
+
+
+@pytest.mark.behaviour("A-7")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+async def test_pages_of_other_sites_get_nothing(headers: dict[str, str]) -> None:
+    async with serving() as (hub, at):
+        for path in ("/", "/metrics", "/healthz"):
+            assert (await http(at, path, **headers))[0] == 403
+        if "Origin" in headers:
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(at.url, additional_headers=headers, proxy=None)
+            assert refused.value.response.status_code == 403
+        assert hub.sessions() == []
+
+
+@pytest.mark.behaviour("A-7")
+async def test_a_page_of_this_hub_may_connect() -> None:
+    async with serving() as (_hub, at):
+        async with connect(at.url, origin=f"http://{at.address}", proxy=None) as socket:
+            assert json.loads(await socket.recv())["op"] == "hello"
+
+
+@pytest.mark.behaviour("A-6")
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
+async def test_an_open_network_is_not_shown_to_other_machines(listen: str) -> None:
+    async with Hub(config(), open_store("sqlite::memory:")) as hub:
+        with pytest.raises(UserError, match="auth: tokens"):
+            async with serve_hub(hub, listen):
+                pytest.fail("it cannot listen")
+
+
+@pytest.mark.behaviour("A-6")
+async def test_a_network_with_tokens_may_be_shown() -> None:
+    file = config(network={"auth": "tokens"})
+    async with (
+        Hub(file, open_store("sqlite::memory:")) as hub,
+        serve_hub(hub, "0.0.0.0:0") as listening,
+    ):
+        assert listening.port > 0
+
+
+async def test_a_port_in_use_is_told_in_a_sentence() -> None:
+    with closing(create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        async with Hub(config(), open_store("sqlite::memory:")) as hub:
+            with pytest.raises(UserError, match=f"127.0.0.1:{port} is in use"):
+                async with serve_hub(hub, f"127.0.0.1:{port}"):
+                    pytest.fail("it cannot listen")
+
+
+async def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
+    file = config(network={"auth": "tokens"})
+    async with Hub(file, open_store("sqlite::memory:")) as hub:
+        with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1"):
+            async with serve_hub(hub, "192.0.2.1:4820"):
+                pytest.fail("it cannot listen")
+
+
+@pytest.mark.behaviour("P-30")
+async def test_stopping_closes_every_socket_in_order_to_come_back() -> None:
+    async with serving() as (_hub, at):
+        sockets = [await connect(at.url, proxy=None) for _ in range(5)]
+        for socket in sockets:
+            await socket.recv()
+    for socket in sockets:
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                await socket.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4006

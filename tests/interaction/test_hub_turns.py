@@ -1,0 +1,183 @@
+"""The journal of turns, and the notice to a person who waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hubbub.network.operations.turns import NO_ANSWER
+from hubbub.protocol.turns import Outcome, Turn
+from tests.interaction.peers import Network, Networks, Peer
+
+
+async def ask_agent(network: Network) -> tuple[Peer, Peer, Any, str]:
+    """A person, an agent that records turns, a question, and the turn it starts."""
+    ann = await network.join("ann")
+    calc = await network.join("calc", "agent", turns=True)
+    sent = await ann.say("calc", "2+2?")
+    event = await calc.event()
+    return ann, calc, sent, event["wake"]["turn"]
+
+
+def start(turn: str, *messages: Any, **more: object) -> dict[str, object]:
+    named = [message["id"] for message in messages]
+    return {"id": turn, "thread_id": "dm.ann.calc", "messages": named, **more}
+
+
+STEP = {
+    "n": 1,
+    "text": "let me see",
+    "calls": [{"id": "c1", "name": "add", "arguments": {"a": 2}, "result": "4"}],
+    "tokens_in": 100,
+    "tokens_out": 7,
+}
+
+
+@pytest.mark.behaviour("T-1")
+async def test_a_turn_is_recorded_whole(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        begun = await calc.call(
+            "begin_turn",
+            start=start(turn, sent, model="small", prompt="<conversation/>", tools=["add"]),
+        )
+        assert (begun["attempts"], begun.get("steps", [])) == (1, [])
+        await calc.call("record_step", turn=turn, step={"n": 1, "text": "draft"})
+        await calc.call("record_step", turn=turn, step=STEP)
+        await calc.call("record_step", turn=turn, step={"n": 2, "finish_reason": "stop"})
+        reply = await calc.say("ann", "4", cause=turn)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished", "reason": "done"})
+        record = Turn.model_validate(await calc.call("read_turn", id=turn))
+        assert record.agent == "calc"
+        assert record.start.prompt == "<conversation/>"
+        assert [step.n for step in record.steps] == [1, 2]
+        assert record.steps[0].calls[0].result == "4"
+        assert (record.tokens_in, record.tokens_out) == (100, 7)
+        assert record.sent == (reply["id"],)
+        assert record.end is not None
+        assert record.end.outcome == "finished"
+        assert record.ended_at is not None
+        assert record.ended_at >= record.started_at
+        (summary,) = (await ann.call("list_turns", agent="calc"))["turns"]
+        assert (summary["id"], summary["outcome"], summary["steps"]) == (turn, "finished", 2)
+        assert (summary["model"], summary["tokens_in"]) == ("small", 100)
+
+
+@pytest.mark.behaviour("T-2")
+async def test_a_turn_taken_up_again_tells_what_was_done(networks: Networks) -> None:
+    async with networks.start() as network:
+        _ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        await calc.call("record_step", turn=turn, step=STEP)
+        await calc.close()
+        await network.gone("calc")
+        back = await network.join("calc", "agent", turns=True)
+        again = await back.call("begin_turn", start=start(turn, sent))
+        assert again["attempts"] == 2
+        (step,) = again["steps"]
+        assert (step["n"], step["text"]) == (1, "let me see")
+
+
+@pytest.mark.behaviour("T-3")
+async def test_other_agents_turns_are_closed_to_an_agent_and_open_to_owners(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        spy = await network.join("spy", "agent")
+        await calc.call("begin_turn", start=start(turn, sent, prompt="secret"))
+        assert (await spy.ask("read_turn", id=turn))["code"] == "unknown_turn"
+        assert (await spy.call("list_turns", agent="calc"))["turns"] == []
+        assert (await spy.ask("begin_turn", start=start(turn, sent)))["code"] == "bad_request"
+        assert (await spy.ask("record_step", turn=turn, step=STEP))["code"] == "bad_request"
+        end = {"id": turn, "outcome": "finished"}
+        assert (await spy.ask("end_turn", end=end))["code"] == "bad_request"
+        assert (await ann.call("read_turn", id=turn))["start"]["prompt"] == "secret"
+        assert [t["id"] for t in (await ann.call("list_turns"))["turns"]] == [turn]
+        assert len((await calc.call("list_turns"))["turns"]) == 1
+
+
+async def test_a_turn_needs_an_id_that_the_hub_could_have_given(networks: Networks) -> None:
+    async with networks.start() as network:
+        _ann, calc, sent, turn = await ask_agent(network)
+        for wrong in ("calc-m99", "calc", "m1", "calc-x1", ""):
+            error = await calc.ask("begin_turn", start=start(wrong, sent))
+            assert error["code"] == "bad_request", wrong
+        for messages in ([], [{"id": "m99"}], [{"id": "hello"}]):
+            error = await calc.ask("begin_turn", start=start(turn, *messages))
+            assert error["code"] == "bad_request", messages
+        end = {"id": turn, "outcome": "finished"}
+        assert (await calc.ask("end_turn", end=end))["code"] == "unknown_turn"
+        assert (await calc.ask("read_turn", id=turn))["code"] == "unknown_turn"
+        error = await calc.ask("end_turn", end={"id": turn, "outcome": "bored"})
+        assert "outcome" in error["message"]
+
+
+@pytest.mark.behaviour("W-9")
+@pytest.mark.parametrize("outcome", sorted(NO_ANSWER))
+async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
+    in_memory: Networks, outcome: Outcome
+) -> None:
+    async with in_memory.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        for _ in range(2):
+            end = {"id": turn, "outcome": outcome, "reason": "because"}
+            await calc.call("end_turn", end=end)
+        await network.quiet()
+        (event,) = await ann.sync()
+        notice = event["message"]
+        assert (notice["sender_id"], notice["sender_kind"]) == ("hub", "system")
+        assert notice["thread_id"] == "dm.ann.calc"
+        assert notice["text_representation"].startswith("calc ")
+        assert "(because)" in notice["text_representation"]
+        assert notice["content"]["code"] == outcome
+        assert notice["content"]["message"] == sent["id"]
+        (seen,) = await calc.sync()
+        assert seen.get("wake") is None  # a notice wakes nobody
+
+
+@pytest.mark.behaviour("W-9")
+async def test_an_answer_or_an_optional_reply_leaves_nobody_waiting(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        await calc.say("ann", "4", cause=turn)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        everybody = await ann.call("broadcast_text_message", text="any news?")
+        event = await calc.event()
+        assert event["wake"]["reply"] == "optional"
+        second = event["wake"]["turn"]
+        await calc.call("begin_turn", start=start(second, everybody))
+        await calc.call("end_turn", end={"id": second, "outcome": "finished"})
+        await network.quiet()
+        assert await ann.texts() == ["4"]
+
+
+@pytest.mark.behaviour("W-9")
+async def test_each_message_of_a_silent_turn_gets_its_notice_where_it_stands(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        more = await ann.say("calc", "hello?")
+        await calc.call("begin_turn", start=start(turn, sent, more))
+        await calc.call("end_turn", end={"id": turn, "outcome": "model_error"})
+        await network.quiet()
+        notices = [event["message"]["content"]["message"] for event in await ann.sync()]
+        assert notices == [sent["id"], more["id"]]
+
+
+@pytest.mark.behaviour("T-4")
+async def test_turns_and_tokens_are_counted(networks: Networks) -> None:
+    async with networks.start() as network:
+        _ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        await calc.call("record_step", turn=turn, step=STEP)
+        for _ in range(2):
+            await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        metrics = network.hub.metrics
+        assert metrics.turns == {"finished": 1}
+        assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
+        assert metrics.wakes == {"direct": 1}

@@ -1,0 +1,40 @@
+"""`agent run` and `testing model-server`: what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.joining import Target, default_person
+from tests.unit.cli.conftest import Command
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ((), "agent run needs a Python file, or --config with --name"),
+        (("bot.py", "--config", "net.yaml"), "agent run needs a Python file, or --config"),
+        (("gone.py",), "gone.py: this file does not exist"),
+        (("empty.py",), "empty.py: defines no subclass of hubbub.Agent"),
+        (("--config", "gone.yaml"), "gone.yaml: does not exist"),
+    ],
+)
+def test_what_cannot_be_run_is_told(
+    home: Path, hubbub: Command, args: tuple[str, ...], expected: str
+) -> None:
+    (home / "empty.py").write_text("x = 1\n")
+    ran = hubbub("agent", "run", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert expected in ran.err
+
+
+def test_a_script_that_is_not_there_is_told(hubbub: Command) -> None:
+    ran = hubbub("testing", "model-server", "gone.yaml")
+    assert ran.code == 2
+    assert "gone.yaml" in ran.err
+
+
+def test_who_says_nothing_is_the_networks_person(town: str) -> None:
+    assert default_person(Target(), None) == "ann"
+    assert default_person(Target(), "bob") == "bob"

@@ -1,0 +1,125 @@
+"""`turns`, `turn`, `why` against a network with an agent."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hubbub.cli.joining import Target, joined
+from hubbub.client import Client, WebSocketTransport
+from hubbub.client.runfile import find_network
+from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
+from tests.unit.cli.conftest import Command
+
+START = TurnStart(
+    id="bot-m1",
+    thread_id="dm.ann.bot",
+    messages=("m1",),
+    model="tiny",
+    system_prompt="Be brief.",
+    prompt="<conversation>\x1b</conversation>" + "x" * 3000,
+    tools=("finish",),
+)
+STEP = Step(
+    n=1,
+    text="thinking",
+    calls=(ToolCallRecord(id="c1", name="finish", arguments={"reason": "ok"}, result="done"),),
+    tokens_in=7,
+    tokens_out=3,
+    duration_ms=12.0,
+)
+
+
+@pytest.fixture
+def turn(town: str, hubbub: Command) -> str:
+    """A turn of the agent `bot`, recorded as agents record theirs."""
+
+    async def work() -> None:
+        async with Client(WebSocketTransport(town), "bot", "agent", turns=True) as bot:
+            place = find_network(None)
+            token = place.tokens["ann"]
+            async with Client(WebSocketTransport(town), "ann", "human", token=token) as ann:
+                await ann.call("send_text_message", to="bot", text="hello")
+            await bot.call("begin_turn", start=START)
+            await bot.call("record_step", turn=START.id, step=STEP)
+            end = TurnEnd(id=START.id, outcome="no_action", reason="nothing to do", text="a poem")
+            await bot.call("end_turn", end=end)
+
+    asyncio.run(work())
+    return START.id
+
+
+def test_turns_are_listed_with_their_outcome(turn: str, hubbub: Command) -> None:
+    head, row = hubbub("turns").out.splitlines()
+    assert head.split()[:3] == ["TURN", "STARTED", "TOOK"]
+    assert row.split()[0] == turn
+    for words in ("no_action", "7+3", "tiny", "nothing to do"):
+        assert words in row
+    listed = hubbub("turns", "--json", "--agent", "bot").json()
+    assert isinstance(listed, list)
+    assert len(listed) == 1
+    assert hubbub("turns", "--json", "--agent", "other").json() == []
+
+
+def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
+    out = hubbub("turn", turn).out
+    for words in (
+        "by bot",
+        "woken by  m1",
+        "outcome   no_action: nothing to do",
+        "--- text that was not published\na poem",
+        "--- system prompt\nBe brief.",
+        "--- step 1  12 ms  tokens 7+3\nthinking\nfinish({'reason': 'ok'})\n  → done",
+        "sent      nothing",
+        "<U+001B>",
+        "(--full shows all)",
+    ):
+        assert words in out
+    assert "\x1b" not in out
+    assert "--full" not in hubbub("turn", turn, "--full").out
+
+
+def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:
+    record = hubbub("turn", turn, "--json").json()
+    assert isinstance(record, dict)
+    assert record["agent"] == "bot"
+    assert record["steps"] == [STEP.model_dump(mode="json")]
+
+
+def test_why_tells_the_reason(turn: str, hubbub: Command) -> None:
+    out = hubbub("why", "bot", "m1").out
+    assert out.startswith("m1 woke bot (direct): ")
+    assert f"turn {turn}: ended, reply required" in out
+    told = hubbub("why", "bot", "m1", "--json").json()
+    assert isinstance(told, dict)
+    assert (told["woken"], told["reason"]) == (True, "direct")
+
+
+def test_why_not_is_told_too(turn: str, hubbub: Command) -> None:
+    hubbub("send", "-c", "general", "just talking")
+    out = hubbub("why", "bot", "m3").out
+    assert out.startswith("m3 did not wake bot (")
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("turn", "bot-m99"), "there is no turn 'bot-m99'"),
+        (("why", "bot", "m99"), "there is no message m99"),
+        (("why", "bot", "99"), "they look like m42"),
+        (("why", "nobody", "m1"), "there is no agent nobody"),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(
+    turn: str, hubbub: Command, args: tuple[str, ...], expected: str
+) -> None:
+    ran = hubbub(*args)
+    assert (ran.code, ran.out) == (2, "")
+    assert expected.replace("'", "") in ran.err.replace("'", "")
+
+
+async def test_the_operator_joins_without_being_listed(town: str) -> None:
+    async with joined(Target()) as client:
+        assert client.participant == "operator"
+        assert "operator" not in {p.id for p in client.ready.participants}

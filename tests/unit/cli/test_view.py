@@ -1,0 +1,168 @@
+"""What `hubbub up` shows."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.app.happenings import (
+    AgentDied,
+    AgentGivenUp,
+    AgentOutput,
+    AgentStarted,
+    Happening,
+    MessageSeen,
+    NetworkUp,
+    Stopping,
+)
+from hubbub.cli.messages import message_line, where
+from hubbub.cli.view import JsonView, TerminalView, happening_line
+from hubbub.protocol.messages import Message, MessageType
+
+UP = NetworkUp(
+    "town", "ws://127.0.0.1:5000", "open", "sqlite:x.db", ("bot",), ("ann",), ("general",)
+)
+
+
+def message(
+    thread: str = "dm.ann.bob",
+    type: MessageType = "direct",
+    text: str = "hello",
+    reply_to: str | None = None,
+) -> Message:
+    return Message(
+        id="m7",
+        seq=7,
+        thread_id=thread,
+        tseq=1,
+        sender_id="ann",
+        sender_kind="human",
+        type=type,
+        recipients=("bob",) if type == "direct" else (),
+        content=text,
+        reply_to=reply_to,
+        interaction_id="i7",
+        hop=0,
+        sent_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    )
+
+
+def shown(happening: Happening) -> str:
+    line = happening_line(happening)
+    return line.plain if line is not None else ""
+
+
+def test_the_banner_tells_who_where_and_how_to_join() -> None:
+    text = shown(UP)
+    for words in (
+        "hubbub town  ws://127.0.0.1:5000",
+        "agents    bot",
+        "people    ann",
+        "channels  general",
+        "hubbub chat --address 127.0.0.1:5000",
+        "http://127.0.0.1:5000/",
+        "ws://127.0.0.1:5000",
+        "Ctrl-C",
+    ):
+        assert words in text
+
+
+def test_at_the_usual_address_joining_needs_no_option() -> None:
+    text = shown(NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ()))
+    assert "hubbub chat " in text
+    assert "--address" not in text
+    assert "agents" not in text
+
+
+@pytest.mark.parametrize(
+    ("thread", "type", "reply_to", "expected"),
+    [
+        ("dm.ann.bob", "direct", None, "→ bob"),
+        ("dm.ann.bob.carol", "direct", None, "→ bob, carol"),
+        ("channel.desk", "channel", None, "#desk"),
+        ("channel.desk.t5", "channel", "m5", "#desk (under m5)"),
+        ("broadcast", "broadcast", None, "→ everybody"),
+        ("mod.tasks", "mod", None, "[tasks]"),
+    ],
+)
+def test_a_message_tells_where_it_goes(
+    thread: str, type: MessageType, reply_to: str | None, expected: str
+) -> None:
+    assert where(message(thread, type, reply_to=reply_to)) == expected
+
+
+def test_a_message_is_a_line_and_further_lines_are_indented() -> None:
+    text = shown(MessageSeen(message(text="one\ntwo")))
+    assert text.endswith(" m7 ann → bob  one\n    two")
+
+
+def test_a_sender_has_the_same_colour_every_time() -> None:
+    first, second = (message_line(message(text=t)) for t in ("a", "b"))
+    assert [s.style for s in first.spans] == [s.style for s in second.spans]
+
+
+@given(st.text())
+def test_nothing_that_is_said_can_steer_the_terminal(text: str) -> None:
+    line = shown(MessageSeen(message(text=text or "x")))
+    line += shown(AgentOutput(("bot",), "stderr", text))
+    assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in line)
+
+
+@pytest.mark.parametrize(
+    ("happening", "expected"),
+    [
+        (AgentOutput(("bot",), "stderr", "oh no"), "bot ! oh no"),
+        (AgentOutput(("a", "b"), "stdout", "hi"), "a+b | hi"),
+        (AgentDied(("bot",), 1, 0.5), "bot ended with exit code 1; starts again in 0.5 s"),
+        (AgentDied(("bot",), -9, 2.0), "bot was killed by signal 9; starts again in 2 s"),
+        (AgentStarted(("bot",), 1), ""),
+        (Stopping("SIGINT"), "stopping …"),
+    ],
+)
+def test_what_happens_to_agents_is_a_line(happening: Happening, expected: str) -> None:
+    assert shown(happening) == expected
+
+
+def test_an_agent_that_is_left_alone_is_told_with_what_to_do() -> None:
+    text = shown(AgentGivenUp(("bot",), 1, 5))
+    assert text.startswith("bot ended with exit code 1, the 5th time in a row")
+    assert "mend it" in text
+
+
+def test_without_a_terminal_lines_are_plain_and_never_wrapped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    TerminalView()(MessageSeen(message(text="word " * 100)))
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert out.count("\n") == 1
+
+
+ALL = [
+    UP,
+    AgentStarted(("bot",), 17),
+    AgentDied(("bot",), 1, 0.5),
+    AgentGivenUp(("bot",), 1, 5),
+    AgentOutput(("bot",), "stdout", "x"),
+    MessageSeen(message()),
+    Stopping("SIGINT"),
+]
+
+
+@pytest.mark.parametrize("happening", ALL)
+def test_for_programs_everything_is_an_object_on_a_line(
+    happening: Happening, capsys: pytest.CaptureFixture[str]
+) -> None:
+    JsonView()(happening)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["event"] == happening.event
+
+
+def test_a_message_is_whole_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    JsonView()(MessageSeen(message(text="grüße")))
+    body = json.loads(capsys.readouterr().out)["message"]
+    assert Message.model_validate(body) == message(text="grüße")
