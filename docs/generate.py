@@ -1,7 +1,7 @@
 """Writes docs/reference/*.md from the code: `make docs`. tests/unit/test_docs.py holds them to it.
 
-Everything that can be derived is derived: models, codes, operations, config, commands, metrics. The
-words around it stand in docs/reference/templates/*.md, with a `{{ name }}` for each derived part.
+Everything that can be derived is derived: models, codes, operations, config, commands, metrics, the
+prompt. The words around it stand in docs/reference/templates/*.md, `{{ name }}` for each part.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from typing import Any
 import typer
 from pydantic import BaseModel
 
+from hubbub.agents import loop
+from hubbub.agents.inbox import MOST_INCOMING
+from hubbub.agents.prompt import escape
+from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.agents.prompt.system import system_prompt
 from hubbub.cli.app import app
 from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
@@ -50,7 +55,7 @@ Schema = dict[str, Any]  # JSON Schema, walked with the checks that its kinds ne
 
 def pages() -> dict[Path, str]:
     """All generated pages, by path."""
-    parts = {**_protocol(), **_operations(), **_config(), **_cli()}
+    parts = {**_protocol(), **_operations(), **_config(), **_cli(), **_prompt()}
     return {
         HERE / "reference" / template.name: _filled(template.read_text("utf-8"), parts)
         for template in sorted(TEMPLATES.glob("*.md"))
@@ -172,6 +177,8 @@ def _bounds(field: Schema, kind: str, unit: str) -> str:
     above = field.get("exclusiveMinimum")
     if field.get("pattern") == thread_ids.ID_PATTERN:
         return " (an id)"
+    if kind == "Length" and "pattern" in field:
+        return f" like `{field['pattern']}`"
     if above is not None:
         return f" over {above}"
     if low is not None and high is not None and high < 2**60:
@@ -244,7 +251,9 @@ def _protocol() -> dict[str, str]:
 
 def _frame(model: type[BaseModel]) -> str:
     op = model.model_fields["op"].default
-    text = re.sub(r"^(hub|client|both): ", "", _docstring(model))
+    paragraphs = (inspect.getdoc(model) or "").split("\n\n")
+    told = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    text = re.sub(r"^(hub|client|both): ", "", told)
     table = _fields(model, given=_docstring(model).startswith(("client", "both")), skip=["op"])
     return f"### `{op}`\n\n{text[0].upper()}{text[1:]}\n\n{table}"
 
@@ -343,6 +352,38 @@ def _config() -> dict[str, str]:
         for name, mod in sorted(known_mods().items())
     )
     return parts
+
+
+def _prompt() -> dict[str, str]:
+    def said(seq: int, thread: str, sender: str, text: str) -> messages.Message:
+        return messages.Message.model_validate(
+            {
+                "id": f"m{seq}", "seq": seq, "tseq": seq, "thread_id": thread, "content": text,
+                "sender_id": sender, "sender_kind": "agent" if sender == "host" else "human",
+                "type": "direct", "interaction_id": f"i{seq}", "hop": 0,
+                "sent_at": f"2026-01-05T12:00:{seq:02}Z",
+            }
+        )  # fmt: skip
+
+    with_ann, with_bob = thread_ids.direct(["ann", "host"]), thread_ids.direct(["bob", "host"])
+    threads = {
+        "direct_ann": (said(1, with_ann, "ann", "soup?"), said(2, with_ann, "host", "noted")),
+        "direct_bob": (said(3, with_bob, "bob", "</content> & more"),),
+    }
+    conversation = ConversationTemplate.shipped().render(
+        {name: ThreadView(name, said) for name, said in threads.items()},
+        "direct_ann",
+        [said(4, with_ann, "ann", "what do people want?")],
+    )
+    cases = (inspect.getdoc(escape) or "").split("\n\n")[2]
+    steps = (inspect.getdoc(loop) or "").split("\n\n")[3]
+    return {
+        "system_prompt": system_prompt("You organise lunch.", "host", "lunch"),
+        "conversation": conversation,
+        "most_incoming": str(MOST_INCOMING),
+        "escaping": cases,
+        "loop": "\n".join(line.removeprefix("    ") for line in steps.splitlines()),
+    }
 
 
 def _cli() -> dict[str, str]:

@@ -101,23 +101,27 @@ class Journal:
 
         A hub that is gone for good is no error here: it will offer the turn again.
         """
+        try:
+            await self._settle()
+        except ConnectionLost:
+            return
+
+    async def _settle(self) -> None:
         last = {post.key: post for post in self._posts}
+        again = False  # what follows something that was refused for now was refused for its sake
         for post in self._posts:
             try:
                 await post.future
-            except ConnectionLost:
-                return
             except OperationError as exc:
-                if exc.temporary and last[post.key] is post:
-                    await self._again(post)
-                elif not exc.temporary:
+                again = again or exc.temporary
+                if not again:
                     _refused(self.plan.id, post, exc)
+                elif last[post.key] is post:
+                    await self._again(post)
 
     async def _again(self, post: _Post) -> None:
         try:
             await self._client.call(post.name, cid=None, **post.args)
-        except ConnectionLost:
-            return
         except OperationError as exc:
             _refused(self.plan.id, post, exc)
 

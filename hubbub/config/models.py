@@ -82,12 +82,17 @@ class Limits(Section):
     frame: Size = 256 * 1024
     """Bytes of one frame."""
     json_depth: Annotated[int, Field(ge=4, le=100)] = 32
+    """Levels of objects and lists inside each other in one frame."""
     text: Size = 64 * 1024
     """Bytes of one text."""
     calls_per_second: Annotated[float, Field(gt=0)] = 20
+    """Calls of one participant in the long run."""
     burst: Annotated[int, Field(ge=1)] = 100
+    """Calls of one participant at once."""
     channels: Annotated[int, Field(ge=1)] = 128
+    """Channels of the network."""
     thread_depth: Annotated[int, Field(ge=0, le=20)] = 5
+    """Levels of reply threads inside each other."""
     unacknowledged: Annotated[int, Field(ge=1)] = 256
     """Events in flight to one socket."""
     unsent: Size = 1024 * 1024
@@ -95,6 +100,7 @@ class Limits(Section):
     unsent_for: Span = 10.0
     """Seconds a socket may accept nothing before it is closed as slow."""
     identify_within: Span = 10.0
+    """Seconds until a socket that has not identified is closed."""
     heartbeat: Span = 25.0
     """Seconds between pings."""
     heartbeat_reply: Span = 8.0
@@ -112,10 +118,12 @@ class Budgets(Section):
     """Limits of one interaction. This version enforces `hops`."""
 
     hops: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Messages in a row that one message of a person can set in motion."""
 
 
 class NetworkConfig(Section):
     name: Id = "hubbub"
+    """What the network is called."""
     listen: str = "127.0.0.1:4820"
     """host:port"""
     store: str = "sqlite:hubbub.db"
@@ -123,14 +131,18 @@ class NetworkConfig(Section):
     auth: Literal["tokens", "open"] = "tokens"
     """tokens, or open: everybody on this machine may join as anybody (loopback only)."""
     limits: Limits = Limits()
+    """What one participant may do."""
     wake: WakePolicy = WakePolicy()
+    """Who wakes agents."""
     budgets: Budgets = Budgets()
+    """What one interaction may cost."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 
 
 class ChannelConfig(Section):
     description: str = ""
+    """What the channel is for; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
     """`all` (who joins the network joins the channel) or a list of participants."""
 
@@ -139,14 +151,21 @@ class ModelConfig(Section):
     """An OpenAI-compatible endpoint and a model of it."""
 
     model: str
+    """The model's name at its endpoint."""
     base_url: str = "https://api.openai.com/v1"
+    """The endpoint."""
     api_key: str = ""
+    """Left out: for endpoints that want none."""
     temperature: float | None = None
+    """Left out: the endpoint's own."""
     max_output_tokens: int | None = None
+    """Of one answer; left out: the endpoint's own."""
     timeout: Span = 60.0
     """Of one request."""
     retries: Annotated[int, Field(ge=0, le=20)] = 2
+    """Of a request that failed for now (429, 500, a timeout)."""
     stream: bool = False
+    """Read answers as they are written."""
     tool_choice: Literal["required", "auto"] = "required"
     """`auto` for endpoints that do not know `required`."""
 
@@ -157,6 +176,7 @@ class History(Section):
     messages: Annotated[int, Field(ge=1, le=50)] = 10
     """Per thread."""
     threads: Annotated[int, Field(ge=1, le=200)] = 50
+    """The most recently active ones."""
     types: list[Literal["direct", "channel", "broadcast", "mod"]] | None = None
     """Only messages of these types; None: all."""
     hide_senders: list[str] = []
@@ -165,7 +185,9 @@ class History(Section):
 
 class AgentConfig(Section):
     kind: Literal["llm", "python"] = "llm"
+    """llm: a model decides; python: a class does."""
     card: Card = Card()
+    """What others are told about the agent."""
     model: str = "default"
     """llm: a name from `models`."""
     instruction: str = ""
@@ -175,9 +197,13 @@ class AgentConfig(Section):
     template: str | None = None
     """llm: a Jinja2 file in place of the shipped conversation template."""
     history: History = History()
+    """llm: what its prompt shows."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
+    """llm: answers of the model in one turn."""
     turn_timeout: Span = 300.0
+    """Of one turn."""
     tool_timeout: Span = 60.0
+    """llm: of one tool call."""
     class_: Annotated[str | None, Field(alias="class")] = None
     """python: file.py:ClassName"""
     settings: dict[str, JsonValue] = {}
@@ -187,6 +213,7 @@ class AgentConfig(Section):
     ignore_senders: list[Id] = []
     """Participants to whom the agent never reacts."""
     process: Literal["own", "shared"] = "own"
+    """own: a process for this agent; shared: one for all that say so."""
     greet: str | None = None
     """A message that the agent broadcasts when the network starts."""
 
@@ -197,16 +224,23 @@ class AgentConfig(Section):
 
 class HumanConfig(Section):
     roles: list[Literal["owner", "member"]] = ["member"]
+    """owner: may watch everything and make tokens."""
     card: Card = Card()
+    """What others are told about the person."""
 
 
 class NetworkFile(Section):
     """One YAML file: a whole network."""
 
     network: NetworkConfig = NetworkConfig()
+    """The hub."""
     channels: dict[Id, ChannelConfig] = {}
+    """By name."""
     mods: list[str | dict[str, dict[str, JsonValue] | None]] = []
     """Names, or a name with its settings; their order is the order of the pipeline."""
     models: dict[Id, ModelConfig] = {}
+    """By the name that agents use."""
     agents: dict[Id, AgentConfig] = {}
+    """By name."""
     humans: dict[Id, HumanConfig] = {}
+    """People who are known before they join, by name."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, get_type_hints
+from functools import lru_cache
+from typing import Any, Literal, Protocol, get_type_hints
 
 from pydantic import BaseModel
 
@@ -49,6 +50,7 @@ class Operation:
     `OperationError` to refuse.
 
     `idempotent` says that repeating the call changes nothing, so that its `cid` need not be kept.
+    `cost` is what a call takes of the caller's rate limit.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Operation:
     permission: Permission
     tool: bool
     idempotent: bool
+    cost: float
     input: type[Input]
     output: type[BaseModel]
     handler: Callable[..., Any]  # sync or async, of any subtype of Calling: checked at declaration
@@ -68,9 +71,15 @@ class Operation:
             description=self.description,
             permission=self.permission,
             tool=self.tool,
-            input_schema=self.input.model_json_schema(),
-            output_schema=self.output.model_json_schema(mode="serialization"),
+            input_schema=_schema(self.input, "validation"),
+            output_schema=_schema(self.output, "serialization"),
         )
+
+
+@lru_cache(maxsize=256)
+def _schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
+    # Any: a JSON Schema, as pydantic gives it. Nobody changes it.
+    return model.model_json_schema(mode=mode)
 
 
 def operation(
@@ -78,6 +87,7 @@ def operation(
     permission: Permission = "read",
     tool: bool = True,
     idempotent: bool = False,
+    cost: float = 1.0,
     output: type[BaseModel] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
@@ -103,6 +113,7 @@ def operation(
             permission=permission,
             tool=tool,
             idempotent=idempotent,
+            cost=cost,
             input=models[0],
             output=result,
             handler=handler,

@@ -1,8 +1,9 @@
 """One WebSocket as the hub's outlet: complete text frames in, coalesced writes out.
 
 The `websockets` library does the handshake, control frames, fragments, compression and closing.
-Two short cuts keep a message from paying for a parser and a coroutine: plain text frames go straight
-to the session, and what the hub writes in one pass of the loop leaves in one write per socket.
+Two short cuts keep a message from paying for a parser and a coroutine: plain text frames go
+straight to the session, and what the hub writes in one pass of the loop leaves in one write per
+socket.
 """
 
 from __future__ import annotations

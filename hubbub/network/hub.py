@@ -24,6 +24,7 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
+from hubbub.network.backplane import LocalBackplane
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.cursors import Cursors
 from hubbub.network.fanout import Fanout
@@ -32,7 +33,7 @@ from hubbub.network.limits import TokenBucket
 from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
-from hubbub.network.ports import Store, StoredEvent
+from hubbub.network.ports import Backplane, Store, StoredEvent
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker
@@ -51,6 +52,9 @@ __all__ = ["Hub"]
 PRESENCE_AFTER_S = 0.05
 """Comings and goings gather this long, so that a thousand joins are a handful of signals."""
 
+HUBS_SIGNALS = frozenset({"presence", "caught_up"})
+"""Types of signals that readers believe, and that no participant may send."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -67,10 +71,12 @@ class Hub:
         store: Store,
         *,
         mods: Sequence[Mod] = (),
+        backplane: Backplane | None = None,
         clock: Clock | None = None,
     ):
         self.file, self.config, self.limits = file, file.network, file.network.limits
         self.store, self.clock = store, clock or SystemClock()
+        self.backplane = backplane or LocalBackplane()
         self.metrics = HubMetrics()
         self.operations = _all_operations(mods)
         self.decoder = Decoder(
@@ -112,6 +118,7 @@ class Hub:
             self.spawn,
         )
         self.fanout = Fanout(state, self.metrics)
+        self.backplane.subscribe(self.fanout.push)
         self.cursors = Cursors(state, self.log)
         self.joining = Joining(self, self.file, self.store, self.writes)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
@@ -123,9 +130,11 @@ class Hub:
             raise
 
     async def __aexit__(self, *exc: object) -> None:
-        await self.drain()
-        self.log.stop()
-        await self._stack.aclose()
+        try:
+            await self.drain()
+        finally:
+            self.log.stop()
+            await self._stack.aclose()
 
     async def drain(self, after_s: float = 1.0) -> None:
         """Take no more calls, finish what was taken, and send everybody away to come back."""
@@ -238,7 +247,7 @@ class Hub:
         self.metrics.calls += 1
         operation = self.operations[call.name]
         try:
-            self._admit(session, caller)
+            self._admit(session, caller, operation.cost)
             if operation.permission == "admin":
                 caller.require_owner()
         except OperationError as error:
@@ -286,7 +295,7 @@ class Hub:
             if session.behind is not None:
                 session.behind.extend(behind)
 
-    def _admit(self, session: Session, caller: Caller) -> None:
+    def _admit(self, session: Session, caller: Caller, cost: float) -> None:
         if self.draining:
             raise OperationError(
                 ErrorCode.DRAINING,
@@ -294,7 +303,7 @@ class Hub:
                 temporary=True,
                 retry_after_s=1,
             )
-        wait = caller.bucket.take(self.clock.monotonic())
+        wait = caller.bucket.take(self.clock.monotonic(), cost)
         if wait:
             session.rate_limited()
             raise OperationError(
@@ -383,9 +392,11 @@ class Hub:
         self.metrics.waiting = self.log.waiting
         for entry in entries:
             self.writes.committed(entry)
-            self.fanout.push(entry)
+        self.backplane.announce(entries)
 
-    def refused(self, entries: Sequence[Entry]) -> None:
+    def refused(self, entries: Sequence[Entry], error: Exception) -> None:
+        if not isinstance(error, StoreUnavailable):
+            log.error("the store refused a batch", exc_info=error)
         self.metrics.refused += len(entries)
         for entry in entries:
             self.writes.forget(entry)
@@ -401,6 +412,10 @@ class Hub:
         if caller is None or self.draining or session.observe:
             return
         if caller.bucket.take(self.clock.monotonic()):
+            return
+        if frame.type in HUBS_SIGNALS:
+            text = f"type: {frame.type} is for the hub to say"
+            session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
         told = frame.model_copy(update={"sender": caller.participant})
         if frame.thread_id is None:

@@ -5,6 +5,7 @@ version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -50,9 +51,7 @@ SNAPSHOT_BYTES = 512 * 1024
 class Refused(OperationError):
     """Joining failed: after the error the socket is closed with `close`."""
 
-    def __init__(
-        self, code: ErrorCode, message: str, close: CloseCode, *, temporary: bool = False
-    ):
+    def __init__(self, code: ErrorCode, message: str, close: CloseCode, *, temporary: bool = False):
         super().__init__(code, message, temporary=temporary)
         self.close = close
 
@@ -66,6 +65,8 @@ class Joining:
         self._file = file
         self._launched: dict[str, list[str]] = {}
         self._operations: dict[bool, bytes] = {}
+        self._registering: dict[str, asyncio.Event] = {}
+        """Participants whose first or changed entry is on its way to the store."""
 
     # What the YAML says exists ------------------------------------------------------------
 
@@ -193,19 +194,29 @@ class Joining:
         self._hub.welcome(session, caller, cursor, ready, behind=cursor < head)
 
     async def _register(self, frame: Identify) -> None:
-        known = self._hub.state.get(frame.participant)
+        """Make sure that the participant is stored. Raises `StoreUnavailable`."""
+        name, state = frame.participant, self._hub.state
+        while (under_way := self._registering.get(name)) is not None:
+            await under_way.wait()  # another socket of it came first; that may still fail
+        known = state.get(name)
         card = frame.card
         if card is None:
             card = Card.model_validate_json(known.card) if known else Card()
-        records = list(self._new_participant(frame.participant, frame.kind, card))
+        records = list(self._new_participant(name, frame.kind, card))
         if not records:
             return
+        done = self._registering[name] = asyncio.Event()
         try:
             await self._writes.write(lambda head: records)
         except StoreUnavailable:
             if known is None:
-                self._hub.state.forget(frame.participant)
+                state.forget(name)
+            else:
+                state.add(known)
             raise
+        finally:
+            del self._registering[name]
+            done.set()
 
     def _position(self, frame: Identify) -> tuple[int, bool]:
         """Where the stream starts, and whether that is where the client asked for."""

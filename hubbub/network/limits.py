@@ -14,12 +14,12 @@ class TokenBucket:
         self._rate, self._burst = rate, float(burst)
         self._level, self._since = float(burst), now
 
-    def take(self, now: float) -> float:
-        """Take one: 0.0 if it was there, else the seconds until it will be (nothing is taken)."""
+    def take(self, now: float, cost: float = 1.0) -> float:
+        """Take `cost`: 0.0 if it was there, else the seconds until it is (nothing is taken)."""
         level = min(self._burst, self._level + (now - self._since) * self._rate)
         self._since = now
-        if level >= 1.0:
-            self._level = level - 1.0
+        if level >= cost:
+            self._level = level - cost
             return 0.0
         self._level = level
-        return (1.0 - level) / self._rate
+        return (cost - level) / self._rate

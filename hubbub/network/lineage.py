@@ -56,6 +56,9 @@ def descend(cause: Ancestor) -> Lineage:
     return Lineage(cause.interaction, cause.hop + 1, cause.hop_limit)
 
 
+_Slot = tuple[int, int, str, str | None, int, int]
+
+
 class Recent:
     """The ancestors of the last messages: a cause is nearly always one of them.
 
@@ -66,7 +69,7 @@ class Recent:
 
     def __init__(self, size: int = 4096):
         self._size = size
-        self._ring: list[tuple[int, int, str, str | None, int, int]] = [(0, 0, "", None, 0, 0)] * size
+        self._ring: list[_Slot] = [(0, 0, "", None, 0, 0)] * size
 
     def add(
         self, seq: int, thread_no: int, sender: str, interaction: str | None, hop: int, limit: int

@@ -128,8 +128,11 @@ class LogListener(Protocol):
         """These entries are durable. Called once per batch, in order."""
         ...
 
-    def refused(self, entries: Sequence[Entry]) -> None:
-        """The store could not keep these entries; who asked has been told."""
+    def refused(self, entries: Sequence[Entry], error: Exception) -> None:
+        """The store could not keep these entries; who asked has been told.
+
+        Anything but a `StoreUnavailable` is a defect.
+        """
         ...
 
     def repeated(self, entry: Entry) -> None:
@@ -162,7 +165,7 @@ class Log:
         if not self._entries:
             if self._stopped:
                 _refuse([entry], [], _STOPPED)
-                self._listener.refused([entry])
+                self._listener.refused([entry], _STOPPED)
                 return
             self._wakeup.set()
         self._entries.append(entry)
@@ -182,7 +185,7 @@ class Log:
             await asyncio.sleep(0)
 
     def stop(self) -> None:
-        """Write what is queued and no more: whoever comes later is refused, and waits for nothing."""
+        """Write what is queued and no more; whoever comes later is refused."""
         self._stopped = True
         self._wakeup.set()
 
@@ -208,10 +211,10 @@ class Log:
             except DuplicateCids as duplicates:
                 undo.apply()
                 entries, changes = self._set_aside(entries, changes, duplicates)
-            except StoreUnavailable as error:
+            except Exception as error:  # noqa: BLE001  no batch, however odd, may end the log
                 undo.apply()
                 _refuse(entries, changes, error)
-                self._listener.refused(entries)
+                self._listener.refused(entries, error)
                 return
             else:
                 for thread in undo.created:
@@ -315,7 +318,7 @@ class _Undo:
             thread.tseq, thread.last_seq, thread.last_agent = numbers
 
 
-def _refuse(entries: list[Entry], changes: list[Change], error: StoreUnavailable) -> None:
+def _refuse(entries: list[Entry], changes: list[Change], error: Exception) -> None:
     for change in changes:
         change.done(error)
     for entry in entries:

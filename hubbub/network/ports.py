@@ -1,4 +1,4 @@
-"""What the hub needs of the outside: a `Store`. (Time is `hubbub.clock.Clock`.)
+"""What the hub needs of the outside: a `Store` and a `Backplane`. (Time is `hubbub.clock.Clock`.)
 
 The hub decides everything (positions, recipients, wakes) and hands over finished records; a store
 keeps them, in one transaction per batch, and reads them back. It decides nothing. Every store runs
@@ -7,11 +7,16 @@ the contract suite in `hubbub.testing.store_contract`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from hubbub.network.log import Entry
 
 __all__ = [
+    "Announced",
+    "Backplane",
     "Batch",
     "CallSettled",
     "ChannelCreated",
@@ -356,7 +361,9 @@ class Store(Protocol):
     async def append(self, batch: Batch) -> None:
         """Write the batch in one transaction; durable when this returns.
 
-        Raises `DuplicateCids` or `StoreUnavailable`; then nothing of it is written.
+        Deliveries belong to messages of the same batch. Raises `DuplicateCids` or
+        `StoreUnavailable`, and `ValueError` for a batch that contradicts the log (a defect of the
+        caller); then nothing of it is written.
         """
         ...
 
@@ -416,4 +423,23 @@ class Store(Protocol):
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
         """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
+        ...
+
+
+# What travels between nodes -------------------------------------------------------------------
+
+Announced = Callable[["Entry"], None]
+"""A node's handler for a committed entry: it offers the entry to the sessions of that node."""
+
+
+class Backplane(Protocol):
+    """How the nodes of a hub tell each other what was committed. A push is only a hint that the log
+    has grown, so that losing an announcement delays a message and loses none."""
+
+    def subscribe(self, handler: Announced) -> None:
+        """Have `handler` called for every entry that any node announces, in log order."""
+        ...
+
+    def announce(self, entries: Sequence[Entry]) -> None:
+        """These entries are durable; called once per batch."""
         ...

@@ -37,6 +37,8 @@ __all__ = ["Session"]
 
 PAGE = 32
 """Events read from the store at a time: 2 MiB, if all are as large as the limits allow."""
+REMEMBER_SAID = 128
+"""Own messages that a socket is spared when it reads the log; a client knows them by their seq."""
 LOOK_EVERY = 64 * 1024
 """Bytes of events after which a live session looks whether the peer keeps up."""
 
@@ -52,6 +54,7 @@ class Session:
         "_outlet",
         "_over_rate",
         "_read",
+        "_said",
         "_unacked",
         "_unlooked",
         "behind",
@@ -75,6 +78,8 @@ class Session:
         self._read = 0
         """How far the log has been read for a session that is not live."""
         self._unacked: deque[int] = deque()
+        self._said: deque[int] = deque(maxlen=REMEMBER_SAID)
+        """What a person has said on this socket, which the log would tell it again."""
         self.behind: deque[TypedCall[Input]] | None = None
         """Calls that wait for an earlier write of this session; None if none is under way."""
         self._unlooked = 0
@@ -181,6 +186,8 @@ class Session:
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         value = self._hub.send_result(entry)
+        if entry.draft.sender_kind == "human":
+            self._said.append(entry.seq)
         self._outlet.write(encode_result(ref, value, duplicate=duplicate))
 
     def repeated(self, ref: str, value: bytes) -> None:
@@ -254,8 +261,10 @@ class Session:
                 page = await self._hub.read_events(self, self._read, upto, room)
                 if self.state is not SessionState.READY:
                     return
-                written = self._write_page(page)
-                self._read = upto if written == len(page) < room else max(self._read, self.last)
+                if self._write_page(page):
+                    self._read = upto if len(page) < room else page[-1].seq
+                else:
+                    self._read = max(self._read, self.last)
                 if self._read >= self._hub.log.head:
                     self._go_live()
         except StoreUnavailable:
@@ -263,11 +272,13 @@ class Session:
         finally:
             self._catching_up = False
 
-    def _write_page(self, page: Sequence[StoredEvent]) -> int:
-        """Write events until the peer has enough to read; returns how many."""
-        for written, event in enumerate(page):
+    def _write_page(self, page: Sequence[StoredEvent]) -> bool:
+        """Write events; False if the peer has enough to read before the end of the page."""
+        for event in page:
+            if event.seq in self._said:
+                continue
             if self._unlooked > LOOK_EVERY and self._is_full():
-                return written
+                return False
             wake = b""
             if event.reply is not None and event.turn is not None:
                 wake = encode_wake(event.reason or "", event.reply, event.turn)
@@ -276,4 +287,4 @@ class Session:
             self._outlet.write(encode_event(self.last, shared, wake))
             self.last = event.seq
             self._unacked.append(event.seq)
-        return len(page)
+        return True

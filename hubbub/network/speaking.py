@@ -18,7 +18,7 @@ from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.router import find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.network.wakes import Decision, Facts, decide, decide_direct
+from hubbub.network.wakes import Decision, Facts, Reason, decide, decide_direct
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Kind, SenderKind
@@ -157,9 +157,13 @@ class Speaker:
         state = self._state
         at_limit = lineage.at_limit
         if thread.scope is None:
-            return decide_direct(
+            decisions = decide_direct(
                 draft.recipients, draft.sender_kind, state.agents, at_hop_limit=at_limit
             )
+            if draft.sender_kind == "human":
+                # A person may have other sockets, which find what was said by its delivery.
+                decisions.append(Decision(draft.sender_id, Reason.OWN, None))
+            return decisions
         facts = Facts(
             type=draft.type,
             sender_kind=draft.sender_kind,

@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
@@ -73,12 +74,7 @@ class Decoder:
     def __init__(self, inputs: Mapping[str, type[Input]], *, max_bytes: int, max_depth: int):
         self._max_bytes, self._max_depth = max_bytes, max_depth
         self._names = sorted(inputs)
-        calls = [_call_model(name, model) for name, model in inputs.items()]
-        # A union of types made at run time, which no type checker can follow.
-        call: Any = Annotated[Union[tuple(calls)], Field(discriminator="name")]  # noqa: UP007
-        frame: Any = Annotated[Union[call, Ack, Signal, Identify], Field(discriminator="op")]  # noqa: UP007
-        self._validate: Callable[..., _Frame] = TypeAdapter(frame).validator.validate_json
-        self._flat = frozenset(name for name, model in inputs.items() if _is_flat(model))
+        self._validate, self._flat = _validator(tuple(inputs.items()))
 
     def decode(self, data: bytes) -> _Frame:
         """The frame in `data`. Raises `FrameError` that names the field."""
@@ -147,6 +143,19 @@ class Decoder:
         hint = f"; did you mean {near[0]}?" if near else "; `ready` lists what there is"
         text = f"there is no operation {_shorten(name)}{hint}"
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
+
+
+@lru_cache(maxsize=8)  # making one takes a while, and hubs of a process are mostly alike
+def _validator(
+    inputs: tuple[tuple[str, type[Input]], ...],
+) -> tuple[Callable[..., _Frame], frozenset[str]]:
+    """What reads all frames, and the names of the operations with a flat input."""
+    calls = [_call_model(name, model) for name, model in inputs]
+    # A union of types made at run time, which no type checker can follow.
+    call: Any = Annotated[Union[tuple(calls)], Field(discriminator="name")]  # noqa: UP007
+    frame: Any = Annotated[Union[call, Ack, Signal, Identify], Field(discriminator="op")]  # noqa: UP007
+    flat = frozenset(name for name, model in inputs if _is_flat(model))
+    return TypeAdapter(frame).validator.validate_json, flat
 
 
 def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:

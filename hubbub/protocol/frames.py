@@ -51,7 +51,9 @@ class Cursor(Model):
     """A position in one incarnation of the log."""
 
     epoch: str
+    """Which incarnation."""
     seq: int = Field(ge=0, le=MAX_SEQ)
+    """The position."""
 
 
 class LimitsInfo(Model):
@@ -72,11 +74,15 @@ class Hello(Model):
 
     op: Literal["hello"] = "hello"
     versions: tuple[str, ...] = (VERSION,)
+    """Those that the hub speaks."""
     network: str
+    """Its name."""
     epoch: str
     """The log's incarnation."""
     heartbeat_s: float
+    """Seconds of silence after which the hub sends a ping."""
     limits: LimitsInfo
+    """What the hub accepts."""
 
 
 class Identify(Model):
@@ -84,10 +90,15 @@ class Identify(Model):
 
     op: Literal["identify"] = "identify"
     version: str
+    """hubbub.v1"""
     participant: Id
+    """Who joins."""
     kind: Kind
+    """What it is; a participant keeps its kind."""
     token: str | None = None
+    """What proves it, where the network wants that."""
     card: Card | None = None
+    """What others are told; left out: as before."""
     cursor: Cursor | None = None
     """The last event that is safely with the client; left out, the hub's own cursor counts."""
     turns: bool = False
@@ -103,6 +114,7 @@ class Ready(Model):
 
     op: Literal["ready"] = "ready"
     participant: str
+    """Who has joined."""
     kind: Kind
     resumed: bool
     """False: forget what you know, this is a fresh start."""
@@ -115,8 +127,11 @@ class Ready(Model):
     pending: tuple[PendingWake, ...] = ()
     """Wakes up to `cursor` whose turns have not ended."""
     participants: tuple[Participant, ...] = ()
+    """Everybody."""
     channels: tuple[Channel, ...] = ()
+    """All channels."""
     operations: tuple[OperationInfo, ...] = ()
+    """What may be called, with JSON Schemas."""
 
 
 class Call(Model):
@@ -126,7 +141,9 @@ class Call(Model):
     ref: Ref
     """Chosen by the client, repeated in the answer."""
     name: str
+    """The operation."""
     args: dict[str, JsonValue] = Field(default_factory=dict)
+    """Its arguments."""
     cid: Cid | None = None
     """Makes a write idempotent: the same sender and cid gives the first result again."""
 
@@ -136,8 +153,11 @@ class Result(Model):
 
     op: Literal["result"] = "result"
     ref: str
+    """That of the call."""
     value: JsonValue = None
+    """As the operation says."""
     duplicate: bool = False
+    """The call was done before; this is what it was answered then."""
 
 
 class ErrorFrame(Model):
@@ -145,11 +165,17 @@ class ErrorFrame(Model):
 
     op: Literal["error"] = "error"
     ref: str | None = None
+    """The call that was refused; left out: a frame that was none."""
     code: str
+    """For programs."""
     message: str
+    """For people and models: what is wrong and what to do."""
     temporary: bool = False
+    """The same call may succeed later."""
     retry_after_s: float | None = None
+    """Seconds until then."""
     details: dict[str, JsonValue] = Field(default_factory=dict)
+    """More for programs, by code."""
 
 
 class Event(Model):
@@ -157,11 +183,15 @@ class Event(Model):
 
     op: Literal["event"] = "event"
     seq: int
+    """Its position in the log: what to acknowledge."""
     prev: int
     """`seq` of the event before it on this stream: a client can prove that nothing is missing."""
     tseq: int
+    """Its position in the thread."""
     message: Message
+    """What was said."""
     wake: Wake | None = None
+    """The hub wants a turn of this participant."""
 
 
 class Ack(Model):
@@ -181,9 +211,13 @@ class Signal(Model):
 
     op: Literal["signal"] = "signal"
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]{0,31}$")]
+    """For example typing or activity."""
     thread_id: str | None = None
+    """Where; left out: everybody is told."""
     sender: str | None = None
+    """Added by the hub."""
     data: JsonValue = None
+    """Whatever belongs to the type."""
 
 
 class Reconnect(Model):
@@ -191,6 +225,7 @@ class Reconnect(Model):
 
     op: Literal["reconnect"] = "reconnect"
     after_s: float
+    """Seconds."""
 
 
 ClientFrame = Identify | Call | Ack | Signal

@@ -160,7 +160,9 @@ class Card(Model):
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
     description: str = ""
+    """What it is and does."""
     skills: tuple[str, ...] = ()
+    """Words for what it can do."""
 
 
 class Participant(Model):

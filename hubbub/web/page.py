@@ -19,5 +19,7 @@ def joining_page(network: str, url: str, *, tokens: bool) -> bytes:
         name=escape(network),
         url=escape(url),
         option="" if url == _DEFAULT else f" --address {escape(address)}",
+        as_whom=" --as ann" if tokens else "",
+        secret="HUBBUB_TOKEN=… " if tokens else "",
         token=', "token": "…"' if tokens else "",
     ).encode()

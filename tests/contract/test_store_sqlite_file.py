@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import pytest
+
 from hubbub.network.ports import Store
 from hubbub.network.store import SqliteStore, open_store
 from hubbub.network.store.place import Place
@@ -12,6 +14,7 @@ from hubbub.testing.store_contract import DurableStoreContract
 from tests.contract.full_disk import full_disk
 
 
+@pytest.mark.behaviour("S-7")
 class TestSqliteFile(DurableStoreContract):
     def new_store(self, folder: Path) -> Store:
         return open_store(f"sqlite:{folder}/log.db")

@@ -165,6 +165,7 @@ def terminal(environment: dict[str, str]) -> Iterator[Terminal]:
     terminal.close()
 
 
+@pytest.mark.behaviour("U-1")
 def test_a_person_at_a_terminal_asks_and_leaves(terminal: Terminal) -> None:
     terminal.shows("quickstart as ann")
     terminal.types("/dm calculator 17 * 3\r")

@@ -29,6 +29,7 @@ async def scripted(config: str, folder: Path) -> AsyncIterator[tuple[ConfigNetwo
         assert model.mistakes == []
 
 
+@pytest.mark.behaviour("L-7")
 async def test_the_team_researches_writes_and_answers(tmp_path: Path) -> None:
     async with scripted("team", tmp_path) as (network, model):
         ann = await network.join("ann")
@@ -48,6 +49,7 @@ async def test_the_team_researches_writes_and_answers(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.behaviour("L-7")
 async def test_the_support_desk_finds_who_can_answer(tmp_path: Path) -> None:
     async with scripted("support-desk", tmp_path) as (network, _):
         carol, maria = await network.join("carol"), await network.join("maria")
@@ -64,6 +66,7 @@ async def test_the_support_desk_finds_who_can_answer(tmp_path: Path) -> None:
         assert {m.thread_id for m in carol.heard} == {"channel.help"}
 
 
+@pytest.mark.behaviour("L-7")
 async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> None:
     async with scripted("debate", tmp_path) as (network, model):
         ann = await network.join("ann")
@@ -78,6 +81,7 @@ async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> 
         assert "broadcast" in model.requests[-1].prompt
 
 
+@pytest.mark.behaviour("L-10")
 @pytest.mark.parametrize("config", ["team", "support-desk", "debate"])
 async def test_without_a_key_one_sentence_says_what_is_missing(config: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 QUESTION = "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
 
 
+@pytest.mark.behaviour("L-7", "L-5")
 async def test_the_quickstart_greets_answers_together_and_stops_cleanly(tmp_path: Path) -> None:
     async with run_config("quickstart", tmp_path) as network:
         await network.shows("Hello! I am concierge")

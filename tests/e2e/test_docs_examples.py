@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, WebSocketTransport
+from hubbub.client.runfile import RunFile
 from hubbub.testing.model_server import ModelServer, load_script
 from tests.doc_pages import blocks, example
 from tests.e2e.support.agents import running_agent
@@ -65,9 +66,15 @@ async def _read_on(output: asyncio.StreamReader) -> None:
 
 
 @asynccontextmanager
-async def _person(url: str, name: str) -> AsyncIterator[Person]:
-    async with Client(WebSocketTransport(url), name, "human") as client:
+async def _person(url: str, name: str, token: str | None = None) -> AsyncIterator[Person]:
+    async with Client(WebSocketTransport(url), name, "human", token=token) as client:
         yield Person(client)
+
+
+def _token(folder: Path, name: str) -> str | None:
+    """What `hubbub chat` on this machine would find by itself."""
+    (file,) = (folder / "run").glob("*.json")
+    return RunFile.model_validate_json(file.read_bytes()).tokens.get(name)
 
 
 async def _present(person: Person, *agents: str) -> None:
@@ -82,6 +89,7 @@ async def _present(person: Person, *agents: str) -> None:
                 return
 
 
+@pytest.mark.behaviour("U-4")
 async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
     file = tmp_path / "notes.py"
     file.write_text(example(README, "notes.py"))
@@ -96,6 +104,7 @@ async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
             assert await ann.asks("notes", "list") == "- buy milk\n- call bob"
 
 
+@pytest.mark.behaviour("U-4")
 async def test_the_raw_participant_of_the_readme_prints_what_is_shown(tmp_path: Path) -> None:
     config = ROOT / "configs" / "quickstart.yaml"
     async with _up(config, tmp_path, _environment(tmp_path)) as url:
@@ -110,6 +119,7 @@ async def test_the_raw_participant_of_the_readme_prints_what_is_shown(tmp_path: 
     assert printed.decode().replace("ann, ", "") == shown[-1]
 
 
+@pytest.mark.behaviour("U-4")
 async def test_the_tutorial_leads_to_votes_and_a_host_who_knows_them(tmp_path: Path) -> None:
     for name in ("hubbub.yaml", "poll.py", "model.yaml"):
         (tmp_path / name).write_text(example(TUTORIAL, name))
@@ -117,7 +127,7 @@ async def test_the_tutorial_leads_to_votes_and_a_host_who_knows_them(tmp_path: P
         environment = _environment(tmp_path, OPENAI_BASE_URL=model.base_url)
         async with (
             _up(tmp_path / "hubbub.yaml", tmp_path, environment) as url,
-            _person(url, "ann") as ann,
+            _person(url, "ann", _token(tmp_path, "ann")) as ann,
         ):
             await _present(ann, "poll", "host")
             await ann.posts("lunch", "@poll pizza")
@@ -167,5 +177,6 @@ async def test_the_participant_in_javascript_survives_a_kill_of_the_hub(tmp_path
                 own = [m.text for m in ann.heard if m.sender_id == "echo"]
                 assert own == ["you said: one", "you said: two", "you said: three"]
         finally:
-            process.kill()
+            if process.returncode is None:
+                process.kill()
             await process.communicate()

@@ -91,6 +91,7 @@ async def _present(ann: Client, agent: str) -> None:
                 return
 
 
+@pytest.mark.behaviour("R-2")
 async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twice(
     tmp_path: Path,
 ) -> None:
@@ -123,6 +124,7 @@ def _says(text: str, hold: str) -> Answer:
     return Answer(calls=[call], hold=hold)
 
 
+@pytest.mark.behaviour("R-2")
 async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing_twice(
     tmp_path: Path,
 ) -> None:

@@ -59,6 +59,7 @@ def _events(trace: str) -> list[str]:
     return found
 
 
+@pytest.mark.behaviour("R-5", "S-2")
 @pytest.mark.skipif(bool(_why_no_strace()), reason=_why_no_strace() or "strace works")
 async def test_no_acknowledgement_leaves_before_its_commit_is_on_the_disk(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"

@@ -32,6 +32,7 @@ STREAMS = [
 ]
 
 
+@pytest.mark.behaviour("R-1", "S-1")
 async def test_twenty_kills_under_load_lose_nothing_and_double_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

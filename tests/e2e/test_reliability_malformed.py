@@ -117,6 +117,7 @@ class _Neighbours:
         return isinstance(item, Event) and item.message.sender_id == sender
 
 
+@pytest.mark.behaviour("R-3", "B-8")
 async def test_ten_thousand_malformed_frames_are_answered_and_disturb_nobody(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

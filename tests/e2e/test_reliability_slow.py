@@ -94,6 +94,7 @@ async def _returns(hub: HubProcess, ledger: Ledger, streams: list[Stream]) -> No
     assert ledger.disconnects == before, "one who reads is not closed for having much to read"
 
 
+@pytest.mark.behaviour("R-4", "B-9")
 async def test_five_hundred_idle_peers_and_one_that_never_reads_disturb_nobody(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ async def _send_until_closed(sender: Peer, answers: list[Frame]) -> tuple[int, l
         return (closed.rcvd.code if closed.rcvd else 1006), others
 
 
+@pytest.mark.behaviour("P-30")
 async def test_a_terminated_hub_keeps_what_it_acknowledged_and_ends_with_0(
     hub: HubProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -136,6 +136,7 @@ async def gone(pids: list[int]) -> None:
 GREETING = "Hello! Write to me with /dm greeter, or mention @greeter in a channel."
 
 
+@pytest.mark.behaviour("L-5")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_agent_greets_answers_and_everything_stops_cleanly(
     home: Path, number: signal.Signals
@@ -152,6 +153,7 @@ async def test_an_agent_greets_answers_and_everything_stops_cleanly(
     assert not list((home / "state" / "run").iterdir())
 
 
+@pytest.mark.behaviour("L-5")
 async def test_a_hub_that_is_killed_leaves_no_processes(home: Path) -> None:
     async with up() as network:
         await network.said(GREETING)
@@ -178,6 +180,7 @@ async def test_an_agent_that_is_killed_comes_back_and_greets_no_second_time(home
         assert await network.ended() == 0
 
 
+@pytest.mark.behaviour("L-4")
 async def test_an_agent_that_cannot_live_is_left_alone_and_the_others_go_on(home: Path) -> None:
     bad = "import os\nfrom hubbub.agents.agent import Agent\n\nclass Bad(Agent):\n"
     bad += "    async def on_start(self):\n        print('about to die')\n        os._exit(9)\n"
@@ -244,6 +247,7 @@ async def test_the_terminal_shows_a_banner_and_messages(home: Path) -> None:
 # What is refused leaves nothing half-started -------------------------------------------------
 
 
+@pytest.mark.behaviour("L-3")
 async def test_a_port_in_use_is_refused(home: Path) -> None:
     async with up("--no-agents") as network:
         url = str((await network.event("up"))["url"])
@@ -254,6 +258,7 @@ async def test_a_port_in_use_is_refused(home: Path) -> None:
     assert not (home / "second.db").exists()
 
 
+@pytest.mark.behaviour("S-9")
 async def test_a_store_in_use_is_refused(home: Path) -> None:
     async with up("--no-agents") as network:
         await network.event("up")
@@ -262,6 +267,7 @@ async def test_a_store_in_use_is_refused(home: Path) -> None:
     assert text.count("\n") == 1
 
 
+@pytest.mark.behaviour("S-8", "L-3")
 async def test_a_database_of_another_version_is_refused(home: Path) -> None:
     async with up("--no-agents") as network:
         await network.event("up")
@@ -280,6 +286,7 @@ def from_the_future(path: Path) -> None:
     database.close()
 
 
+@pytest.mark.behaviour("L-3")
 @pytest.mark.parametrize(
     ("config", "expected"),
     [

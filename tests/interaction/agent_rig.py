@@ -21,7 +21,7 @@ from tests.interaction.peers import Network, Networks, Peer, soon
 POLL_S = 0.02
 """Between two looks at a record that nobody announces: within what an operator may ask a second."""
 
-__all__ = ["Rig", "call", "finish", "says", "send"]
+__all__ = ["POLL_S", "Rig", "call", "finish", "says", "send"]
 
 
 class Rig:

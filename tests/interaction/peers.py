@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pydantic import JsonValue
-
 from hubbub.client.transport import Wire
 from hubbub.clock import Clock
 from hubbub.config.models import NetworkFile
@@ -22,10 +20,10 @@ from hubbub.mods.api import Mod
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
 
-__all__ = ["DEADLINE_S", "Frame", "Networks", "Peer", "config", "soon"]
+__all__ = ["DEADLINE_S", "Frame", "Networks", "Peer", "config", "eventually", "soon"]
 
-# Frames are read as plain JSON, and tests pick from them what they know to be there: a precise type
-# would be a model, and the models are what is being tested.
+# Frames are written and read as plain JSON, wrong ones too, and tests pick from them what they know
+# to be there: a precise type would be a model, and the models are what is being tested.
 Frame = dict[str, Any]
 DEADLINE_S = 10.0
 
@@ -37,15 +35,17 @@ async def soon() -> AsyncIterator[None]:
         yield
 
 
-def config(**sections: JsonValue) -> NetworkFile:
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Let the loop go round until the condition holds."""
+    async with soon():
+        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+            await asyncio.sleep(0)
+
+
+def config(**sections: Any) -> NetworkFile:
     """A network file; the network is open and in memory unless `network` says otherwise."""
-    network = {"auth": "open", "store": "sqlite::memory:", **_mapping(sections.pop("network", {}))}
+    network = {"auth": "open", "store": "sqlite::memory:", **sections.pop("network", {})}
     return NetworkFile.model_validate({"network": network, **sections})
-
-
-def _mapping(value: JsonValue) -> dict[str, JsonValue]:
-    assert isinstance(value, dict)
-    return value
 
 
 class Networks:
@@ -89,7 +89,7 @@ class Network:
             peer.hello = await peer.expect("hello")
         return peer
 
-    async def join(self, participant: str, kind: str = "human", **identify: JsonValue) -> Peer:
+    async def join(self, participant: str, kind: str = "human", **identify: Any) -> Peer:
         """A socket that has identified itself and read `ready`."""
         peer = await self.attach()
         await peer.identify(participant, kind, **identify)
@@ -97,9 +97,7 @@ class Network:
 
     async def gone(self, participant: str) -> None:
         """The hub has noticed that the participant has no socket any more."""
-        async with soon():
-            while participant in self.hub.state.presence:
-                await asyncio.sleep(0)
+        await eventually(lambda: participant not in self.hub.state.presence)
 
     async def quiet(self) -> None:
         """All that was handed to the log is committed."""
@@ -174,13 +172,13 @@ class Peer:
 
     # Identify ---------------------------------------------------------------------------------
 
-    async def identify(self, participant: str, kind: str = "human", **more: JsonValue) -> Frame:
+    async def identify(self, participant: str, kind: str = "human", **more: Any) -> Frame:
         frame = {"op": "identify", "version": "hubbub.v1", "participant": participant, "kind": kind}
         await self.send(**{**frame, **more})
         self.ready = await self.expect("ready")
         return self.ready
 
-    async def refused(self, **identify: JsonValue) -> tuple[Frame, int]:
+    async def refused(self, **identify: Any) -> tuple[Frame, int]:
         """Identify and be turned away: the error frame and the close code."""
         frame = {"op": "identify", "version": "hubbub.v1", "participant": "ann", "kind": "human"}
         await self.send(**{**frame, **identify})
@@ -188,7 +186,7 @@ class Peer:
 
     # Calls ------------------------------------------------------------------------------------
 
-    async def post(self, name: str, /, *, cid: str | None = None, **args: object) -> str:
+    async def post(self, name: str, /, *, cid: str | None = None, **args: Any) -> str:
         """Send a call and return its ref at once."""
         self._refs += 1
         ref = f"r{self._refs}"
@@ -201,11 +199,11 @@ class Peer:
         await self.until(lambda: ref in self._answers)
         return self._answers.pop(ref)
 
-    async def ask(self, name: str, /, *, cid: str | None = None, **args: object) -> Frame:
+    async def ask(self, name: str, /, *, cid: str | None = None, **args: Any) -> Frame:
         """Call and return the answer frame, `result` or `error`."""
         return await self.answer(await self.post(name, cid=cid, **args))
 
-    async def call(self, name: str, /, *, cid: str | None = None, **args: object) -> Any:
+    async def call(self, name: str, /, *, cid: str | None = None, **args: Any) -> Any:
         """Call and return the result's value. Raises `OperationError` for an `error` frame."""
         frame = await self.ask(name, cid=cid, **args)
         if frame["op"] == "error":
@@ -213,7 +211,7 @@ class Peer:
             raise OperationError(frame["code"], frame["message"], **more)
         return frame["value"]
 
-    async def say(self, to: str | list[str], text: str, **more: object) -> Any:
+    async def say(self, to: str | list[str], text: str, **more: Any) -> Any:
         """Send a text message."""
         return await self.call("send_text_message", to=to, text=text, **more)
 

@@ -42,6 +42,7 @@ async def everything(net: Rig, ann: Peer) -> list[str]:
 
 
 class TestKilledInTheMiddle:
+    @pytest.mark.behaviour("T-2", "R-2")
     async def test_a_handler_runs_again_and_sends_nothing_twice(self, networks: Networks) -> None:
         gate = Gate()
 
@@ -200,6 +201,7 @@ class TestKilledInTheMiddle:
 
 
 class TestAway:
+    @pytest.mark.behaviour("W-7")
     async def test_an_agent_that_was_away_is_woken_once_with_all_that_came(
         self, networks: Networks
     ) -> None:
@@ -239,6 +241,7 @@ class TestAway:
 
 
 class TestAtTheSameTime:
+    @pytest.mark.behaviour("A-11")
     async def test_threads_go_on_beside_each_other_up_to_the_limit(
         self, in_memory: Networks
     ) -> None:
@@ -257,6 +260,7 @@ class TestAtTheSameTime:
             for person in people:
                 assert (await person.event())["message"]["content"] == "met"
 
+    @pytest.mark.behaviour("W-8")
     async def test_what_comes_during_a_turn_becomes_one_next_turn(
         self, in_memory: Networks
     ) -> None:
@@ -306,6 +310,7 @@ class TestAtTheSameTime:
             gate.open.set()
             assert (await ann.event())["message"]["content"] == "waits 0"
 
+    @pytest.mark.behaviour("A-14")
     async def test_ignored_senders_start_nothing_and_the_wake_is_settled(
         self, in_memory: Networks
     ) -> None:
@@ -344,6 +349,7 @@ class TestStopping:
         agent._join(link, {})
         return AgentRunner(client, inbox, HandlerBrain(agent, link), grace_s=grace_s)
 
+    @pytest.mark.behaviour("W-9")
     async def test_a_cancelled_turn_is_recorded_and_the_person_told(
         self, in_memory: Networks, gate: Gate
     ) -> None:

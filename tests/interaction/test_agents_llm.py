@@ -48,6 +48,7 @@ async def test_a_wake_becomes_a_turn_and_the_turn_a_reply(networks: Networks) ->
         assert first.body.tool_choice == "required"
 
 
+@pytest.mark.behaviour("T-1")
 async def test_the_record_has_everything_that_a_turn_was(in_memory: Networks) -> None:
     script = [says(send("direct_ann", "hello"), text="I greet her"), says(finish())]
     async with playing(*script) as model, rig(in_memory) as net:
@@ -123,6 +124,7 @@ class TestToolOrFinish:
             assert await ann.sync() == []
             return turn, model, heard
 
+    @pytest.mark.behaviour("A-4")
     async def test_a_text_is_corrected_and_never_published(self, in_memory: Networks) -> None:
         talk = Answer(text="Hello there!", ignore_tool_choice=True)
         turn, model, heard = await self.turn(in_memory, talk, talk)
@@ -131,6 +133,7 @@ class TestToolOrFinish:
         assert "Call a tool" in model.requests[1].body.messages[-1].text
         assert "no usable answer" in heard[0]
 
+    @pytest.mark.behaviour("W-10")
     async def test_a_silent_finish_is_asked_about_once(self, in_memory: Networks) -> None:
         turn, model, heard = await self.turn(in_memory, says(finish()), says(finish("not my job")))
         assert turn.end is not None
@@ -153,11 +156,13 @@ class TestToolOrFinish:
         assert heard == ["done"]
         assert len(model.requests) == 1
 
+    @pytest.mark.behaviour("A-9")
     async def test_messages_of_one_step_keep_their_order(self, in_memory: Networks) -> None:
         many = [send("ann", str(n)) for n in range(5)]
         _, _, heard = await self.turn(in_memory, says(*many, finish()), hears=5)
         assert heard == ["0", "1", "2", "3", "4"]
 
+    @pytest.mark.behaviour("A-5")
     @pytest.mark.parametrize(
         ("wrong", "error", "says_what"),
         [
@@ -184,6 +189,7 @@ class TestToolOrFinish:
         _, model, _ = await self.turn(in_memory, cut, says(send("ann", "x"), finish()))
         assert "cut off" in model.requests[1].body.messages[-1].text
 
+    @pytest.mark.behaviour("A-6")
     async def test_a_turn_has_so_many_steps_and_no_more(self, in_memory: Networks) -> None:
         looking = [says(call("read_thread", thread="direct_ann", limit=n)) for n in (1, 2, 3)]
         turn, model, _ = await self.turn(in_memory, *looking, max_steps=3)
@@ -191,6 +197,7 @@ class TestToolOrFinish:
         assert turn.end.outcome == "max_steps"
         assert len(model.requests) == 3
 
+    @pytest.mark.behaviour("A-6")
     async def test_a_model_that_repeats_itself_is_stopped(self, in_memory: Networks) -> None:
         turn, model, heard = await self.turn(in_memory, *[says(send("ann", "again"))] * 3, hears=2)
         assert turn.end is not None
@@ -198,6 +205,7 @@ class TestToolOrFinish:
         assert len(model.requests) == 3
         assert heard == ["again", "again"]
 
+    @pytest.mark.behaviour("A-7", "W-9")
     @pytest.mark.parametrize("failure", [Refusal(status=500), Breakdown(breakdown="reset")])
     async def test_a_model_that_fails_ends_the_turn_and_the_person_is_told(
         self, in_memory: Networks, failure: AnyAnswer
@@ -222,6 +230,7 @@ class TestToolOrFinish:
 
 
 class TestTools:
+    @pytest.mark.behaviour("A-8")
     async def test_a_function_of_ones_own_is_a_tool(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:

@@ -69,6 +69,7 @@ async def test_a_direct_message_is_answered_in_its_thread(networks: Networks) ->
         assert (answer["interaction_id"], answer["hop"]) == ("i1", 1)
 
 
+@pytest.mark.behaviour("T-1")
 async def test_every_wake_is_a_recorded_turn(in_memory: Networks) -> None:
     async with rig(in_memory) as net:
         ann = await net.person()
@@ -85,6 +86,7 @@ async def test_every_wake_is_a_recorded_turn(in_memory: Networks) -> None:
 
 
 class TestHandlers:
+    @pytest.mark.behaviour("A-10")
     async def test_each_way_to_be_addressed_has_its_handler(self, in_memory: Networks) -> None:
         clerk = Clerk()
         async with rig(in_memory, DESK) as net:
@@ -265,6 +267,7 @@ class TestHelpers:
 
 
 class TestFailures:
+    @pytest.mark.behaviour("W-9")
     async def test_an_exception_ends_the_turn_and_the_person_is_told(
         self, in_memory: Networks, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -407,6 +410,7 @@ class TestAsking:
             assert (await ann.event())["message"]["content"] == "ann says yes"
 
 
+@pytest.mark.behaviour("W-12")
 async def test_two_agents_that_answer_each_other_stop_by_themselves(in_memory: Networks) -> None:
     class Chatty(Agent):
         async def on_direct(self, message: Message) -> str:

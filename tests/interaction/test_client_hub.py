@@ -97,6 +97,7 @@ async def test_what_was_not_acknowledged_comes_again_to_the_next_client(
             assert texts(await take(bob, 1)) == ["once more"]
 
 
+@pytest.mark.behaviour("C-1", "S-1")
 async def test_posts_arrive_exactly_once_and_in_order_however_often_the_line_is_cut(
     network: LocalNetwork,
 ) -> None:
@@ -301,6 +302,7 @@ class Restarting:
         await stack.aclose()
 
 
+@pytest.mark.behaviour("C-3", "S-1")
 async def test_a_restarted_hub_is_resumed_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     running, stack = Restarting(config()), AsyncExitStack()
     await running.start(stack, tmp_path / "hub.db")

@@ -28,7 +28,7 @@ async def owner(network: Network) -> Peer:
     return await network.join("ann", token=let_in(network, "ann"))
 
 
-@pytest.mark.behaviour("A-1")
+@pytest.mark.behaviour("D-1")
 @pytest.mark.parametrize("token", [None, "", "hub_wrong", "\U0001f600"])
 async def test_without_the_right_token_nobody_comes_in(
     networks: Networks, token: str | None
@@ -43,7 +43,7 @@ async def test_without_the_right_token_nobody_comes_in(
             assert "hub_wrong" not in error["message"]
 
 
-@pytest.mark.behaviour("A-1")
+@pytest.mark.behaviour("D-1")
 async def test_a_token_proves_one_participant_only(networks: Networks) -> None:
     async with networks.start(TOKENS) as network:
         token = let_in(network, "ann")
@@ -52,7 +52,7 @@ async def test_a_token_proves_one_participant_only(networks: Networks) -> None:
         await network.join("ann", token=token)
 
 
-@pytest.mark.behaviour("A-2")
+@pytest.mark.behaviour("D-2")
 async def test_an_owner_makes_a_token_that_works_at_once(networks: Networks) -> None:
     async with networks.start(TOKENS) as network:
         ann = await owner(network)
@@ -64,7 +64,7 @@ async def test_an_owner_makes_a_token_that_works_at_once(networks: Networks) -> 
         assert (await network.join("guest", token=guest["token"])).ready["kind"] == "human"
 
 
-@pytest.mark.behaviour("A-2")
+@pytest.mark.behaviour("D-2")
 async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> None:
     async with networks.start(TOKENS) as network:
         ann = await owner(network)
@@ -76,7 +76,7 @@ async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> N
         assert code == 4500
 
 
-@pytest.mark.behaviour("A-2")
+@pytest.mark.behaviour("D-2")
 async def test_a_token_added_to_the_file_beside_a_running_hub_works(
     in_memory: Networks, tmp_path: Path
 ) -> None:
@@ -86,7 +86,7 @@ async def test_a_token_added_to_the_file_beside_a_running_hub_works(
         await network.join("bob", token=token)
 
 
-@pytest.mark.behaviour("A-4")
+@pytest.mark.behaviour("D-4")
 async def test_only_owners_administer(networks: Networks) -> None:
     async with networks.start(TOKENS) as network:
         peers = [
@@ -112,7 +112,7 @@ async def test_nobody_gets_a_token_for_an_impossible_name(in_memory: Networks, n
         assert (await ann.ask("add_token", participant=name))["code"] == "bad_request"
 
 
-@pytest.mark.behaviour("A-5")
+@pytest.mark.behaviour("D-5")
 async def test_in_an_open_network_a_launched_agent_keeps_its_name(networks: Networks) -> None:
     async with networks.start() as network:
         token = let_in(network, "calc")
@@ -123,7 +123,7 @@ async def test_in_an_open_network_a_launched_agent_keeps_its_name(networks: Netw
         assert (await network.join("ann")).ready["participant"] == "ann"
 
 
-@pytest.mark.behaviour("A-5")
+@pytest.mark.behaviour("D-5")
 async def test_in_an_open_network_people_own_it_and_agents_do_not(networks: Networks) -> None:
     async with networks.start() as network:
         assert "head" in await (await network.join("ann")).call("network_status")

@@ -13,7 +13,7 @@ from hubbub.mods.operation import Calling, Operation, operation
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.peers import Networks, config, soon
+from tests.interaction.peers import Networks, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
 
@@ -75,6 +75,55 @@ async def test_who_cannot_be_stored_is_sent_away_to_come_back(networks: Networks
         assert [p["id"] for p in (await ann.call("list_participants"))["participants"]] == ["ann"]
         await network.join("bob")
         await ann.say("bob", "welcome")
+
+
+@pytest.mark.behaviour("S-5")
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_two_sockets_of_a_newcomer_at_once_are_one_participant(
+    networks: Networks, failing: int
+) -> None:
+    """The second must not come in on a registration that fails."""
+    store = MoodyStore()
+    async with networks.start(store=store) as network:
+        bob = await network.join("bob")
+        tabs = [await network.attach() for _ in range(2)]
+        store.gate.clear()
+        for tab in tabs:
+            await tab.send(op="identify", version="hubbub.v1", participant="ann", kind="human")
+        async with soon():
+            await store.waiting.wait()
+        store.failing = failing
+        store.gate.set()
+        answers = [await tab.receive() for tab in tabs]
+        expected = ["error", "ready"] if failing else ["ready", "ready"]
+        assert sorted(answer["op"] for answer in answers) == expected
+        await bob.say("ann", "welcome")
+        inside = next(t for t, a in zip(tabs, answers, strict=True) if a["op"] == "ready")
+        assert await inside.take_texts(1) == ["welcome"]
+        for tab in tabs:
+            await tab.close()
+        await network.gone("ann")
+
+
+async def test_a_card_that_could_not_be_stored_is_stored_the_next_time(
+    in_memory: Networks,
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        bob = await network.join("bob")
+        await network.join("ann", card={"description": "old"})
+
+        async def described() -> str:
+            people = (await bob.call("list_participants"))["participants"]
+            return str(next(p for p in people if p["id"] == "ann")["card"]["description"])
+
+        store.failing = 1
+        await (await network.attach()).refused(card={"description": "new"})
+        assert await described() == "old"
+        before = len(store.batches)
+        await network.join("ann", card={"description": "new"})
+        assert await described() == "new"
+        assert len(store.batches) == before + 1
 
 
 @pytest.mark.behaviour("S-5")
@@ -296,7 +345,7 @@ async def test_who_comes_to_a_draining_hub_is_told_to_come_back(networks: Networ
             assert (error["code"], error["temporary"], code) == ("draining", True, 4006)
 
 
-@pytest.mark.behaviour("L-10")
+@pytest.mark.behaviour("B-10")
 @pytest.mark.parametrize("where", ["gate", "reads"])
 async def test_a_hub_stops_though_somebody_is_on_the_way_in(where: str) -> None:
     """`identify` waits for the store while the hub stops; then it would write."""
@@ -306,8 +355,7 @@ async def test_a_hub_stops_though_somebody_is_on_the_way_in(where: str) -> None:
     async with soon(), asyncio.TaskGroup() as group:
 
         async def open_when_stopping() -> None:
-            while not local.hub.draining:
-                await asyncio.sleep(0)
+            await eventually(lambda: local.hub.draining)
             for _ in range(20):
                 await asyncio.sleep(0)
             gate.set()

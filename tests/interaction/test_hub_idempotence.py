@@ -152,7 +152,7 @@ async def test_a_channel_is_created_once_though_asked_for_twice_in_one_breath(
         assert again["duplicate"] is True
 
 
-@pytest.mark.behaviour("L-8")
+@pytest.mark.behaviour("B-8")
 async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(networks: Networks) -> None:
     async with networks.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")

@@ -11,7 +11,7 @@ from hubbub.protocol.frames import VERSION, Hello, Ready
 from tests.interaction.peers import Networks, config
 
 
-@pytest.mark.behaviour("P-1", "L-1")
+@pytest.mark.behaviour("P-1", "B-1")
 async def test_hello_comes_first_and_tells_version_epoch_and_limits(networks: Networks) -> None:
     file = config(network={"name": "newsroom", "limits": {"burst": 7, "text": "1KiB"}})
     async with networks.start(file) as network:
@@ -107,7 +107,7 @@ async def test_a_second_identify_while_the_first_is_checked_is_an_error(
         assert ready["participant"] == "ann"
 
 
-@pytest.mark.behaviour("A-3")
+@pytest.mark.behaviour("D-3")
 @pytest.mark.parametrize("name", ["hub", "broadcast", "all", "everyone", "here", "t5"])
 async def test_reserved_names_are_nobodys(in_memory: Networks, name: str) -> None:
     async with in_memory.start() as network:
@@ -116,11 +116,11 @@ async def test_reserved_names_are_nobodys(in_memory: Networks, name: str) -> Non
         assert "reserved" in error["message"]
 
 
-@pytest.mark.behaviour("A-3")
+@pytest.mark.behaviour("D-3")
 @pytest.mark.parametrize("kind", ["human", "agent"])
 async def test_only_a_service_is_the_operator(in_memory: Networks, kind: str) -> None:
     async with in_memory.start() as network:
-        error, code = await (await network.attach()).refused(participant="operator", kind=kind)
+        _error, code = await (await network.attach()).refused(participant="operator", kind=kind)
         assert code == 4500
         operator = await network.join("operator", "service")
         assert (await operator.call("network_status"))["head"] == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hubbub.protocol.messages import Message
@@ -109,7 +111,7 @@ async def test_a_thread_is_read_back_page_by_page(networks: Networks) -> None:
     ],
 )
 async def test_a_wrong_page_is_an_error(
-    in_memory: Networks, args: dict[str, object], says: str
+    in_memory: Networks, args: dict[str, Any], says: str
 ) -> None:
     async with in_memory.start() as network:
         ann, _bob = await network.join("ann"), await network.join("bob")
@@ -224,6 +226,22 @@ async def test_nobody_signals_in_the_name_of_another(networks: Networks) -> None
 
 
 @pytest.mark.behaviour("P-26")
+@pytest.mark.parametrize("type", ["presence", "caught_up"])
+async def test_what_the_hub_signals_no_participant_can(networks: Networks, type: str) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        data = {"online": [], "offline": ["bob"]}
+        await ann.send(op="signal", type=type, data=data)
+        error = await ann.expect("error")
+        assert (error["code"], error["message"]) == (
+            "bad_request",
+            f"type: {type} is for the hub to say",
+        )
+        await bob.sync()
+        assert [s for s in bob.signals if s["sender"] != "hub"] == []
+
+
+@pytest.mark.behaviour("P-26")
 async def test_signals_are_never_stored(networks: Networks) -> None:
     async with networks.start() as network:
         ann = await network.join("ann")
@@ -232,7 +250,7 @@ async def test_signals_are_never_stored(networks: Networks) -> None:
         assert network.hub.log.head == 0
 
 
-@pytest.mark.behaviour("L-4")
+@pytest.mark.behaviour("B-4")
 async def test_a_network_has_so_many_channels_and_no_more(networks: Networks) -> None:
     async with networks.start(config(network={"limits": {"channels": 2}})) as network:
         ann = await network.join("ann")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,10 +15,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from hubbub.testing.network import LocalNetwork
-from tests.interaction.peers import Frame, Network, Peer, config
+from tests.interaction.peers import Frame, Peer, config
+from tests.stateful.hub_life import HubLife
 
-T = TypeVar("T")
 KINDS = {"ann": "human", "bob": "agent", "carol": "human"}
 PEOPLE = tuple(KINDS)
 WHO = st.sampled_from(PEOPLE)
@@ -53,7 +50,6 @@ class ResumeMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
         self.readers = {name: Reader() for name in PEOPLE}
         self.expected: dict[str, list[tuple[int, str]]] = {name: [] for name in PEOPLE}
         self.members = {"ann"}
@@ -61,44 +57,17 @@ class ResumeMachine(RuleBasedStateMachine):
         self.seq = 0
         self.said = 0
 
-    def run(self, work: Awaitable[T]) -> T:
-        async def bounded() -> T:
-            async with asyncio.timeout(10):
-                return await work
-
-        return self.runner.run(bounded())
-
-    # The hub runs in one task from the first step to the last: entered and left in another task
-    # than the steps, as in real life.
     @initialize()
     def start(self) -> None:
-        self.stop = asyncio.Event()
-        self.started: asyncio.Future[Network] | None = None
-
-        async def live(ready: asyncio.Future[Network]) -> None:
-            file = config(network={"limits": dict(LIMITS)})
-            async with LocalNetwork(file) as local:
-                ready.set_result(Network(local))
-                await self.stop.wait()
-
-        async def begin() -> Network:
-            ready: asyncio.Future[Network] = asyncio.get_running_loop().create_future()
-            self.life = asyncio.create_task(live(ready))
-            return await ready
-
-        self.network = self.run(begin())
+        self.life = HubLife(config(network={"limits": dict(LIMITS)}))
+        self.run, self.network = self.life.run, self.life.network
         for name in PEOPLE:
             self.run(self.connect(name))
         self.run(self.post("ann", "create_channel", name="desk"))
 
     def teardown(self) -> None:
-        async def end() -> None:
-            self.stop.set()
-            await self.life
-
         if hasattr(self, "life"):
-            self.run(end())
-        self.runner.close()
+            self.life.end()
 
     # Steps ------------------------------------------------------------------------------------
 
@@ -111,7 +80,7 @@ class ResumeMachine(RuleBasedStateMachine):
         assert reader.peer.ready["resumed"] is (cursor is not None)
         reader.last = reader.peer.ready["cursor"]
 
-    async def post(self, name: str, operation: str, /, **args: object) -> Any:
+    async def post(self, name: str, operation: str, /, **args: Any) -> Any:
         reader = self.readers[name]
         if reader.peer is None:
             await self.connect(name, cursor=reader.acked)
@@ -215,9 +184,7 @@ class ResumeMachine(RuleBasedStateMachine):
             got = [(e["seq"], e["message"]["content"]) for e in reader.received]
             others = [item for item in got if item not in theirs]
             own = {item[0] for item in others}
-            sent_by_self = {
-                e["seq"] for e in reader.received if e["message"]["sender_id"] == name
-            }
+            sent_by_self = {e["seq"] for e in reader.received if e["message"]["sender_id"] == name}
             assert own <= sent_by_self
             assert [item for item in theirs if item in got] == [
                 item for item in got if item in theirs
@@ -248,6 +215,5 @@ class ResumeMachine(RuleBasedStateMachine):
         assert [seq for seq, _ in self.expected[name] if seq not in got] == [], "something is lost"
 
 
-@pytest.mark.behaviour("S-1", "P-4", "P-17", "P-18")
-class TestResume(ResumeMachine.TestCase):
-    settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestResume = pytest.mark.behaviour("S-1", "P-4", "P-17", "P-18")(ResumeMachine.TestCase)
+TestResume.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)

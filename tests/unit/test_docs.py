@@ -7,7 +7,7 @@ import importlib.util
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -15,6 +15,7 @@ import typer
 from hubbub.app.preflight import load_valid
 from hubbub.cli.app import app
 from hubbub.config.loader import load
+from hubbub.protocol.turns import Outcome
 from hubbub.testing.model_script import load_script
 from tests.doc_pages import ROOT, Block, anchors, blocks, example, links, pages
 
@@ -33,6 +34,7 @@ def _generated() -> Mapping[Path, str]:
     return made()
 
 
+@pytest.mark.behaviour("P-31")
 def test_the_reference_pages_are_what_the_code_says() -> None:
     stale = [path.name for path, text in _generated().items() if path.read_text("utf-8") != text]
     assert stale == [], "run `make docs`"
@@ -157,3 +159,17 @@ def test_decisions_are_numbered_and_listed() -> None:
             "Decision",
             "Consequence",
         ]
+
+
+def test_every_outcome_of_a_turn_is_explained() -> None:
+    text = (ROOT / "docs" / "reference" / "prompt.md").read_text("utf-8")
+    table = text.partition("## How a turn ends")[2]
+    told = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+    assert told == set(get_args(Outcome))
+
+
+def test_every_field_of_a_network_is_explained() -> None:
+    text = (ROOT / "docs" / "reference" / "config.md").read_text("utf-8")
+    assert [
+        line for line in text.splitlines() if line.startswith("| `") and line[-4:] == "|  |"
+    ] == []

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["begin_turn", "end_turn", "explain_wake", "list_turns", "read_turn", "record_step"]
 
+RECORD = 0.1
+"""What a record costs of the rate limit: an agent at work makes several for each thing it says."""
+
 NO_ANSWER = {
     "finished": "{agent} has read this and decided not to answer{reason}.",
     "no_action": "{agent} gave no usable answer{reason}.",
@@ -49,7 +52,7 @@ NO_ANSWER = {
 """The notice to a person who waits, by the turn's outcome."""
 
 
-@operation(permission="write", tool=False, idempotent=True, output=BeginTurnResult)
+@operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
 def begin_turn(call: Caller, args: BeginTurn) -> Recording:
     """Record that a turn begins, or begins again after a crash; tells what was done before."""
     start, hub = args.start, call.hub
@@ -69,7 +72,7 @@ def begin_turn(call: Caller, args: BeginTurn) -> Recording:
     return Recording(lambda head: [begun], answer)
 
 
-@operation(permission="write", tool=False, idempotent=True, output=Done)
+@operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
 def record_step(call: Caller, args: RecordStep) -> Recording:
     """Record a step of a running turn; the same number again replaces it."""
     _own_turn(call, args.turn)
@@ -77,7 +80,7 @@ def record_step(call: Caller, args: RecordStep) -> Recording:
     return Recording(lambda head: [step], Done())
 
 
-@operation(permission="write", tool=False, idempotent=True, output=Done)
+@operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
 def end_turn(call: Caller, args: EndTurn) -> Recording:
     """Record how a turn ended. A person who still waits for an answer is told by the hub."""
     hub, end = call.hub, args.end

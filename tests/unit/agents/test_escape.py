@@ -24,6 +24,7 @@ def test_reveal_can_be_undone(text: str) -> None:
     assert unreveal(reveal(text)) == text
 
 
+@pytest.mark.behaviour("A-3")
 @given(ANY_TEXT)
 def test_what_is_revealed_can_stand_in_xml(text: str) -> None:
     assert unreveal(parsed(text)) == text

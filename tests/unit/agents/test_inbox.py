@@ -93,6 +93,7 @@ class TestTurns:
         assert inbox.receive(event(message(1), wakes=False)) == "noted"
         assert inbox.next_turns() == []
 
+    @pytest.mark.behaviour("W-8")
     def test_what_arrives_during_a_turn_becomes_one_next_turn(self) -> None:
         inbox = begun()
         inbox.receive(event(message(1)))
@@ -106,12 +107,14 @@ class TestTurns:
         assert [m.seq for m in plan.incoming] == [2, 3, 4]
         assert inbox.waiting("dm.alice.bot") == 0
 
+    @pytest.mark.behaviour("W-8")
     def test_wakes_of_different_threads_are_never_collected(self) -> None:
         inbox = begun()
         inbox.receive(event(message(1, "alice")))
         inbox.receive(event(message(2, "bob")))
         assert [p.thread_id for p in inbox.next_turns()] == ["dm.alice.bot", "dm.bob.bot"]
 
+    @pytest.mark.behaviour("A-11")
     def test_no_more_turns_run_than_the_concurrency_allows(self) -> None:
         inbox = begun(concurrency=2)
         for seq, name in enumerate(["ann", "ben", "cat"], 1):
@@ -121,6 +124,7 @@ class TestTurns:
         inbox.ended("dm.ann.bot")
         assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
 
+    @pytest.mark.behaviour("W-8")
     def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting(self) -> None:
         inbox = begun(concurrency=1)
         inbox.receive(event(message(1, "first", kind="agent")))
@@ -151,6 +155,7 @@ class TestTurns:
         inbox.ended("dm.alice.bot")
         assert inbox.next_turns()[0].reply_required
 
+    @pytest.mark.behaviour("A-14")
     def test_ignored_senders_start_no_turn_but_stand_in_the_thread(self) -> None:
         inbox = begun(ignore=("spam",))
         assert inbox.receive(event(message(1, "spam"))) == "ignored"
@@ -188,6 +193,7 @@ class TestManyIncoming:
         assert len(plan.incoming) == len(kinds)
         return [m.seq for m in plan.shown]
 
+    @pytest.mark.behaviour("W-8")
     def test_up_to_twenty_are_shown_as_they_came(self) -> None:
         assert self.plan_of(["agent"] * MOST_INCOMING) == list(range(2, MOST_INCOMING + 2))
 
@@ -201,6 +207,7 @@ class TestManyIncoming:
 
 
 class TestReturning:
+    @pytest.mark.behaviour("W-7")
     def test_pending_wakes_of_a_thread_become_one_turn(self) -> None:
         inbox = Inbox(ME)
         waiting = tuple(pending(message(seq)) for seq in (1, 2, 3))
@@ -209,6 +216,7 @@ class TestReturning:
         assert [m.seq for m in plan.incoming] == [1, 2, 3]
         assert not plan.resumed
 
+    @pytest.mark.behaviour("T-2")
     def test_a_turn_that_had_begun_is_formed_again_exactly(self) -> None:
         inbox = Inbox(ME)
         waiting = (

@@ -128,6 +128,7 @@ class TestFinish:
 
 
 class TestReplyRequired:
+    @pytest.mark.behaviour("W-10")
     def test_a_silent_finish_is_refused_once_and_then_accepted(self) -> None:
         loop = loop_of(reply_required=True)
         assert last(loop.answered(calls(finish()))) == AskModel(2)
@@ -165,6 +166,7 @@ class TestReplyRequired:
 
 
 class TestNoAction:
+    @pytest.mark.behaviour("A-4")
     def test_an_answer_without_a_call_is_corrected_once(self) -> None:
         loop = loop_of()
         assert last(loop.answered(Answer(text="Hello!"))) == AskModel(2)
@@ -200,6 +202,7 @@ class TestWrongCalls:
         assert told["error"] == loop.steps[0].calls[0].error
         return told
 
+    @pytest.mark.behaviour("A-5")
     def test_an_unknown_tool_is_answered_with_names_like_it(self) -> None:
         told = self.failed(call("send_message_text", {"to": "a"}))
         assert told["error"] == "unknown_tool"
@@ -249,6 +252,7 @@ class TestWrongCalls:
 
 
 class TestCaps:
+    @pytest.mark.behaviour("A-6")
     def test_a_turn_ends_after_its_last_step_has_run(self) -> None:
         loop = loop_of(max_steps=2)
         assert last(run(loop, calls(call("add", {"n": 1})))) == AskModel(2)
@@ -285,6 +289,7 @@ def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Ste
 
 
 class TestRepetition:
+    @pytest.mark.behaviour("A-6")
     @pytest.mark.parametrize(
         ("steps", "found"),
         [
@@ -331,6 +336,7 @@ class TestRepetition:
 
 
 class TestTakingUp:
+    @pytest.mark.behaviour("T-2")
     def test_calls_without_results_run_again_and_say_so(self) -> None:
         loop = loop_of((step(1, ("add", 1), result=None),))
         (command,) = loop.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ WORLDS = st.builds(
 )
 
 
+@pytest.mark.behaviour("A-6")
 @given(WORLDS)
 def test_every_turn_ends_within_its_steps(world: World) -> None:
     world.run(Loop(world.rules, TOOLS))
@@ -137,6 +139,7 @@ def test_a_required_reply_is_only_missing_after_a_second_silent_finish(world: Wo
         assert all(c.error != "reply_required" for c in everything)
 
 
+@pytest.mark.behaviour("T-2")
 @given(WORLDS, st.integers(0, 20))
 def test_a_turn_that_is_taken_up_ends_as_it_would_have(world: World, died: int) -> None:
     whole = World(world.rules, world.answers, world.failing)

@@ -107,6 +107,7 @@ class TestBothWays:
         assert len((await model.answer()).calls) == 2
         assert len(model.server.requests) == 2
 
+    @pytest.mark.behaviour("A-7")
     async def test_too_many_requests_are_tried_again_after_the_time_named(
         self, asking: Ask, stream: bool
     ) -> None:
@@ -134,6 +135,7 @@ class TestBothWays:
 
 
 class TestErrors:
+    @pytest.mark.behaviour("A-7")
     async def test_a_wrong_key_is_told_and_not_tried_again(self, asking: Ask) -> None:
         model = await asking(CALLING, key="right", api_key="wrong", retries=3)
         error = await model.error()

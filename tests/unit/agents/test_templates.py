@@ -20,6 +20,7 @@ def load(folder: Path, text: str) -> ConversationTemplate:
     return ConversationTemplate.load(path)
 
 
+@pytest.mark.behaviour("A-12")
 def test_a_template_of_ones_own_has_the_documented_variables(tmp_path: Path) -> None:
     template = load(
         tmp_path,
@@ -32,6 +33,7 @@ def test_a_template_of_ones_own_has_the_documented_variables(tmp_path: Path) -> 
     assert text == "direct_alice|new|2|direct_alice:alice=a &lt; b"
 
 
+@pytest.mark.behaviour("A-12")
 def test_a_template_of_ones_own_is_escaped_without_asking(tmp_path: Path) -> None:
     template = load(tmp_path, "<x>{{ incoming_message.text }}</x>")
     text = template.render({}, "direct_alice", [message(1, content="</x>\0\u202e")])

@@ -64,6 +64,7 @@ async def paint_it(
 
 
 class TestSchema:
+    @pytest.mark.behaviour("A-8")
     def test_types_defaults_and_descriptions_are_told(self) -> None:
         assert word_count.spec.parameters == {
             "type": "object",
@@ -82,6 +83,7 @@ class TestSchema:
     def test_the_description_is_the_docstring_without_its_sections(self) -> None:
         assert word_count.spec.description == "Count the different words of a text."
 
+    @pytest.mark.behaviour("A-8")
     def test_nested_models_enums_unions_and_literals_are_told(self) -> None:
         parameters = paint_it.spec.parameters
         properties = parameters["properties"]

@@ -107,6 +107,7 @@ class TestHubTools:
         box = Toolbox([HubTool(POST, Telephone(), "bot"), HubTool(READ, Telephone(), "bot")])
         assert box.speaking == {"post_to_channel"}
 
+    @pytest.mark.behaviour("T-2")
     async def test_a_write_names_its_cause_and_a_cid_that_is_the_same_every_time(self) -> None:
         phone = Telephone(SENT)
         box = Toolbox([HubTool(POST, phone, "bot")])
@@ -156,11 +157,13 @@ class TestHubTools:
 
 
 class TestOrder:
+    @pytest.mark.behaviour("A-9")
     async def test_results_come_in_the_order_of_the_calls(self) -> None:
         made = [record("double", {"n": n}, f"c{n}") for n in (3, 1, 2)]
         results = await Toolbox([double]).run("bot-m1", 1, made, made)
         assert [r.result for r in results] == ["6", "2", "4"]
 
+    @pytest.mark.behaviour("A-9")
     async def test_calls_run_side_by_side(self) -> None:
         meeting = asyncio.Barrier(2)
 
@@ -174,6 +177,7 @@ class TestOrder:
         results = await asyncio.wait_for(Toolbox([meet]).run("bot-m1", 1, made, made), 10)
         assert [r.result for r in results] == ["a", "b"]
 
+    @pytest.mark.behaviour("A-9")
     async def test_writes_wait_for_each_other_while_others_go_on(self) -> None:
         phone = Telephone(SENT)
         phone.go.clear()
@@ -207,6 +211,7 @@ class TestOrder:
 
 
 class TestFailures:
+    @pytest.mark.behaviour("A-5")
     async def test_an_exception_is_told_with_its_type(self) -> None:
         @tool
         def fail() -> str:

@@ -83,6 +83,7 @@ async def test_people_without_a_token_are_named(write: Write, tmp_path: Path) ->
     assert tokens.text.startswith("bob can join only on this machine: `hubbub token add bob`")
 
 
+@pytest.mark.behaviour("L-9")
 async def test_each_model_is_really_called_with_a_tool(write: Write) -> None:
     answer = Answer(calls=[Call(tool="finish", arguments={"reason": "done"})])
     async with ModelServer(Script(answers=[answer])) as server:

@@ -33,11 +33,13 @@ def test_agents_have_processes_of_their_own_or_share_one(
     assert list(found[0].command)[:5] == [sys.executable, "-m", "hubbub", "agent", "run"]
 
 
+@pytest.mark.behaviour("L-6")
 def test_no_token_stands_on_a_command_line(loading: Loading, config_text: str) -> None:
     for unit in units(loading(config_text), "ws://h:1", TOKENS, "run1"):
         assert not any("secret" in word for word in unit.command)
 
 
+@pytest.mark.behaviour("L-6")
 def test_a_process_gets_the_tokens_of_its_agents_only(loading: Loading, config_text: str) -> None:
     own, shared = units(loading(config_text), "ws://h:1", TOKENS, "run1")
     assert agent_tokens(own.environment) == {"a": "hub_secret_a"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.app.lines import MAX_LINE, lines
+from hubbub.app.lines import MAX_LINE, lines, output_pipe
 
 
 async def read(chunks: list[bytes]) -> list[str]:
@@ -58,3 +59,29 @@ def test_nothing_is_lost_however_the_bytes_arrive(chunks: list[bytes]) -> None:
     if expected[-1] == b"":
         expected.pop()
     assert found == [line.removesuffix(b"\r").decode("utf-8", "replace") for line in expected]
+
+
+async def test_a_pipe_gives_what_is_written_until_its_last_writer_is_gone() -> None:
+    async with output_pipe() as pipe:
+        os.write(pipe.fd, b"one\ntwo")
+        pipe.handed_over()
+        pipe.handed_over()  # once is enough, twice does no harm
+        assert [line async for line in lines(pipe.reader)] == ["one", "two"]
+
+
+async def test_a_pipe_is_closed_at_the_end_even_if_nobody_took_it() -> None:
+    async with output_pipe() as pipe:
+        fd = pipe.fd
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+async def test_a_pipe_is_closed_although_somebody_else_still_holds_the_other_end() -> None:
+    async with output_pipe() as pipe:
+        other = os.dup(pipe.fd)
+        pipe.handed_over()
+    try:
+        with pytest.raises(BrokenPipeError):
+            os.write(other, b"nobody reads this")
+    finally:
+        os.close(other)

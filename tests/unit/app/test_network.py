@@ -60,14 +60,14 @@ async def test_the_network_tells_when_it_is_up_and_where(loading: Loading) -> No
 
 async def test_every_message_is_reported(loading: Loading) -> None:
     async with running(loading(TEXT.format(auth="open"))) as (seen, url):
-        token = find_run_files()[0].tokens["ann"]
-        async with Client(WebSocketTransport(url), "ann", "human", token=token) as ann:
+        async with Client(WebSocketTransport(url), "ann", "human") as ann:
             await ann.call("send_text_message", to="bob", text="psst")
         await seen.until(lambda all: any(isinstance(h, MessageSeen) for h in all))
     message = next(h.message for h in seen.all if isinstance(h, MessageSeen))
     assert (message.sender_id, message.text) == ("ann", "psst")
 
 
+@pytest.mark.behaviour("C-4")
 async def test_programs_of_the_same_user_find_the_network_and_its_tokens(loading: Loading) -> None:
     async with running(loading(TEXT.format(auth="tokens"))) as (_, url):
         (run,) = find_run_files()
@@ -127,6 +127,7 @@ async def test_a_port_in_use_stops_the_start_with_a_sentence(loading: Loading) -
         assert seen.all == []
 
 
+@pytest.mark.behaviour("L-5")
 async def test_a_signal_stops_the_network(loading: Loading) -> None:
     seen = Seen()
     task = asyncio.create_task(serve(loading(TEXT.format(auth="open")), seen, signals=True))

@@ -79,6 +79,7 @@ def test_operations_for_programs_are_no_tools(loading: Loading) -> None:
         check_tools(config)
 
 
+@pytest.mark.behaviour("L-10")
 def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(loading: Loading) -> None:
     config = loading("models: {default: {model: gpt-5-mini}}\nagents: {a: {}, b: {}}\n")
     with pytest.raises(UserError) as caught:
@@ -121,6 +122,7 @@ def test_nothing_is_started_when_there_is_no_python(
     check_imports(loading("models: {default: {model: m}}\nagents: {a: {}}\n"))
 
 
+@pytest.mark.behaviour("L-3")
 @pytest.mark.parametrize(
     ("code", "expected"),
     [

@@ -17,11 +17,13 @@ def delays(policy: RestartPolicy, lives: list[float]) -> list[float]:
     return [v.after_s for v in verdicts if isinstance(v, Restart)]
 
 
+@pytest.mark.behaviour("L-4")
 def test_the_delay_doubles_from_death_to_death_up_to_a_minute() -> None:
     found = delays(RestartPolicy(), [SLOW] * 10)
     assert found == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
+@pytest.mark.behaviour("L-4")
 def test_five_quick_deaths_in_a_row_open_the_circuit() -> None:
     policy = RestartPolicy()
     assert delays(policy, [0.1] * 4) == [0.5, 1, 2, 4]

@@ -62,6 +62,7 @@ WAIT = "import time\nprint('up')\ntime.sleep(60)"
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.behaviour("L-4")
 async def test_what_a_process_writes_comes_line_by_line_with_its_name_and_stream() -> None:
     code = "import sys\nprint('one')\nprint('two', file=sys.stderr)\n" + WAIT
     async with supervised(python(code, "a", "b")) as seen:
@@ -123,6 +124,7 @@ time.sleep(60)
     assert not any(isinstance(h, AgentDied) for h in seen.all)
 
 
+@pytest.mark.behaviour("L-5")
 async def test_stopping_kills_what_does_not_listen_and_what_it_started() -> None:
     code = """
 import signal, subprocess, sys, time
@@ -174,6 +176,7 @@ async def test_a_failure_to_report_is_not_swallowed() -> None:
     assert caught.group_contains(ValueError, match="cannot show it")
 
 
+@pytest.mark.behaviour("L-5")
 async def test_children_end_when_their_parent_is_killed() -> None:
     child = """
 from hubbub.app.lifeline import hold_on

@@ -60,6 +60,7 @@ def test_one_who_has_spoken_needs_no_hint() -> None:
     assert begun(thread(said(1, sender="ann"))).hint() is None
 
 
+@pytest.mark.behaviour("U-1")
 def test_opening_shows_the_header_and_the_last_messages_in_order() -> None:
     session = begun(thread(*[said(n, f"text {n}") for n in range(1, HISTORY + 6)]))
     lines = shown(session.open("channel.general"))
@@ -380,6 +381,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.behaviour("U-1")
 @settings(max_examples=150)
 @given(steps)
 def test_unread_counts_are_what_came_since_a_thread_was_last_open(
@@ -404,6 +406,7 @@ def test_unread_counts_are_what_came_since_a_thread_was_last_open(
     assert lines <= len(spoken)
 
 
+@pytest.mark.behaviour("P-19")
 @settings(max_examples=100)
 @given(st.lists(threads, max_size=30), st.data())
 def test_events_applied_to_an_old_state_give_the_freshly_fetched_state(

@@ -39,6 +39,7 @@ def test_control_and_bidi_characters_become_visible(text: str, shown: str) -> No
     assert visible(text) == shown
 
 
+@pytest.mark.behaviour("U-2")
 @given(st.text())
 def test_nothing_that_steers_a_terminal_comes_through(text: str) -> None:
     shown = visible(text)
@@ -187,6 +188,7 @@ def test_ones_own_message_elsewhere_shows_that_it_was_sent() -> None:
     assert text.endswith(" ✓")
 
 
+@pytest.mark.behaviour("U-2")
 @given(st.text(), st.text(), st.text())
 def test_whatever_others_call_themselves_and_say_stays_harmless(
     name: str, text: str, quote: str

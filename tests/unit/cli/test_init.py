@@ -18,6 +18,7 @@ def nothing_local(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"{variable}_API_KEY", raising=False)
 
 
+@pytest.mark.behaviour("L-9")
 def test_a_network_is_written_that_passes_check(home: Path, hubbub: Command) -> None:
     ran = hubbub("init")
     assert ran.code == 0

@@ -36,6 +36,7 @@ def test_a_line_tells_who_where_and_what(town: str, hubbub: Command) -> None:
     assert " m1 ann #general  one\n    two <U+001B>[31m\n" in ran.out
 
 
+@pytest.mark.behaviour("U-3")
 def test_as_json_each_line_is_a_message(town: str, hubbub: Command) -> None:
     hubbub("send", "--broadcast", "one")
     (line,) = hubbub("log", "--json").out.splitlines()

@@ -21,6 +21,7 @@ def closed(home: Path) -> Path:
     return path
 
 
+@pytest.mark.behaviour("D-1")
 def test_a_token_is_printed_once_and_stored_as_a_hash(closed: Path, hubbub: Command) -> None:
     ran = hubbub("token", "add", "ann")
     token = ran.out.strip()
@@ -61,6 +62,7 @@ def test_a_config_can_be_named(closed: Path, hubbub: Command) -> None:
     assert "hubbub.yaml: does not exist" in ran.err
 
 
+@pytest.mark.behaviour("D-2")
 def test_with_the_hub_running_a_token_works_at_once(town: str, hubbub: Command) -> None:
     added = hubbub("token", "add", "zoe", "--json").json()
     assert isinstance(added, dict)

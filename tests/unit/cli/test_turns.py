@@ -8,7 +8,6 @@ import pytest
 
 from hubbub.cli.joining import Target, joined
 from hubbub.client import Client, WebSocketTransport
-from hubbub.client.runfile import find_network
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
 from tests.unit.cli.conftest import Command
 
@@ -37,9 +36,7 @@ def turn(town: str, hubbub: Command) -> str:
 
     async def work() -> None:
         async with Client(WebSocketTransport(town), "bot", "agent", turns=True) as bot:
-            place = find_network(None)
-            token = place.tokens["ann"]
-            async with Client(WebSocketTransport(town), "ann", "human", token=token) as ann:
+            async with Client(WebSocketTransport(town), "ann", "human") as ann:
                 await ann.call("send_text_message", to="bot", text="hello")
             await bot.call("begin_turn", start=START)
             await bot.call("record_step", turn=START.id, step=STEP)
@@ -50,6 +47,7 @@ def turn(town: str, hubbub: Command) -> str:
     return START.id
 
 
+@pytest.mark.behaviour("U-5")
 def test_turns_are_listed_with_their_outcome(turn: str, hubbub: Command) -> None:
     head, row = hubbub("turns").out.splitlines()
     assert head.split()[:3] == ["TURN", "STARTED", "TOOK"]
@@ -62,6 +60,7 @@ def test_turns_are_listed_with_their_outcome(turn: str, hubbub: Command) -> None
     assert hubbub("turns", "--json", "--agent", "other").json() == []
 
 
+@pytest.mark.behaviour("U-5")
 def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
     out = hubbub("turn", turn).out
     for words in (
@@ -87,6 +86,7 @@ def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:
     assert record["steps"] == [STEP.model_dump(mode="json")]
 
 
+@pytest.mark.behaviour("U-5", "W-13")
 def test_why_tells_the_reason(turn: str, hubbub: Command) -> None:
     out = hubbub("why", "bot", "m1").out
     assert out.startswith("m1 woke bot (direct): ")

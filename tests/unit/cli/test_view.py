@@ -105,6 +105,7 @@ def test_a_sender_has_the_same_colour_every_time() -> None:
     assert [s.style for s in first.spans] == [s.style for s in second.spans]
 
 
+@pytest.mark.behaviour("U-2")
 @given(st.text())
 def test_nothing_that_is_said_can_steer_the_terminal(text: str) -> None:
     line = shown(MessageSeen(message(text=text or "x")))
@@ -153,6 +154,7 @@ ALL = [
 ]
 
 
+@pytest.mark.behaviour("U-3")
 @pytest.mark.parametrize("happening", ALL)
 def test_for_programs_everything_is_an_object_on_a_line(
     happening: Happening, capsys: pytest.CaptureFixture[str]

@@ -154,6 +154,7 @@ async def test_a_call_nested_deeper_than_the_hub_reads_is_refused_here(peer: Pee
     assert caught.value.code == "bad_request"
 
 
+@pytest.mark.behaviour("C-1")
 async def test_a_temporary_refusal_is_tried_again_with_the_same_cid(peer: Peer) -> None:
     async with peer.client() as client:
         connection = await peer.connection()
@@ -188,6 +189,7 @@ async def test_a_post_is_not_tried_again(peer: Peer) -> None:
     assert await connection.ended() == []
 
 
+@pytest.mark.behaviour("C-1")
 async def test_calls_in_flight_are_sent_again_after_the_connection_came_back(peer: Peer) -> None:
     async with peer.client() as client:
         connection = await peer.connection()

@@ -96,6 +96,7 @@ async def test_what_was_not_acknowledged_is_asked_for_again_but_not_handed_out_a
     assert again.identify.cursor == Cursor(epoch="epoch-1", seq=2)
 
 
+@pytest.mark.behaviour("C-2")
 async def test_an_event_behind_a_gap_is_never_handed_out(peer: Peer) -> None:
     async with peer.client() as client:
         connection, consumer = await peer.connection(), Consumer(client)
@@ -278,6 +279,7 @@ async def test_a_signal_without_a_connection_is_dropped() -> None:
     assert await again.ended() == []
 
 
+@pytest.mark.behaviour("C-3")
 async def test_a_lost_connection_is_told_with_the_delay_before_the_next_attempt() -> None:
     waited: list[float] = []
 
@@ -369,6 +371,7 @@ async def test_a_draining_hub_is_left_when_it_closes_and_for_as_long_as_it_says(
     assert waited == pytest.approx([5.0])
 
 
+@pytest.mark.behaviour("C-3", "P-20")
 @pytest.mark.parametrize("code", [4500, 4501, 4502, 4503, 4504, 4999, 1009])
 async def test_a_close_code_that_says_never_again_ends_the_stream(code: int) -> None:
     async with memory_peer() as peer, peer.client() as client:
@@ -438,6 +441,7 @@ async def test_an_unreadable_frame_ends_the_stream_with_a_reason(frame: bytes) -
         await soon(connection.gone.wait())
 
 
+@pytest.mark.behaviour("C-2")
 async def test_nothing_is_handed_out_twice_however_often_the_connection_breaks(
     peer: Peer,
 ) -> None:

@@ -46,6 +46,7 @@ def dead_pid() -> int:
     return process.pid
 
 
+@pytest.mark.behaviour("C-4")
 def test_a_written_file_is_found_with_address_and_tokens() -> None:
     write_run_file(run())
     found = find_network(None)
@@ -55,6 +56,7 @@ def test_a_written_file_is_found_with_address_and_tokens() -> None:
     assert found.network == "quick"
 
 
+@pytest.mark.behaviour("C-4")
 def test_only_its_user_can_read_it(state: Path) -> None:
     path = write_run_file(run())
     assert path == state / "run" / "127.0.0.1_4820.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_the_hub_is_not_told_more_than_it_has_sent() -> None:
 seqs = st.lists(st.integers(1, 200), unique=True, min_size=1, max_size=40).map(sorted)
 
 
+@pytest.mark.behaviour("C-2")
 @settings(max_examples=200)
 @given(seqs, st.data())
 def test_every_event_is_new_exactly_once_whatever_breaks(

@@ -9,6 +9,7 @@ from tests.unit.config.conftest import Loading, Problems, Write
 MODELS = "models: {default: {model: m}, small: {model: s}}\n"
 
 
+@pytest.mark.behaviour("D-3")
 @pytest.mark.parametrize("name", ["hub", "operator", "broadcast", "all", "everyone", "here"])
 @pytest.mark.parametrize("section", ["agents", "humans"])
 def test_reserved_names_are_refused(problems: Problems, name: str, section: str) -> None:
@@ -23,6 +24,7 @@ def test_names_that_read_like_reply_threads_are_refused(problems: Problems) -> N
     ]
 
 
+@pytest.mark.behaviour("L-3")
 def test_an_agent_and_a_human_cannot_share_a_name(problems: Problems) -> None:
     assert problems(f"{MODELS}agents:\n  ann: {{}}\nhumans:\n  ann: {{}}\n") == [
         "net.yaml:5: 'ann' is an agent already (line 3): a participant has one name of its own"
@@ -35,6 +37,7 @@ def test_an_agent_that_is_there_twice_is_refused(problems: Problems) -> None:
     ]
 
 
+@pytest.mark.behaviour("L-3")
 def test_an_unknown_model_is_answered_with_the_nearest(problems: Problems) -> None:
     assert problems(f"{MODELS}agents:\n  ann:\n    model: smal\n") == [
         "net.yaml:4: agents.ann uses the unknown model 'smal'; did you mean 'small'?"
@@ -78,6 +81,7 @@ def test_members_of_channels_exist(problems: Problems) -> None:
     ]
 
 
+@pytest.mark.behaviour("D-6")
 @pytest.mark.parametrize("listen", ["0.0.0.0:4820", "192.168.0.7:1", "[::]:4820", "hub.lan:4820"])
 def test_an_open_network_that_others_can_reach_is_refused_with_what_to_do(
     problems: Problems, listen: str

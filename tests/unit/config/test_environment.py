@@ -11,6 +11,7 @@ from hubbub.config.environment import MissingVariable, expand, refers
 ENVIRON = {"NAME": "ann", "EMPTY": "", "WITH_REF": "${NAME}"}
 
 
+@pytest.mark.behaviour("L-2")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -35,6 +36,7 @@ def test_the_value_of_a_variable_is_not_expanded_again() -> None:
     assert expand("${WITH_REF}", ENVIRON) == "${NAME}"
 
 
+@pytest.mark.behaviour("L-2")
 def test_a_missing_variable_is_named_with_its_remedy() -> None:
     with pytest.raises(MissingVariable, match=r"variable GONE is not set.*\$\{GONE:-default\}"):
         expand("a ${GONE} b", ENVIRON)

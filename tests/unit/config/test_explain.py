@@ -8,6 +8,7 @@ from hubbub.config.explain import dotted
 from tests.unit.config.conftest import Loading, Problems
 
 
+@pytest.mark.behaviour("L-1")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

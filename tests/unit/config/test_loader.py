@@ -12,6 +12,7 @@ from hubbub.errors import ConfigError
 from tests.unit.config.conftest import Loading, Problems, Write
 
 
+@pytest.mark.behaviour("L-1")
 def test_a_whole_network_is_read(loading: Loading, write: Write, tmp_path: Path) -> None:
     write("agents/calculator.py", "class Calculator: ...\n")
     config = loading(
@@ -68,6 +69,7 @@ def test_what_is_found_wrong_later_is_told_with_its_place(loading: Loading) -> N
     assert str(config.problem(("mods", 0), "is odd")) == "net.yaml:4: is odd"
 
 
+@pytest.mark.behaviour("L-2")
 def test_includes_lie_underneath_the_later_over_the_earlier(loading: Loading, write: Write) -> None:
     write("one.yaml", "network: {name: one, auth: open}\nhumans: {ann: {}}\n")
     write("two.yaml", "network: {name: two, compression: true}\nhumans: {bob: {roles: [owner]}}\n")

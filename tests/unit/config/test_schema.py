@@ -26,6 +26,7 @@ def resolve(schema: Schema, *keys: str) -> Schema:
     return here
 
 
+@pytest.mark.behaviour("L-8")
 def test_the_schema_is_json_and_names_every_section() -> None:
     schema = json.loads(json.dumps(json_schema()))
     sections = set(NetworkFile.model_fields) | {"include"}

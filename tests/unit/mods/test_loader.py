@@ -26,7 +26,7 @@ def test_a_mod_is_named_alone_or_with_its_settings(entry: Entry) -> None:
     assert mod.config.max_length in (None, 9)
 
 
-@pytest.mark.behaviour("L-5")
+@pytest.mark.behaviour("L-3")
 @pytest.mark.parametrize(
     ("entries", "says"),
     [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hubbub.network import auth
 from hubbub.network.auth import is_loopback, new_token, proves, token_hash
 
-pytestmark = pytest.mark.behaviour("A-1")
+pytestmark = pytest.mark.behaviour("D-1")
 
 
 def test_a_token_is_stored_as_its_sha256_only() -> None:

@@ -6,7 +6,7 @@ from websockets.http11 import Request, Response
 
 from hubbub.network.http import HttpSide, refusal
 
-pytestmark = pytest.mark.behaviour("A-7")
+pytestmark = pytest.mark.behaviour("D-7")
 
 
 def headers(*pairs: tuple[str, str]) -> Headers:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hubbub.network.limits import TokenBucket
 
-pytestmark = pytest.mark.behaviour("L-3")
+pytestmark = pytest.mark.behaviour("B-3")
 
 
 def test_a_burst_passes_at_once_and_the_next_must_wait() -> None:
@@ -41,9 +41,7 @@ def test_a_long_rest_saves_up_no_more_than_a_burst() -> None:
     st.integers(1, 50),
     st.lists(st.floats(0, 3, allow_subnormal=False), max_size=200),
 )
-def test_no_pattern_of_calls_beats_rate_and_burst(
-    rate: int, burst: int, gaps: list[float]
-) -> None:
+def test_no_pattern_of_calls_beats_rate_and_burst(rate: int, burst: int, gaps: list[float]) -> None:
     bucket, now, taken = TokenBucket(rate, burst, 0.0), 0.0, 0
     for gap in gaps:
         now += gap

@@ -24,8 +24,11 @@ async def test_work_runs_in_the_thread_of_its_connection() -> None:
 
 
 async def test_arguments_go_to_the_work_and_its_answer_comes_back() -> None:
+    def work(db: sqlite3.Connection, a: str, *, b: str) -> str:
+        return a + b
+
     connection = await connect(Place(None))
-    answer = await connection.run(lambda db, a, *, b: f"{a}{b}", "x", b="y")
+    answer = await connection.run(work, "x", b="y")
     await connection.close()
     assert answer == "xy"
 
@@ -68,6 +71,17 @@ def test_a_transaction_keeps_all_or_nothing() -> None:
         db.execute("INSERT INTO t VALUES (1 / ?)", (1 // 0,))
     assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
     assert not db.in_transaction
+    db.close()
+
+
+def test_a_transaction_has_the_database_to_itself_from_its_first_moment(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    other = sqlite3.connect(tmp_path / "x.db", isolation_level=None, timeout=0)
+    with transaction(db), pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("BEGIN IMMEDIATE")
+    with transaction(other):
+        other.execute("CREATE TABLE t (x)")
+    other.close()
     db.close()
 
 

@@ -26,6 +26,7 @@ def epoch(db: sqlite3.Connection) -> str:
     return text
 
 
+@pytest.mark.behaviour("S-10")
 def test_scripts_are_numbered_from_1_without_gaps() -> None:
     folder = resources.files("hubbub.network.store") / "migrations"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
@@ -52,6 +53,7 @@ def test_an_older_database_gets_only_what_it_has_not_seen(db: sqlite3.Connection
     assert epoch(db) == first
 
 
+@pytest.mark.behaviour("S-10")
 def test_a_script_that_fails_leaves_the_version_before_it(db: sqlite3.Connection) -> None:
     broken = {**NEXT, 3: "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"}
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):

@@ -29,6 +29,7 @@ async def test_a_token_added_before_the_first_hub_is_there_when_it_opens(tmp_pat
     await store.close()
 
 
+@pytest.mark.behaviour("D-2")
 async def test_a_running_hub_sees_tokens_change(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
     store = open_store(url)

@@ -85,6 +85,7 @@ async def test_two_stores_have_two_epochs(tmp_path: Path) -> None:
     assert len(epochs) == 2
 
 
+@pytest.mark.behaviour("S-8")
 async def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
     url = database(path, "CREATE TABLE theirs (x)")
@@ -102,6 +103,7 @@ async def test_a_database_marked_by_another_program_is_refused_though_empty(
         await open_store(url).open()
 
 
+@pytest.mark.behaviour("S-8")
 async def test_a_newer_database_is_refused_with_both_versions(tmp_path: Path) -> None:
     await filled(tmp_path / "x.db")
     newer = latest_version() + 1
@@ -126,6 +128,7 @@ async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.behaviour("S-8")
 async def test_a_file_that_was_cut_is_refused_as_damaged(tmp_path: Path) -> None:
     url = await filled(tmp_path / "x.db")
     with (tmp_path / "x.db").open("r+b") as file:
@@ -154,6 +157,7 @@ async def test_a_folder_without_room_for_a_lock_is_refused(tmp_path: Path) -> No
     assert "x.db.lock cannot be written" in await refusal(f"sqlite:{tmp_path}/x.db")
 
 
+@pytest.mark.behaviour("S-9")
 async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
     first = open_store(url)
@@ -167,6 +171,7 @@ async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
     await second.close()
 
 
+@pytest.mark.behaviour("S-9")
 def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
     """The lock ends with its process, however that ends."""
     code = (

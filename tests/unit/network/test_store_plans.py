@@ -73,6 +73,7 @@ def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None
         assert not any(step.startswith(("SCAN", "USE TEMP")) for step in details)
 
 
+@pytest.mark.behaviour("S-11")
 @pytest.mark.parametrize(
     ("sql", "parameters"),
     [

@@ -131,6 +131,7 @@ def test_index_all_leaves_no_tail(db: sqlite3.Connection) -> None:
     assert_indexes_are_the_log(db, lambda name: 50)
 
 
+@pytest.mark.behaviour("P-22")
 @pytest.mark.parametrize("tail", [1, 7, 1000])
 def test_a_repeated_cid_is_found_wherever_the_first_one_lies(
     db: sqlite3.Connection, tail: int

@@ -32,13 +32,14 @@ class Case(NamedTuple):
     policy: WakePolicy = HUMANS
 
 
-REQUIRED, OPTIONAL = "required", "optional"
+REQUIRED: ReplyNeed = "required"
+OPTIONAL: ReplyNeed = "optional"
 DIRECT, MENTION = Reason.DIRECT, Reason.MENTION
 BROADCAST, LAST = Reason.BROADCAST, Reason.LAST_SPEAKER
 
 
 def every_agent(reply: ReplyNeed) -> dict[str, tuple[Reason, ReplyNeed]]:
-    return {agent: (BROADCAST, reply) for agent in AGENTS}
+    return dict.fromkeys(AGENTS, (BROADCAST, reply))
 
 
 CASES = {

@@ -46,6 +46,7 @@ async def test_a_client_that_retries_gets_past_429_and_500() -> None:
         assert [r.headers["x-stainless-retry-count"] for r in server.requests] == ["0", "1", "2"]
 
 
+@pytest.mark.behaviour("A-13")
 async def test_a_429_says_when_to_come_back() -> None:
     async with playing(Refusal(status=429, retry_after=7, code="slow_down")) as (_, client):
         with pytest.raises(RateLimitError) as caught:
@@ -106,6 +107,7 @@ async def test_a_cut_body_never_passes_for_an_answer() -> None:
             await ask(client)
 
 
+@pytest.mark.behaviour("A-13")
 async def test_a_cut_stream_ends_in_an_error_after_what_was_sent() -> None:
     seen: list[str | None] = []
 
@@ -126,6 +128,7 @@ async def test_a_wrong_content_type_is_told_as_it_is() -> None:
     assert raw.headers["content-type"] == "text/html"
 
 
+@pytest.mark.behaviour("A-13")
 async def test_unknown_tools_and_broken_arguments_are_delivered_as_scripted() -> None:
     answer = Answer(calls=[Call(tool="no_such_tool", arguments="{'a': 1")])
     async with playing(answer) as (_, client):

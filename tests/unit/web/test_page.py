@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from html.parser import HTMLParser
 
 import pytest
@@ -37,9 +38,23 @@ def test_at_the_usual_address_no_option_is_needed() -> None:
 def test_a_token_is_mentioned_where_one_is_needed(tokens: bool) -> None:
     text = text_of(joining_page("town", "ws://h:1", tokens=tokens))
     assert ('"token"' in text) is tokens
+    assert ("HUBBUB_TOKEN" in text) is tokens
 
 
 def test_a_name_is_text_never_markup() -> None:
     page = joining_page("<script>alert('x')</script>$url", "ws://h:1", tokens=False)
     assert b"<script>" not in page
     assert "<script>alert('x')</script>$url" in text_of(page)
+
+
+def test_it_needs_nothing_but_itself() -> None:
+    """The hub sends it with a policy that allows no script, no picture and no other place."""
+    page = joining_page("town", "ws://h:1", tokens=True).decode()
+    for needing in ("<script", "src=", "@import", "url(", "onclick", "<link", "<img", "<iframe"):
+        assert needing not in page
+
+
+def test_the_agent_that_it_shows_is_python() -> None:
+    text = text_of(joining_page("town", "ws://h:1", tokens=False))
+    code = text[text.index("from hubbub import") : text.index("hubbub agent run")]
+    ast.parse(code)

@@ -1,0 +1,193 @@
+"""What Hubbub promises: each behaviour with an id, a sentence, and the page it comes from.
+
+A test says which behaviours it proves: `@pytest.mark.behaviour("P-17")`. `test_behaviours.py` fails
+for a behaviour without a test and for a test that names none of these. The pages are those of the
+design; `issue` is the first capability as it was asked for.
+
+    P protocol   W wakes    B bounds        D doors      S store     C client
+    A agents     T turns    M mods          L launch     R reliability    U using it
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BEHAVIOURS", "Behaviour"]
+
+
+class Behaviour(NamedTuple):
+    id: str
+    sentence: str
+    source: str
+
+
+def _of(source: str, sentences: dict[str, str]) -> list[Behaviour]:
+    return [Behaviour(id, sentence, source) for id, sentence in sentences.items()]
+
+
+PROTOCOL = {
+    "P-1": "hello is the first frame on every socket: versions, network, epoch, limits.",
+    "P-2": "ready tells threads, participants, channels and where the stream starts.",
+    "P-3": "ready lists the operations with descriptions and JSON Schemas.",
+    "P-4": "Joining and resuming are one path: the stream goes on after the cursor.",
+    "P-5": "A wrong epoch or a cursor beyond the head is a fresh start that loses nothing.",
+    "P-6": "The durable cursor of each participant lives in the hub.",
+    "P-7": "An unknown version closes with 4502.",
+    "P-8": "Before identify nothing else is answered, and identify is welcome once.",
+    "P-9": "Unknown fields of a frame are ignored, unknown arguments are an error that names them.",
+    "P-10": "Thread ids are canonical on the wire; replies hang under them, to five levels.",
+    "P-11": "Operations accept canonical and relative ids; a group has at most eight members.",
+    "P-12": "A direct message reaches its recipients only.",
+    "P-13": "A channel message reaches the members, a broadcast everyone.",
+    "P-14": "Never the sender, but its other sockets, get the event.",
+    "P-15": "Sending to nobody is an error; for the absent it is stored, and the result says so.",
+    "P-16": "Mentions are ids by one resolver, outside code; what resolves to nobody is named.",
+    "P-17": "At most so many unacknowledged events fly; the rest is read from the log later.",
+    "P-18": "Every recipient gets its events in log order, `prev` proving that none is missing.",
+    "P-19": "The snapshot of ready with the events after it is the state of a fresh ready.",
+    "P-20": "The range of a close code says whether to come back.",
+    "P-21": "An agent has one socket: the newcomer wins, the old one is closed with 4503.",
+    "P-22": "The same sender and cid writes once; with another body it is a conflict.",
+    "P-23": "Operations are declared once; models read their descriptions and schemas.",
+    "P-24": "Threads and messages can be listed and read back, page by page.",
+    "P-25": "Everybody hears who comes and goes.",
+    "P-26": "Signals are ephemeral, and reach the readers of their thread only.",
+    "P-27": "What the hub stamps cannot be said by a client.",
+    "P-28": "A cause that never reached the sender is refused.",
+    "P-29": "An owner may observe the whole log and is nobody's recipient for it.",
+    "P-30": "A draining hub finishes what it took and sends everybody away to come back.",
+    "P-31": "The reference pages are generated from the models and tested for being current.",
+}
+
+BOUNDS = {
+    "B-1": "A frame has a limit; beyond it the frame is refused, far beyond it not even read.",
+    "B-2": "A text has a limit in bytes of UTF-8.",
+    "B-3": "A participant may ask so much a second, with a burst, and is told how long to wait.",
+    "B-4": "A network has a limited number of channels.",
+    "B-6": "Sockets that never identify are closed.",
+    "B-7": "A peer that answers no ping is closed with 4003.",
+    "B-8": "Bad input of any kind is one error that says what is wrong, and the hub lives on.",
+    "B-9": "A peer that accepts no bytes is closed with 4002 and loses nothing.",
+    "B-10": "A hub stops, whatever is on its way at that moment.",
+}
+
+DOORS = {
+    "D-1": "Tokens are stored as SHA-256, compared in constant time, and prove one participant.",
+    "D-2": "Tokens are added and revoked while the hub runs; revoking closes with 4504.",
+    "D-3": "Reserved names belong to nobody.",
+    "D-4": "Only owners administer.",
+    "D-5": "An open network lets everybody in, but a launched agent keeps its name.",
+    "D-6": "An open network listens on loopback only.",
+    "D-7": "Beside WebSocket the port answers health, metrics and a page, to no foreign site.",
+}
+
+WAKES = {
+    "W-1": "Nobody but agents is ever woken, and no agent by its own or the hub's messages.",
+    "W-2": "A direct message wakes its agents; the reply is required if a person sent it.",
+    "W-3": "In a channel those mentioned wake; in a thread, if nobody is, who spoke last there.",
+    "W-4": "A broadcast of a person wakes every agent, of an agent those it mentions.",
+    "W-5": "An agent's reply wakes its addressee only if it addresses it explicitly.",
+    "W-7": "Wakes are durable: an agent that was down is woken once when it returns.",
+    "W-8": "What arrives for a thread during its turn becomes one next turn; people go first.",
+    "W-9": "A required reply that stays out is told once to the person who waits.",
+    "W-10": "A silent finish is asked about once where a reply is required, then accepted.",
+    "W-11": "Messages inherit the interaction of their cause, one hop on.",
+    "W-12": "At the hop limit a message arrives, wakes nobody, and causes nothing more.",
+    "W-13": "Every decision is stored and can be explained.",
+}
+
+STORE = {
+    "S-1": "At least once to every recipient, nothing lost and nothing twice after dedup.",
+    "S-2": "ok means durable: results and pushes come after the commit.",
+    "S-3": "Cursors, turns, wakes and memberships survive a restart.",
+    "S-4": "Positions are dense: seq in the log, tseq in each thread.",
+    "S-5": "A refused commit is a temporary error, burns no number and is over with the next.",
+    "S-6": "What has queued goes into one transaction.",
+    "S-7": "Every store passes the contract suite.",
+    "S-8": "A database that is newer, damaged or not ours is refused in a sentence.",
+    "S-9": "One hub per database.",
+    "S-10": "Migrations are numbered and leave the version before them when they fail.",
+    "S-11": "Reads go by index, however long the log.",
+    "S-12": "What was refused leaves no trace that hurts after a restart.",
+}
+
+CLIENT = {
+    "C-1": "Calls survive lost connections, with the same cid.",
+    "C-2": "An event is handed out once and never behind a gap.",
+    "C-3": "A lost connection is taken up again with growing, jittered delays, unless forbidden.",
+    "C-4": "Programs of the same user find a running network and its tokens.",
+}
+
+AGENTS = {
+    "A-1": "The prompt is, element for element, the structure of the contract.",
+    "A-2": "History shows the last messages, never the future nor the incoming one.",
+    "A-3": "Whatever participants write, parsing the prompt gives back exactly what went in.",
+    "A-4": "In every step an agent calls a tool or finishes; text alone is corrected once.",
+    "A-5": "Wrong calls go back to the model as their result.",
+    "A-6": "A turn has limits: steps, tokens, time, repetition.",
+    "A-7": "Model errors are retried where that helps, and end the turn where not.",
+    "A-8": "A tool is a typed function; its schema comes from signature and docstring.",
+    "A-9": "Parallel calls run side by side, writes keep their order, results that of the calls.",
+    "A-10": "Python agents have handlers for every way to be addressed.",
+    "A-11": "Threads go on in parallel, each with one turn at a time.",
+    "A-12": "A template of one's own has the documented variables and is escaped.",
+    "A-13": "The scripted model server speaks the real API and misbehaves on demand.",
+    "A-14": "Senders that an agent ignores start nothing.",
+}
+
+TURNS = {
+    "T-1": "Every turn is recorded: prompt, steps, calls and results, tokens, outcome.",
+    "T-2": "A turn taken up again replays what was done and sends nothing twice.",
+    "T-3": "Turns of others are closed to agents and open to owners.",
+    "T-4": "Turns, wakes and tokens are counted.",
+}
+
+MODS = {
+    "M-1": "Mods judge each message with Pass, Replace or Reject; sender and thread stay.",
+    "M-2": "The mod `moderation` knows length and words.",
+    "M-3": "A mod that breaks breaks one call only.",
+}
+
+LAUNCH = {
+    "L-1": "One YAML file launches a network; unknown keys are told with place and nearest name.",
+    "L-2": "The environment is read with ${NAME} and ${NAME:-default}; includes merge maps.",
+    "L-3": "Mistakes are one sentence with place and remedy, exit code 2, nothing half-started.",
+    "L-4": "`up` supervises processes: backoff, a circuit after quick deaths, named output.",
+    "L-5": "Stopping is clean and leaves no process behind.",
+    "L-6": "Each process gets its own tokens, through its environment.",
+    "L-7": "The shipped networks run for real.",
+    "L-8": "The schema of the YAML is printed for editors.",
+    "L-9": "`init` writes a network that passes `check`; `doctor` looks at the machine.",
+    "L-10": "Without a key one sentence says what is missing and what works without.",
+}
+
+USING = {
+    "U-1": "`chat` has history, threads, completion, colours and unread counts.",
+    "U-2": "What others write cannot steer the terminal.",
+    "U-3": "Commands have a form for programs.",
+    "U-4": "The examples of the README and the tutorial work.",
+    "U-5": "`why`, `turns` and `turn` show what agents did and why.",
+}
+
+RELIABILITY = {
+    "R-1": "kill -9 of the hub loses nothing that was acknowledged and doubles nothing.",
+    "R-2": "An agent killed in the middle of a turn sends nothing twice.",
+    "R-3": "Thousands of malformed frames disturb nobody.",
+    "R-4": "Hundreds of idle connections and one that never reads disturb nobody.",
+    "R-5": "No acknowledgement leaves before its commit is on the disk.",
+}
+
+BEHAVIOURS = [
+    *_of("2-protocol", PROTOCOL),
+    *_of("2-protocol", BOUNDS),
+    *_of("2-protocol, issue", DOORS),
+    *_of("4-wakes", WAKES),
+    *_of("2-protocol", STORE),
+    *_of("2-protocol, issue", CLIENT),
+    *_of("3-agents", AGENTS),
+    *_of("3-agents, 4-wakes", TURNS),
+    *_of("1-architecture, issue", MODS),
+    *_of("7-config, issue", LAUNCH),
+    *_of("issue", USING),
+    *_of("6-quality, issue", RELIABILITY),
+]

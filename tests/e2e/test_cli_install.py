@@ -1,0 +1,170 @@
+"""`make` and scripts/install.sh on machines that lack this or that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "install.sh"
+TOOLS = ("sh", "rm", "mkdir", "cat", "chmod", "touch", "env")
+
+Program = Callable[[str, str], None]
+
+
+@pytest.fixture
+def bin_(tmp_path: Path) -> Path:
+    """A PATH of its own: the few tools the script needs, and no Python."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        found = next(
+            Path(place, tool)
+            for place in [*os.environ["PATH"].split(":"), "/bin", "/usr/bin"]
+            if Path(place, tool).is_file()
+        )
+        (folder / tool).symlink_to(found)
+    return folder
+
+
+@pytest.fixture
+def program(bin_: Path) -> Program:
+    """Puts a program on that PATH, as a shell script."""
+
+    def program(name: str, body: str) -> None:
+        path = bin_ / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    return program
+
+
+def install(bin_: Path, *, python: str | None = None) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": str(bin_), **({"PYTHON": python} if python else {})}
+    return subprocess.run(
+        ["sh", str(SCRIPT), ".venv", "."],
+        cwd=bin_.parent,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+FINE = """
+case "$1 $2" in
+"-c "*) exit 0 ;;
+"-m venv") mkdir -p "$3/bin"; cat "$0" > "$3/bin/python"; chmod +x "$3/bin/python" ;;
+"-m pip") echo "pip $* constraint=${PIP_CONSTRAINT:-}" >> calls.txt ;;
+esac
+"""
+"""A Python that is new enough; its pip notes how it was called."""
+
+
+def calls(bin_: Path) -> list[str]:
+    return (bin_.parent / "calls.txt").read_text().splitlines()
+
+
+def test_without_python_one_sentence_says_what_is_needed(bin_: Path) -> None:
+    ran = install(bin_)
+    assert ran.returncode == 2
+    assert "needs Python 3.11 or newer, and none is on the PATH" in ran.stderr
+    assert "PYTHON=" in ran.stderr
+
+
+def test_a_python_that_is_too_old_is_none(bin_: Path, program: Program) -> None:
+    program("python3", "exit 1")
+    ran = install(bin_)
+    assert ran.returncode == 2
+    assert "needs Python 3.11 or newer" in ran.stderr
+
+
+def test_the_first_python_that_is_new_enough_is_used(bin_: Path, program: Program) -> None:
+    program("python3.11", "exit 1")
+    program("python3.12", FINE)
+    ran = install(bin_)
+    assert ran.returncode == 0, ran.stderr
+    assert calls(bin_)[-1] == "pip -m pip install --quiet -e . constraint=constraints.txt"
+
+
+def test_a_python_can_be_named(bin_: Path, program: Program) -> None:
+    program("my-python", FINE)
+    assert install(bin_).returncode == 2
+    assert install(bin_, python="my-python").returncode == 0
+
+
+def test_a_python_without_venv_is_told_with_its_remedy(bin_: Path, program: Program) -> None:
+    program("python3", 'case "$1 $2" in "-m venv") exit 1 ;; esac')
+    ran = install(bin_)
+    assert ran.returncode == 2
+    assert "python3-venv" in ran.stderr
+    assert not (bin_.parent / ".venv").exists()
+
+
+def test_uv_is_used_where_it_is(bin_: Path, program: Program) -> None:
+    program("python3", FINE)
+    program(
+        "uv",
+        'echo "uv $*" >> calls.txt\ncase "$1" in venv) mkdir -p .venv/bin ;; esac',
+    )
+    ran = install(bin_)
+    assert ran.returncode == 0, ran.stderr
+    made, installed = calls(bin_)
+    assert made.startswith("uv venv --quiet --python ")
+    assert installed == "uv pip install --quiet --python .venv/bin/python -c constraints.txt -e ."
+
+
+def test_where_uv_does_not_manage_pip_does(bin_: Path, program: Program) -> None:
+    program("python3", FINE)
+    program("uv", "exit 1")
+    ran = install(bin_)
+    assert ran.returncode == 0, ran.stderr
+    assert "uv did not manage; trying pip" in ran.stderr
+    assert calls(bin_)[-1].startswith("pip -m pip install")
+
+
+def test_a_venv_of_a_python_that_is_gone_is_made_anew(bin_: Path, program: Program) -> None:
+    stale = bin_.parent / ".venv" / "bin"
+    stale.mkdir(parents=True)
+    (stale / "python").write_text("#!/bin/sh\nexit 127\n")
+    (stale / "python").chmod(0o755)
+    (stale / "leftover").touch()
+    program("python3", FINE)
+    assert install(bin_).returncode == 0
+    assert not (stale / "leftover").exists()
+
+
+def test_make_alone_shows_what_there_is() -> None:
+    ran = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [line.split()[:2] for line in ran.stdout.splitlines()] == [
+        ["make", target] for target in ("help", "run", "test", "check", "bench", "docs", "clean")
+    ]
+
+
+def test_the_pinned_versions_cover_every_dependency_and_name_no_host() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
+    names = {name_of(requirement) for requirement in wanted}
+    assert names - pinned == set()
+    assert not any("/" in line.partition("#")[0] for line in lines)
+
+
+def name_of(requirement: str) -> str:
+    """`prompt_toolkit>=3,<4` is prompt-toolkit."""
+    for mark in "<>=!~;[ ":
+        requirement = requirement.partition(mark)[0]
+    return requirement.lower().replace("_", "-")
+
+
+def test_ci_is_executable_and_stops_at_the_first_failure() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    text = script.read_text()
+    assert text.index("set -euo pipefail") < text.index("make check") < text.index("make test")
