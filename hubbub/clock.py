@@ -9,7 +9,7 @@ __all__ = ["Clock", "SystemClock"]
 
 
 class Clock(Protocol):
-    """Two times: `now` for people (seconds since 1970, UTC), `monotonic` for durations (seconds)."""
+    """Two times: `now` for people (s since 1970, UTC), `monotonic` for durations (s)."""
 
     def now(self) -> float: ...
 

@@ -276,7 +276,7 @@ class Hub:
             session.failed(call.ref, error)
         else:
             if later is not None and operation.permission == "read":
-                self.spawn(later)
+                self.spawn(session.read(later))
             elif later is not None:
                 session.behind = deque()
                 self.spawn(self._in_order(session, caller, later))

@@ -15,7 +15,7 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer, Script
-from tests.e2e.support.agents import running_agent
+from tests.e2e.support.agents import all_present, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(80)]
@@ -82,16 +82,6 @@ async def _the_only_turn(ann: Client, agent: str) -> Turn:
                 return Turn.model_validate(await ann.call("read_turn", id=summary["id"]))
 
 
-async def _present(ann: Client, agent: str) -> None:
-    """Wait until the agent exists: a message to it would be refused before."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            found = json.dumps(await ann.call("list_participants"))
-            if f'"{agent}"' in found:
-                return
-
-
-@pytest.mark.behaviour("R-2")
 async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twice(
     tmp_path: Path,
 ) -> None:
@@ -100,7 +90,7 @@ async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twi
     async with running_hub(tmp_path) as hub, _ann(hub) as (ann, reader):
         address = hub.url.removeprefix("ws://")
         async with running_agent(tmp_path, [str(file), "--address", address]) as agent:
-            await _present(ann, "courier")
+            await all_present(hub.url, "courier")
             await ann.call("send_text_message", to="courier", text="letter")
             for part in range(1, PARTS + 1):
                 await reader.until(f"letter, part {part}")
@@ -145,7 +135,7 @@ async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing
             model.release(gate)
         arguments = ["--config", str(config), "--name", "writer"]
         async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
-            await _present(ann, "writer")
+            await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
             await reader.until("one")
             await model.held("lost", 1)  # the second answer is under way
@@ -183,7 +173,7 @@ async def test_an_llm_agent_killed_between_sending_and_being_told_sends_nothing_
         config = _llm_config(tmp_path, hub, model.base_url)
         arguments = ["--config", str(config), "--name", "writer"]
         async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
-            await _present(ann, "writer")
+            await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
             await reader.until("one")
             await agent.kill()  # wherever it is by now

@@ -1,4 +1,4 @@
-"""A person may have several sockets: each sees what the others said, live and when it comes back."""
+"""A person may have several sockets: each sees what the others said, live and on its return."""
 
 from __future__ import annotations
 

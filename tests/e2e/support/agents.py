@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.frames import Ready, Signal
+from hubbub.protocol.operations import Participants
 from tests.e2e.support.hubs import DEADLINE_S, ROOT
 
-__all__ = ["AgentProcess", "running_agent"]
+__all__ = ["AgentProcess", "all_present", "running_agent"]
 
 
 class AgentProcess:
@@ -54,3 +57,16 @@ async def running_agent(folder: Path, arguments: Sequence[str]) -> AsyncIterator
         yield agent
     finally:
         await agent.kill()
+
+
+async def all_present(url: str, *agents: str) -> None:
+    """Wait until these agents have joined the open network at `url`."""
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        Client(WebSocketTransport(url), "watcher", "human") as watcher,
+    ):
+        async for item in watcher.events():
+            if isinstance(item, Ready | Signal):  # comings and goings are signals
+                found = Participants.model_validate(await watcher.call("list_participants"))
+                if {p.id for p in found.participants if p.present} >= set(agents):
+                    return
