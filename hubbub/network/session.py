@@ -7,8 +7,9 @@ forward page by page until it has caught up. Both ways write the same frames.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from hubbub.errors import OperationError, StoreUnavailable
@@ -39,6 +40,9 @@ PAGE = 32
 """Events read from the store at a time: 2 MiB, if all are as large as the limits allow."""
 REMEMBER_SAID = 128
 """Own messages that a socket is spared when it reads the log; a client knows them by their seq."""
+MOST_READS = 4
+"""Calls that read at the same time; more of them would pile up answers before anybody could see
+whether the peer takes them."""
 LOOK_EVERY = 64 * 1024
 """Bytes of events after which a live session looks whether the peer keeps up."""
 
@@ -54,6 +58,7 @@ class Session:
         "_outlet",
         "_over_rate",
         "_read",
+        "_reads",
         "_said",
         "_unacked",
         "_unlooked",
@@ -88,6 +93,7 @@ class Session:
         self._behind = False
         """Whether what was missed before joining is still being sent."""
         self._bad_frames = 0
+        self._reads: asyncio.Semaphore | None = None
         self._over_rate = 0
 
     @property
@@ -146,6 +152,17 @@ class Session:
             self._hub.acknowledged(self, seq)
         if not self.live and len(unacked) <= self._hub.limits.unacknowledged // 2:
             self._catch_up()
+
+    async def read(self, answering: Coroutine[object, object, None]) -> None:
+        """Answer a call that reads, when it is its turn and the peer is still there."""
+        if self._reads is None:  # most sessions never need one
+            self._reads = asyncio.Semaphore(MOST_READS)
+        try:
+            async with self._reads:
+                if self.state is SessionState.READY:
+                    await answering
+        finally:
+            answering.close()
 
     def rate_limited(self) -> None:
         """One more call over the limit; a peer that does not listen to the errors is closed."""

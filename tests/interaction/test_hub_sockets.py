@@ -151,6 +151,8 @@ async def test_who_reads_nothing_is_closed_and_gets_it_all_later(on_sockets: Net
                 while "bob" in network.hub.state.presence:
                     await ann.say("bob", "x" * 60_000)
                     sent += 1
+            deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
+            assert await deaf.close_code() == 4002
         back = await network.join("bob")
         for _ in range(sent):
             event = await back.event()

@@ -136,6 +136,8 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
         assert notice["content"]["message"] == sent["id"]
         (seen,) = await calc.sync()
         assert seen.get("wake") is None  # a notice wakes nobody
+        why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
+        assert (why["woken"], why["reason"]) == (False, "system")
 
 
 @pytest.mark.behaviour("W-9")

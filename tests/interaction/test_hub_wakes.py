@@ -288,6 +288,8 @@ async def test_an_agent_that_was_down_is_woken_once_when_it_returns(networks: Ne
         assert [event["wake"]["turn"] for event in events] == [f"calc-{s['id']}" for s in sent]
         await back.ack(events[-1]["seq"])
         await back.sync()
+        network.hub.cursors.flush()
+        await network.quiet()
         await absent(network, "calc", back)
         again = await network.join("calc", "agent", turns=True)
         assert await again.sync() == []
