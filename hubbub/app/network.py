@@ -17,8 +17,8 @@ from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.errors import ConnectionLost
 from hubbub.mods.loader import load_mods
+from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
-from hubbub.network.joining import OPERATOR
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.frames import Event

@@ -17,7 +17,10 @@ from hubbub.protocol.messages import Kind, Permission
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
-__all__ = ["Caller", "Recording"]
+__all__ = ["OPERATOR", "Caller", "Recording"]
+
+OPERATOR = "operator"
+"""Whoever runs the network: may do and read everything, and is nobody's recipient."""
 
 
 @dataclass(frozen=True, slots=True)

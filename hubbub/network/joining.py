@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.auth import proves, token_hash
-from hubbub.network.caller import Caller
+from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.ports import (
     ChannelCreated,
     MemberJoined,
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from hubbub.network.hub import Hub
     from hubbub.network.session import Session
 
-__all__ = ["OPERATOR", "Joining", "Refused"]
+__all__ = ["Joining", "Refused"]
 
-OPERATOR = "operator"
-"""Whoever runs the network: may do everything, is nobody's recipient."""
 
 SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
@@ -81,12 +79,12 @@ class Joining:
         if not state.broadcast.stored:
             records.append(ThreadCreated(state.broadcast.no, state.broadcast.id))
             state.broadcast.stored = True
-        for name, channel in self._file.channels.items():
-            if name not in state.channels:
-                records += self._new_channel(name, channel.description)
+        new = self._file.channels.keys() - state.channels.keys()
+        for name in sorted(new):
+            records += self._new_channel(name, self._file.channels[name].description)
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
-        records += self._named_members()
+        records += self._named_members(new)
         if records:
             await self._writes.write(lambda head: records)
 
@@ -99,10 +97,14 @@ class Joining:
             yield ThreadCreated(thread.no, thread.id)
         yield ChannelCreated(name, description)
 
-    def _named_members(self) -> Iterable[Record]:
+    def _named_members(self, new: Collection[str]) -> Iterable[Record]:
+        """Memberships that the config asks for. `all` means whoever joins the network, and all who
+        are there when a channel is `new`: who has left such a channel since is not dragged back."""
         state = self._hub.state
         for name, channel in self._file.channels.items():
             scope = state.channels[name].scope
+            if channel.members == "all" and name not in new:
+                continue
             members = state.participants() if channel.members == "all" else channel.members
             for member in list(members):
                 if state.members.since(member, scope) is None:

@@ -244,7 +244,7 @@ class Log:
             thread.tseq = tseq = thread.tseq + 1
             thread.last_seq = seq
             if draft.sender_kind == "agent":
-                thread.last_agent = draft.sender_id
+                thread.last_agent, thread.remembered = draft.sender_id, True
             entry.seq, entry.tseq = seq, tseq
             interaction = entry.interaction or f"i{seq}"
             entry.body = body = encode_message(draft, seq, tseq, interaction, entry.hop, sent_at)

@@ -16,10 +16,12 @@ class Thread:
     __slots__ = (
         "_others",
         "id",
+        "is_reply",
         "last_agent",
         "last_seq",
         "members",
         "no",
+        "remembered",
         "scope",
         "stored",
         "tseq",
@@ -36,8 +38,11 @@ class Thread:
         """Number of the root thread whose members receive what is said here; None: direct."""
         self.tseq = 0
         self.last_seq = 0
+        self.is_reply = thread_ids.parent(id) is not None
         self.last_agent: str | None = None
-        """The agent that spoke last here, as far as is known since the hub started."""
+        """The agent that spoke last here."""
+        self.remembered = True
+        """False for a thread from an earlier run: who spoke last must be read before it matters."""
         self.stored = stored
 
     def others(self, speaker: str) -> tuple[str, ...]:
@@ -74,6 +79,7 @@ class Threads:
         """A thread as the store has it. Roots must come before their reply threads."""
         thread = self._add(no, thread_id, stored=True)
         thread.tseq, thread.last_seq = tseq, last_seq
+        thread.remembered = False
         return thread
 
     def ensure(self, thread_id: str) -> Thread:

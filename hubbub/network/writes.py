@@ -19,11 +19,15 @@ from hubbub.network.ports import CallSettled, Record, Store
 from hubbub.network.repeats import conflict, first_result
 from hubbub.network.speaking import Speaker, cause_position
 from hubbub.network.state import NetworkState
+from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 
 __all__ = ["Writes"]
+
+RECALL = 50
+"""Messages of a thread that are searched for the agent that spoke last."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine in the hub's task group."""
@@ -64,18 +68,17 @@ class Writes:
     ) -> Coroutine[Any, Any, None] | None:
         """Bring a draft into the log; `asker` is answered after the commit, or told why not.
 
-        Returns what is left to do when the cause must be read from the store before. Raises
-        `OperationError` for what can be refused at once.
+        Returns what is left to do when something must be read from the store before (the cause, who
+        spoke last). Raises `OperationError` for what can be refused at once.
         """
         if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
             return None
         draft = self._pipeline.run(draft)
-        if draft.cause_id is None:
-            self._enter(draft, None, None, asker, ref, cid, digest)
-            return None
-        seq, turn = cause_position(draft.cause_id, draft.sender_id)
-        cause = self._recent.get(seq)
-        if cause is None:
+        cause = seq = turn = None
+        if draft.cause_id is not None:
+            seq, turn = cause_position(draft.cause_id, draft.sender_id)
+            cause = self._recent.get(seq)
+        if (seq is not None and cause is None) or self._asks_who_spoke(draft):
             return self._enter_later(draft, seq, turn, asker, ref, cid, digest)
         self._enter(draft, cause, turn, asker, ref, cid, digest)
         return None
@@ -110,20 +113,39 @@ class Writes:
             self._pending[draft.sender_id, cid] = entry
         self._log.append(entry)
 
+    def _asks_who_spoke(self, draft: Draft) -> bool:
+        """Whether the draft may wake who spoke last in its thread, and that is not known yet."""
+        if draft.sender_kind != "human" or draft.mentions:
+            return False
+        thread = self._state.threads.get(draft.thread_id)
+        return thread is not None and thread.is_reply and not thread.remembered
+
+    async def _remember(self, thread: Thread) -> None:
+        """Find out which agent spoke last in a reply thread of an earlier run of the hub."""
+        bodies = list(await self._store.thread_page(thread.no, None, RECALL))
+        under = await self._store.message(int(thread.id.rpartition(".t")[2]))
+        for body in [*([under] if under else []), *bodies]:
+            message = json.loads(body)
+            if message["sender_kind"] == "agent" and not thread.remembered:
+                thread.last_agent = message["sender_id"]
+        thread.remembered = True
+
     async def _enter_later(
         self,
         draft: Draft,
-        seq: int,
+        seq: int | None,
         turn: str | None,
         asker: Asker,
         ref: str,
         cid: str | None,
         digest: int | None,
     ) -> None:
-        """The cause is not among the last messages: read it first."""
+        """Read what must be known first."""
         try:
-            cause = await self.ancestor(seq)
-            if cause is None:
+            if self._asks_who_spoke(draft):
+                await self._remember(self._state.threads.ensure(draft.thread_id))
+            cause = await self.ancestor(seq) if seq is not None else None
+            if seq is not None and cause is None:
                 raise OperationError(
                     ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
                 )

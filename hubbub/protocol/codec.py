@@ -87,7 +87,10 @@ class Decoder:
             frame = self._validate(data, strict=True)
         except ValidationError as error:
             raise self._explain(data, error) from None
-        if frame.op == "call":
+        if frame.op == "ack":
+            if data.count(b":") == 2:
+                return frame
+        elif frame.op == "call":
             keys = len(frame.__pydantic_fields_set__) + len(frame.args.__pydantic_fields_set__)
             # Every key has a colon: with no colon to spare there is no key given twice, no unknown
             # field and no object inside; and a flat input has no number that could overflow.

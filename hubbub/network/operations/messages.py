@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Speaking, operation
-from hubbub.network.caller import Caller
+from hubbub.network.caller import OPERATOR, Caller
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -82,7 +82,7 @@ async def reply(call: Caller, args: Reply) -> Speaking:
     state, speaker = call.hub.state, call.hub.speaker
     under = state.thread_for(message.thread_id, call.participant)
     thread = speaker.reply_thread(under, message.seq)
-    if thread.last_agent is None and message.sender_kind == "agent":
+    if thread.tseq == 0 and message.sender_kind == "agent":
         thread.last_agent = message.sender_id
     draft = speaker.draft(call.participant, call.kind, thread, args.text, args, reply_to=message.id)
     return Speaking(draft)
@@ -91,11 +91,14 @@ async def reply(call: Caller, args: Reply) -> Speaking:
 @operation()
 async def read_message(call: Caller, args: ReadMessage) -> Message:
     """Read one message by its id, for example m42."""
-    return await find_message(call, args.id)
+    return await find_message(call, args.id, unseen=call.participant == OPERATOR)
 
 
-async def find_message(call: Caller, message_id: str) -> Message:
-    """The message, if the caller may read its thread. Raises `OperationError`."""
+async def find_message(call: Caller, message_id: str, *, unseen: bool = False) -> Message:
+    """The message, if the caller may read its thread; any, if `unseen`.
+
+    Raises `OperationError`.
+    """
     seq = parse_message_id(message_id)
     if seq is None:
         raise OperationError(
@@ -105,6 +108,6 @@ async def find_message(call: Caller, message_id: str) -> Message:
     if body is not None:
         message = Message.model_validate_json(body)
         thread = call.hub.state.threads.get(message.thread_id)
-        if call.owner or (thread and call.hub.state.may_read(thread, call.participant)):
+        if unseen or (thread and call.hub.state.may_read(thread, call.participant)):
             return message
     raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id} for you")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller
+from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -57,6 +57,6 @@ def _find(call: Caller, name: str) -> Thread:
             ErrorCode.UNKNOWN_THREAD, f"thread: {name[:200]!r} is no thread id; see list_threads"
         )
     thread = state.threads.get(canonical)
-    if call.owner and thread is not None:
+    if call.participant == OPERATOR and thread is not None:
         return thread
     return state.thread_for(canonical, call.participant)

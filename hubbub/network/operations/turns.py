@@ -146,7 +146,8 @@ async def read_turn(call: Caller, args: ReadTurn) -> Turn:
 @operation(tool=False)
 async def explain_wake(call: Caller, args: ExplainWake) -> WakeExplanation:
     """Tell why a message woke an agent, or why it did not."""
-    message = await find_message(call, args.message_id)
+    # What an owner learns here is why somebody woke, and nothing of what was said.
+    message = await find_message(call, args.message_id, unseen=call.owner)
     known = call.hub.state.get(args.agent)
     if known is None or known.kind != "agent":
         raise OperationError(

@@ -1,0 +1,53 @@
+"""What a hub still knows after a restart, because it reads it when it matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.interaction.peers import Networks, config
+
+
+@pytest.mark.behaviour("W-3")
+@pytest.mark.parametrize("spoke", [True, False])
+async def test_who_spoke_last_in_a_thread_is_known_after_a_restart(
+    in_memory: Networks, tmp_path: Path, spoke: bool
+) -> None:
+    """The agent that answered under the message; if none did, the one that wrote the message."""
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent")
+        scribe = await network.join("scribe", "agent")
+        root = await scribe.call("broadcast_text_message", text="here is the report")
+        first = await ann.call("reply", message_id=root["id"], text="@calc check it")
+        if spoke:
+            await calc.call("reply", message_id=root["id"], text="it adds up")
+    async with in_memory.start(store=store) as network:
+        ann = await network.join("ann")
+        agents = {name: await network.join(name, "agent") for name in ("calc", "scribe")}
+        said = await ann.call("send_text_message", to=first["thread_id"], text="thank you")
+        woken = {}
+        for name, agent in agents.items():
+            heard = {event["seq"]: event for event in await agent.sync()}
+            woken[name] = (heard[said["seq"]].get("wake") or {}).get("reason")
+        last = "calc" if spoke else "scribe"
+        assert woken == {"calc": None, "scribe": None, last: "last_speaker"}
+
+
+async def test_who_left_a_channel_for_all_is_not_dragged_back_at_the_next_start(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, file = f"sqlite:{tmp_path / 'hub.db'}", config(channels={"general": {}})
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        await network.join("bob")
+        await ann.call("leave_channel", channel="general")
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        assert [(c["name"], c["joined"]) for c in ann.ready["channels"]] == [("general", False)]
+        bob = await network.join("bob")
+        assert [c["joined"] for c in bob.ready["channels"]] == [True]
+        await network.join("carol")
+        (channel,) = (await bob.call("list_channels"))["channels"]
+        assert channel["members"] == ["bob", "carol"]
