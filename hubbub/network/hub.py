@@ -24,7 +24,7 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
-from hubbub.network.backplane import LocalBackplane
+from hubbub.network.backplane import Backplane, LocalBackplane
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.cursors import Cursors
 from hubbub.network.fanout import Fanout
@@ -33,7 +33,7 @@ from hubbub.network.limits import TokenBucket
 from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
-from hubbub.network.ports import Backplane, Store, StoredEvent
+from hubbub.network.ports import Store, StoredEvent
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker

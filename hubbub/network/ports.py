@@ -1,4 +1,5 @@
-"""What the hub needs of the outside: a `Store` and a `Backplane`. (Time is `hubbub.clock.Clock`.)
+"""What the hub needs of the outside: a `Store`. (Time is `hubbub.clock.Clock`, the way between
+nodes `hubbub.network.backplane`.)
 
 The hub decides everything (positions, recipients, wakes) and hands over finished records; a store
 keeps them, in one transaction per batch, and reads them back. It decides nothing. Every store runs
@@ -7,16 +8,11 @@ the contract suite in `hubbub.testing.store_contract`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from hubbub.network.log import Entry
+from typing import NamedTuple, Protocol
 
 __all__ = [
-    "Announced",
-    "Backplane",
     "Batch",
     "CallSettled",
     "ChannelCreated",
@@ -423,23 +419,4 @@ class Store(Protocol):
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
         """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
-        ...
-
-
-# What travels between nodes -------------------------------------------------------------------
-
-Announced = Callable[["Entry"], None]
-"""A node's handler for a committed entry: it offers the entry to the sessions of that node."""
-
-
-class Backplane(Protocol):
-    """How the nodes of a hub tell each other what was committed. A push is only a hint that the log
-    has grown, so that losing an announcement delays a message and loses none."""
-
-    def subscribe(self, handler: Announced) -> None:
-        """Have `handler` called for every entry that any node announces, in log order."""
-        ...
-
-    def announce(self, entries: Sequence[Entry]) -> None:
-        """These entries are durable; called once per batch."""
         ...

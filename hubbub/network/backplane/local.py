@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hubbub.network.backplane.port import Announced
 from hubbub.network.log import Entry
-from hubbub.network.ports import Announced
 
 __all__ = ["LocalBackplane"]
 
