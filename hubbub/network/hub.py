@@ -107,6 +107,7 @@ class Hub:
         self.state = state
         self.log = Log(self.store, state.threads, self.clock, self)
         self.log.head = head
+        self.metrics.waiting = lambda: self.log.waiting
         self.speaker = Speaker(state, self.config)
         self.writes = Writes(
             self.store,
@@ -389,7 +390,6 @@ class Hub:
     def committed(self, entries: Sequence[Entry], seconds: float) -> None:
         self.metrics.committed(seconds)
         self.metrics.messages += len(entries)
-        self.metrics.waiting = self.log.waiting
         for entry in entries:
             self.writes.committed(entry)
         self.backplane.announce(entries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -30,7 +30,8 @@ class HubMetrics(Collector):
 
     def __init__(self) -> None:
         self.sessions = 0
-        self.waiting = 0
+        self.waiting: Callable[[], int] = lambda: 0
+        """Tells how many messages and changes wait for a commit."""
         self.calls = 0
         self.messages = 0
         self.deliveries = 0
@@ -58,7 +59,7 @@ class HubMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("hubbub_sessions", "Identified sockets", self.sessions)
         yield GaugeMetricFamily(
-            "hubbub_commit_queue", "Messages and changes waiting for a commit", self.waiting
+            "hubbub_commit_queue", "Messages and changes waiting for a commit", self.waiting()
         )
         for name, text, value in (
             ("calls", "Operations asked for", self.calls),

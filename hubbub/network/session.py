@@ -239,6 +239,7 @@ class Session:
             self._read = self.last
             return
         self._outlet.write(encode_event(self.last, shared, wake))
+        self._hub.metrics.deliveries += 1
         self.last = seq
         self._unacked.append(seq)
 
@@ -302,6 +303,7 @@ class Session:
             shared = encode_shared(event.seq, event.tseq, event.body)
             self._unlooked += len(shared)
             self._outlet.write(encode_event(self.last, shared, wake))
+            self._hub.metrics.deliveries += 1
             self.last = event.seq
             self._unacked.append(event.seq)
         return True
