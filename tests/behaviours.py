@@ -175,6 +175,7 @@ RELIABILITY = {
     "R-3": "Thousands of malformed frames disturb nobody.",
     "R-4": "Hundreds of idle connections and one that never reads disturb nobody.",
     "R-5": "No acknowledgement leaves before its commit is on the disk.",
+    "R-6": "A terminal or pipe that nobody reads holds up nothing.",
 }
 
 BEHAVIOURS = [

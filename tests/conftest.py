@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.interaction.peers import Networks
@@ -17,6 +19,13 @@ settings.register_profile(
 )
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Where records go is the process's: a command that was run here has set it to its stderr."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(params=["memory", "sockets"])

@@ -64,6 +64,8 @@ class HandlerBrain:
     def observes(self, message: Message) -> bool:
         if message.sender_kind == "system" or message.sender_id == self._link.me:
             return False
+        if message.type == "direct":
+            return False  # nobody overhears those; this one was the last of its interaction
         return self._defines(_overhears(message))
 
     async def observe(self, message: Message) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,15 +38,19 @@ def up(
     as_json: JsonFlag = False,
 ) -> None:
     """Start a network: the hub and its agents, until Ctrl-C."""
+    from hubbub.app.logs import configure_logging
     from hubbub.app.loops import run_loop
     from hubbub.app.network import serve
     from hubbub.app.preflight import load_checked
+    from hubbub.app.printer import Printer
     from hubbub.cli.view import JsonView, TerminalView
 
     overrides = {"listen": listen, "store": _absolute(store)}
     loaded = load_checked(config, {k: v for k, v in overrides.items() if v is not None})
-    view = JsonView() if as_json else TerminalView()
-    run_loop(serve(loaded, view, with_agents=agents, signals=True))
+    shape = JsonView if as_json else TerminalView
+    with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
+        configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
+        run_loop(serve(loaded, shape(printer.write), with_agents=agents, signals=True))
 
 
 def _absolute(store: str | None) -> str | None:

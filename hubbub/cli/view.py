@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
-
-import typer
 
 from hubbub.app.happenings import (
     AgentDied,
@@ -29,9 +28,20 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonView", "TerminalView", "happening_line"]
 
+Write = Callable[[str], object]
+"""Takes whole lines. It is called in the hub's loop and must not block."""
+
 
 class JsonView:
     """One JSON object per line, told apart by `event`."""
+
+    def __init__(self, write: Write):
+        self._write = write
+
+    @staticmethod
+    def gap(count: int) -> str:
+        """The line in place of `count` others that nobody read in time."""
+        return json.dumps({"event": "left_out", "lines": count}) + "\n"
 
     def __call__(self, happening: Happening) -> None:
         if isinstance(happening, MessageSeen):
@@ -40,19 +50,26 @@ class JsonView:
         else:
             fields = asdict(happening)
             value = {"event": fields.pop("event"), **fields}
-        typer.echo(json.dumps(value, ensure_ascii=False))
+        self._write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 class TerminalView:
     """Plain lines, in colour where the terminal has any."""
 
-    def __init__(self) -> None:
-        self._console = console()
+    def __init__(self, write: Write):
+        self._write, self._console = write, console()
+
+    @staticmethod
+    def gap(count: int) -> str:
+        """The line in place of `count` others that nobody read in time."""
+        return f"… {count} lines are left out here: nobody read them in time\n"
 
     def __call__(self, happening: Happening) -> None:
         line = happening_line(happening)
         if line is not None:
-            self._console.print(line)
+            with self._console.capture() as printed:
+                self._console.print(line)
+            self._write(printed.get())
 
 
 def happening_line(happening: Happening) -> Text | None:

@@ -18,7 +18,7 @@ from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
 from hubbub.config.source import Document, Loc
-from hubbub.protocol.thread_ids import RESERVED_IDS, is_id, is_participant_id
+from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_participant_id
 
 __all__ = ["cross_check"]
 
@@ -66,9 +66,13 @@ def _check_names(document: Document) -> None:
                 why = (
                     f"reserved ({', '.join(sorted(RESERVED_IDS))} are)"
                     if name in RESERVED_IDS
-                    else "taken by threads (t1, t2, … are)"
+                    else "taken by threads (t1, t2, … and direct_…, channel_…, mod_… are)"
                 )
                 document.report((key, name), f"'{name}' is {why}: choose another name")
+    for name in _names(document, "channels"):
+        if is_id(name) and not is_channel_name(name):
+            text = f"'{name}' reads like a thread's id (direct_…, channel_…, mod_… do)"
+            document.report(("channels", name), f"{text}: choose another name")
     for name in set(agents) & set(humans):
         line = document.place(("agents", name)).line
         document.report(

@@ -125,6 +125,8 @@ class Connection(ServerConnection):
         elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             self._collect(event)
         else:
+            if self.transport.get_write_buffer_size() > MOST_UNSENT * self.max_unsent:
+                self.transport.abort()  # answers to pings pile up, and nobody reads them
             super().process_event(event)
 
     def _collect(self, frame: Frame) -> None:

@@ -213,8 +213,12 @@ class Hub:
                 self.state.presence.leave(session.participant)
                 self._presence_changed()
 
-    def acknowledged(self, session: Session, seq: int) -> None:
+    def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
+        """The session's participant has everything up to `seq`; `wakes`: among it are wakes."""
         self.cursors.move(session.participant, seq, settles_wakes=not session.turns)
+        if wakes and session.turns:
+            # With the turn that begins: else it would begin once more if hub and agent died now.
+            self.cursors.flush()
 
     def bucket(self, participant: str) -> TokenBucket:
         """What the participant may ask, on all its sockets together."""
@@ -236,6 +240,7 @@ class Hub:
 
     async def revoke(self, participant: str) -> None:
         """Close the participant's sockets: its token is no longer valid."""
+        self.joining.revoked(participant)
         for session in list(self.fanout.of(participant)):
             session.close(CloseCode.REVOKED, "the token was revoked")
 

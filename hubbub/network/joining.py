@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Joining", "Refused"]
 
 
+CARD_BYTES = 8 * 1024
+"""Of a card as JSON: everybody is told everybody's."""
 SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
 SNAPSHOT_BYTES = 512 * 1024
@@ -65,6 +68,8 @@ class Joining:
         self._operations: dict[bool, bytes] = {}
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
+        self._revoked: Counter[str] = Counter()
+        """How often a participant's tokens were revoked since the hub started."""
 
     # What the YAML says exists ------------------------------------------------------------
 
@@ -137,6 +142,10 @@ class Joining:
         """Let `token` prove the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
 
+    def revoked(self, participant: str) -> None:
+        """The participant's tokens are void: who is just joining with one is refused."""
+        self._revoked[participant] += 1
+
     async def _authenticate(self, frame: Identify) -> bool:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""
         name, kind = frame.participant, frame.kind
@@ -180,7 +189,9 @@ class Joining:
         if self._hub.draining:
             text = "the hub is stopping; come back"
             raise Refused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
+        revoked = self._revoked[frame.participant]
         owner = await self._authenticate(frame)
+        _check_card(frame)
         if frame.observe and not owner:
             text = "observe: only an owner of the network may watch everything"
             raise Refused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
@@ -193,6 +204,8 @@ class Joining:
         session.turns, session.observe = frame.turns, frame.observe
         head = self._hub.log.head
         ready = await self._ready(caller, frame, cursor, head, resumed)
+        if self._revoked[frame.participant] != revoked:
+            raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
         self._hub.welcome(session, caller, cursor, ready, behind=cursor < head)
 
     async def _register(self, frame: Identify) -> None:
@@ -284,6 +297,13 @@ class Joining:
             ]
             made = self._operations[caller.owner] = to_json(allowed)
         return made
+
+
+def _check_card(frame: Identify) -> None:
+    size = len(frame.card.model_dump_json().encode()) if frame.card else 0
+    if size > CARD_BYTES:
+        text = f"card: at most {CARD_BYTES} bytes, this has {size}"
+        raise Refused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)
 
 
 def thread_json(thread: Thread, bodies: Sequence[bytes]) -> bytes:

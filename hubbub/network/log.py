@@ -204,17 +204,22 @@ class Log:
     async def _write(self, entries: list[Entry], changes: list[Change]) -> None:
         while entries or changes:
             undo = _Undo()
-            batch = self._number(entries, changes, undo)
             started = self._clock.monotonic()
             try:
-                await self._store.append(batch)
+                await self._store.append(self._number(entries, changes, undo))
             except DuplicateCids as duplicates:
                 undo.apply()
                 entries, changes = self._set_aside(entries, changes, duplicates)
+            except StoreUnavailable as error:
+                undo.apply()
+                self._give_up(entries, changes, error)
+                return
             except Exception as error:  # noqa: BLE001  no batch, however odd, may end the log
                 undo.apply()
-                _refuse(entries, changes, error)
-                self._listener.refused(entries, error)
+                if len(entries) + len(changes) > 1:
+                    await self._write_halves(entries, changes)
+                else:
+                    self._give_up(entries, changes, error)
                 return
             else:
                 for thread in undo.created:
@@ -224,6 +229,20 @@ class Log:
                     change.done(None)
                 self._listener.committed(entries, self._clock.monotonic() - started)
                 return
+
+    async def _write_halves(self, entries: list[Entry], changes: list[Change]) -> None:
+        """Write a batch in two: one thing that cannot be written must not take others with it."""
+        if entries and changes:
+            await self._write([], changes)
+            await self._write(entries, [])
+        else:
+            middle = (len(entries) + len(changes)) // 2
+            await self._write(entries[:middle], changes[:middle])
+            await self._write(entries[middle:], changes[middle:])
+
+    def _give_up(self, entries: list[Entry], changes: list[Change], error: Exception) -> None:
+        _refuse(entries, changes, error)
+        self._listener.refused(entries, error)
 
     def _number(self, entries: list[Entry], changes: list[Change], undo: _Undo) -> Batch:
         head = seq = self.head

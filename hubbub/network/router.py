@@ -21,11 +21,21 @@ class Directory(Protocol):
     def participants(self) -> Collection[str]: ...
 
 
+MOST_COMPARED = 200
+"""Names that a misspelled one is compared with: each takes the hub some 40 us."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean x?`, or nothing when no name is near."""
+    """`; did you mean x?`, or nothing when no name is near.
+
+    Among very many names only those count that begin in the same way.
+    """
     from difflib import get_close_matches
 
-    near = get_close_matches(name[:64], list(known), 1)
+    names = list(known)
+    if len(names) > MOST_COMPARED:
+        names = [other for other in names if other[:2] == name[:2]][:MOST_COMPARED]
+    near = get_close_matches(name[:64], names, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

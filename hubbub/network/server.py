@@ -180,8 +180,9 @@ class _Watch:
             return
         session, limits = watched.session, self._limits
         accepted, unsent = connection.accepted(), connection.unsent()
-        if accepted != watched.accepted or unsent == 0:
-            watched.accepted, watched.moved_at = accepted, now
+        if accepted > watched.accepted or unsent == 0:
+            watched.moved_at = now
+        watched.accepted = accepted  # it falls while answers to pings pile up, which nobody counts
         patience = limits.unsent_for if unsent <= limits.unsent else 0.0
         if now - watched.moved_at > patience:
             session.close(CloseCode.SLOW, TOO_SLOW)

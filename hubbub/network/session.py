@@ -55,6 +55,8 @@ class Session:
         "_behind",
         "_catching_up",
         "_hub",
+        "_last_wake",
+        "_next_wake",
         "_outlet",
         "_over_rate",
         "_read",
@@ -92,6 +94,8 @@ class Session:
         self._catching_up = False
         self._behind = False
         """Whether what was missed before joining is still being sent."""
+        self._next_wake = self._last_wake = 0
+        """The first wake that is not acknowledged, or what follows it; and the last one sent."""
         self._bad_frames = 0
         self._reads: asyncio.Semaphore | None = None
         self._over_rate = 0
@@ -149,9 +153,21 @@ class Session:
         while unacked and unacked[0] <= seq:
             unacked.popleft()
         if not self.observe:
-            self._hub.acknowledged(self, seq)
+            self._hub.acknowledged(self, seq, wakes=self._has_wakes(seq))
         if not self.live and len(unacked) <= self._hub.limits.unacknowledged // 2:
             self._catch_up()
+
+    def _woken(self, seq: int) -> None:
+        """A wake has been sent."""
+        self._last_wake = seq
+        self._next_wake = self._next_wake or seq
+
+    def _has_wakes(self, upto: int) -> bool:
+        """Whether this acknowledges wakes."""
+        if not 0 < self._next_wake <= upto:
+            return False
+        self._next_wake = upto + 1 if self._last_wake > upto else 0
+        return True
 
     async def read(self, answering: Coroutine[object, object, None]) -> None:
         """Answer a call that reads, when it is its turn and the peer is still there."""
@@ -242,6 +258,8 @@ class Session:
         self._hub.metrics.deliveries += 1
         self.last = seq
         self._unacked.append(seq)
+        if wake:
+            self._woken(seq)
 
     def _is_full(self) -> bool:
         """Whether the peer has so much to read that events must wait in the log."""
@@ -306,4 +324,6 @@ class Session:
             self._hub.metrics.deliveries += 1
             self.last = event.seq
             self._unacked.append(event.seq)
+            if wake:
+                self._woken(event.seq)
         return True

@@ -28,6 +28,7 @@ __all__ = [
     "channel",
     "depth",
     "direct",
+    "is_channel_name",
     "is_id",
     "is_participant_id",
     "kind_of",
@@ -56,6 +57,7 @@ _RELATIVE = re.compile(
     r"(?P<kind>direct|channel|mod)_(?P<name>[A-Za-z0-9_+-]+)(?P<replies>(?:\.t[1-9][0-9]{0,17})*)\Z"
 )
 _REPLY = re.compile(r"\.t[1-9][0-9]{0,17}\Z")
+_LIKE_A_THREAD = re.compile(r"(?:direct|channel|mod)_")
 
 
 def is_id(text: str) -> bool:
@@ -66,9 +68,20 @@ def is_id(text: str) -> bool:
 def is_participant_id(text: str) -> bool:
     """Whether a participant may be called `text`.
 
-    Besides the reserved names, `t5` and its like are out: `dm.ann.bob.t5` would be two threads.
+    Besides the reserved names, `t5` and its like are out, because `dm.ann.bob.t5` would be two
+    threads, and so is whatever reads like a thread: who writes to `direct_bob` means bob.
     """
-    return is_id(text) and text not in RESERVED_IDS and not _REPLY.match("." + text)
+    return (
+        is_id(text)
+        and text not in RESERVED_IDS
+        and not _REPLY.match("." + text)
+        and not _LIKE_A_THREAD.match(text)
+    )
+
+
+def is_channel_name(text: str) -> bool:
+    """Whether a channel may be called `text`: an id that does not read like a thread itself."""
+    return is_id(text) and not _LIKE_A_THREAD.match(text)
 
 
 def direct(participants: Iterable[str]) -> str:

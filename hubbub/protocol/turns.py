@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
@@ -23,6 +23,9 @@ Outcome = Literal[
 """How a turn ended; `handler_error` is an exception in a Python agent's handler."""
 
 
+Tokens = Annotated[int, Field(ge=0, le=10**12)]
+
+
 class ToolCallRecord(Model):
     """One tool call of a step. `result` is None until it has run."""
 
@@ -40,12 +43,12 @@ class ToolCallRecord(Model):
 class Step(Model):
     """One answer of the model and what came of it."""
 
-    n: int = Field(ge=1)
+    n: int = Field(ge=1, le=10**6)
     text: str | None = None
     """Text beside the calls, or instead of them."""
     calls: tuple[ToolCallRecord, ...] = ()
-    tokens_in: int = 0
-    tokens_out: int = 0
+    tokens_in: Tokens = 0
+    tokens_out: Tokens = 0
     finish_reason: str | None = None
     duration_ms: float | None = None
 

@@ -15,6 +15,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.app.starters import starter_files
+from hubbub.client import Client, WebSocketTransport
 
 pytestmark = pytest.mark.slow
 
@@ -151,6 +152,21 @@ async def test_an_agent_greets_answers_and_everything_stops_cleanly(
         assert await network.ended() == 0
         await gone(network.pids())
     assert not list((home / "state" / "run").iterdir())
+
+
+@pytest.mark.behaviour("R-6")
+async def test_a_terminal_that_was_stopped_stops_nobody_else(home: Path) -> None:
+    async with up() as network:
+        await network.said(GREETING)
+        url = str(network.lines[0]["url"])
+        async with (
+            asyncio.timeout(WITHIN_S),
+            Client(WebSocketTransport(url), "ann", "human") as ann,
+        ):
+            for _ in range(80):  # more than a pipe and this side's reader take
+                await ann.call("broadcast_text_message", text="x" * 60_000)
+        network.process.send_signal(signal.SIGINT)
+        assert await network.ended() == 0
 
 
 @pytest.mark.behaviour("L-5")

@@ -434,3 +434,25 @@ async def test_two_agents_that_answer_each_other_stop_by_themselves(in_memory: N
                 page = read  # type: ignore[assignment]  # as its model says
         await net.network.quiet()
         assert [m["hop"] for m in page["messages"]] == list(range(1, 9))
+
+
+@pytest.mark.behaviour("W-12", "A-10")
+async def test_the_last_direct_message_of_an_interaction_is_nothing_overheard(
+    in_memory: Networks,
+) -> None:
+    class Relay(Clerk):
+        async def on_direct(self, message: Message) -> str:
+            await self.send("clerk", "over to you")
+            return await super().on_direct(message)
+
+    clerk = Clerk()
+    one_hop = config(network={"budgets": {"hops": 1}}, channels={"desk": {"members": "all"}})
+    async with rig(in_memory, one_hop) as net:
+        ann = await net.person()
+        await net.python("clerk", clerk)
+        await net.python("relay", Relay())
+        await ann.say("relay", "go")
+        assert (await ann.event())["message"]["content"] == "direct"
+        await ann.call("post_to_channel", channel="desk", text="@clerk hello")
+        assert (await ann.event())["message"]["content"] == "mention"
+        assert clerk.seen == [("mention", "@clerk hello")]

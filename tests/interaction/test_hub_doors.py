@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.store import add_token_offline
-from tests.interaction.peers import Network, Networks, Peer, config
+from hubbub.protocol.frames import VERSION
+from tests.interaction.peers import Network, Networks, Peer, config, soon
+from tests.interaction.stores import MoodyStore
 
 TOKENS = config(
     network={"auth": "tokens"},
@@ -77,6 +81,36 @@ async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> N
 
 
 @pytest.mark.behaviour("D-2")
+async def test_revoking_reaches_who_is_just_coming_in(networks: Networks) -> None:
+    class Slow(MoodyStore):
+        """Takes its time over the snapshot, which is read when the token has been checked."""
+
+        async def tails(
+            self, threads: Sequence[int], upto: int, limit: int
+        ) -> Mapping[int, Sequence[bytes]]:
+            self.waiting.set()
+            await revoked.wait()
+            return await super().tails(threads, upto, limit)
+
+    store, revoked = Slow(), asyncio.Event()
+    async with networks.start(TOKENS, store=store) as network:
+        ann = await owner(network)
+        await ann.say("bob", "something for the snapshot")
+        token = (await ann.call("add_token", participant="bob"))["token"]
+        late = await network.attach()
+        await late.send(
+            op="identify", version=VERSION, participant="bob", kind="human", token=token
+        )
+        async with soon():
+            await store.waiting.wait()
+        await ann.call("revoke_tokens", participant="bob")
+        revoked.set()
+        assert (await late.expect("error"))["code"] == "auth_failed"
+        assert await late.closed() == 4504
+        assert "bob" not in network.hub.state.presence
+
+
+@pytest.mark.behaviour("D-2")
 async def test_a_token_added_to_the_file_beside_a_running_hub_works(
     in_memory: Networks, tmp_path: Path
 ) -> None:
@@ -130,6 +164,22 @@ async def test_in_an_open_network_people_own_it_and_agents_do_not(networks: Netw
         assert (await (await network.join("calc", "agent")).ask("network_status"))["code"] == (
             "forbidden"
         )
+
+
+@pytest.mark.behaviour("D-5")
+async def test_nobody_takes_a_place_in_an_open_network_by_making_a_token(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        calc = await network.join("calc", "agent", token=let_in(network, "calc"))
+        operator = await network.join("operator", "service", token=let_in(network, "operator"))
+        eve = await network.join("eve")
+        for name in ("calc", "ann"):
+            for call in ("add_token", "revoke_tokens"):
+                assert (await eve.ask(call, participant=name))["code"] == "forbidden"
+        assert (await calc.call("list_channels"))["channels"] == []  # still there
+        await network.join("ann")
+        assert "token" in await operator.call("add_token", participant="ann")
 
 
 @pytest.mark.behaviour("P-29")

@@ -108,7 +108,10 @@ async def test_a_second_identify_while_the_first_is_checked_is_an_error(
 
 
 @pytest.mark.behaviour("D-3")
-@pytest.mark.parametrize("name", ["hub", "broadcast", "all", "everyone", "here", "t5"])
+@pytest.mark.parametrize(
+    "name",
+    ["hub", "broadcast", "all", "everyone", "here", "t5", "direct_bob", "channel_x", "mod_x"],
+)
 async def test_reserved_names_are_nobodys(in_memory: Networks, name: str) -> None:
     async with in_memory.start() as network:
         error, code = await (await network.attach()).refused(participant=name)

@@ -51,6 +51,12 @@ class RawSocket:
         self.writer.write(Frame(opcode, payload, fin).serialize(mask=True))
         await self.writer.drain()
 
+    def stop_reading(self) -> None:
+        """Leave what comes in the kernel's hands."""
+        transport = self.writer.transport
+        assert isinstance(transport, asyncio.ReadTransport)
+        transport.pause_reading()
+
     async def frame(self) -> tuple[Opcode, bytes]:
         """The next frame of the hub, which sends whole unmasked ones."""
         async with soon():
@@ -120,6 +126,21 @@ async def test_who_answers_no_ping_is_closed() -> None:
         await peer.send(Opcode.TEXT, HELLO)
         assert await peer.until(Opcode.PING) == b""
         assert await peer.close_code() == 4003
+
+
+@pytest.mark.behaviour("B-9")
+async def test_who_pings_and_never_reads_the_answers_is_cut_off() -> None:
+    file = config(network={"limits": {"unsent": "64KiB"}})
+    async with serving(file) as (hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO)
+        peer.stop_reading()
+        pings = Frame(Opcode.PING, b"x" * 125).serialize(mask=True) * 500
+        with suppress(ConnectionError):
+            async with soon():
+                while True:
+                    peer.writer.write(pings)
+                    await peer.writer.drain()
+        await eventually(lambda: len(hub.sessions()) == 0)
 
 
 @pytest.mark.behaviour("B-7")

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from hubbub.network.operations.turns import NO_ANSWER
+from hubbub.network.ports import CursorMoved
 from hubbub.protocol.turns import Outcome, Turn
-from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.stores import MoodyStore
 
 
 async def ask_agent(network: Network) -> tuple[Peer, Peer, Any, str]:
@@ -183,3 +185,43 @@ async def test_turns_and_tokens_are_counted(networks: Networks) -> None:
         assert metrics.turns == {"finished": 1}
         assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
         assert metrics.wakes == {"direct": 1}
+
+
+@pytest.mark.behaviour("R-2", "S-3")
+async def test_a_turn_that_has_begun_is_durable_with_the_acknowledgement_of_its_wake(
+    networks: Networks,
+) -> None:
+    store = MoodyStore()
+    desk = config(channels={"desk": {"members": "all"}})
+    async with networks.start(desk, store=store) as network:
+        ann, calc, sent, turn = await ask_agent(network)
+
+        def cursor() -> int:
+            records = [record for batch in store.batches for record in batch.records]
+            moved = [r.seq for r in records if isinstance(r, CursorMoved)]
+            return max(moved, default=0)
+
+        begin = await calc.post("begin_turn", start=start(turn, sent))
+        await calc.ack(sent["seq"])
+        await calc.answer(begin)
+        await calc.call("record_step", turn=turn, step=STEP)
+        assert cursor() == sent["seq"]
+        notice = await ann.call("post_to_channel", channel="desk", text="nobody in particular")
+        assert (await calc.event())["seq"] == notice["seq"]
+        await calc.ack(notice["seq"])  # wakes nobody: it gathers with others
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        assert cursor() == sent["seq"]
+
+
+@pytest.mark.behaviour("W-9")
+async def test_a_notice_is_short_whatever_reason_a_turn_gives(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        end = {"id": turn, "outcome": "finished", "reason": "no " * 50_000}
+        await calc.call("end_turn", end=end)
+        notice = (await ann.event())["message"]
+        assert len(notice["text_representation"]) < 1000
+        record = Turn.model_validate(await calc.call("read_turn", id=turn))
+        assert record.end is not None
+        assert record.end.reason == end["reason"]

@@ -9,8 +9,9 @@ __all__ = ["clip", "columns", "one_line", "visible", "wrap"]
 
 _STEERING = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad"  # control characters but the line feed; the soft hyphen
-    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # bidi controls, invisible operators
-    "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"  # line separators, annotations, surrogates
+    "\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # bidi, invisible operators
+    "\u2028\u2029\ufeff\ufff0-\ufffb\ud800-\udfff"  # line separators, annotations, surrogates
+    "\U000e0000-\U000e007f]"  # letters that only machines read
 )
 _WORD = re.compile(r" *[^ ]+ *")
 

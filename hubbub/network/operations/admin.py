@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.auth import new_token, token_hash
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import OPERATOR, Caller, Recording
 from hubbub.network.ports import TokenAdded, TokenRevoked
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -27,6 +27,7 @@ def add_token(call: Caller, args: TokenFor) -> Recording:
         raise OperationError(
             ErrorCode.BAD_REQUEST, f"participant: nobody may be called {args.participant[:64]!r}"
         )
+    _check_tokens_count(call)
     token = new_token()
     added = TokenAdded(token_hash(token), args.participant)
     return Recording(lambda head: [added], NewToken(participant=args.participant, token=token))
@@ -35,12 +36,26 @@ def add_token(call: Caller, args: TokenFor) -> Recording:
 @operation(permission="admin", tool=False, idempotent=True, output=Done)
 def revoke_tokens(call: Caller, args: TokenFor) -> Recording:
     """Make all stored tokens of a participant invalid and close its sockets."""
+    _check_tokens_count(call)
 
     async def answer() -> Done:
         await call.hub.revoke(args.participant)
         return Done()
 
     return Recording(lambda head: [TokenRevoked(args.participant)], answer)
+
+
+def _check_tokens_count(call: Caller) -> None:
+    """Raises `OperationError` for people of an open network.
+
+    There a token does not let somebody in, it keeps the others out: out of a launched agent's
+    place, which nobody may take who has proved nothing.
+    """
+    if call.hub.config.auth == "open" and call.participant != OPERATOR:
+        raise OperationError(
+            ErrorCode.FORBIDDEN,
+            "in an open network tokens are the operator's: `hubbub token add <participant>`",
+        )
 
 
 @operation(permission="admin", tool=False)

@@ -36,6 +36,10 @@ def list_channels(call: Caller, args: ListChannels) -> Channels:
 def create_channel(call: Caller, args: CreateChannel) -> Recording:
     """Create a channel; you and the members you name join it at once."""
     state = call.hub.state
+    if not thread_ids.is_channel_name(args.name):
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"name: {args.name!r} reads like a thread's id; choose another"
+        )
     if args.name in state.channels:
         raise OperationError(
             ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"

@@ -39,6 +39,9 @@ __all__ = ["begin_turn", "end_turn", "explain_wake", "list_turns", "read_turn", 
 RECORD = 0.1
 """What a record costs of the rate limit: an agent at work makes several for each thing it says."""
 
+MOST_REASON = 500
+"""Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
+
 NO_ANSWER = {
     "finished": "{agent} has read this and decided not to answer{reason}.",
     "no_action": "{agent} gave no usable answer{reason}.",
@@ -108,7 +111,8 @@ def _count(hub: Hub, end: TurnEnd, stored: StoredTurn) -> None:
 async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
     """Post one notice for each message that required a reply and got none."""
     start = TurnStart.model_validate_json(stored.start)
-    reason = f" ({end.reason})" if end.reason else ""
+    told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
+    reason = f" ({told})" if told else ""
     text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
     for message_id in start.messages:
         seq = parse_message_id(message_id) or 0

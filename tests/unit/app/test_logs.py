@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 
 import pytest
 import structlog
 
 from hubbub.app.logs import configure_logging
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """structlog's configuration is the process's: put it back."""
-    yield
-    structlog.reset_defaults()
+from hubbub.app.printer import Printer
 
 
 def test_records_go_to_stderr_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +35,13 @@ def test_an_exception_is_part_of_its_record(capsys: pytest.CaptureFixture[str]) 
     except ValueError as error:
         structlog.get_logger("any").warning("failed", exc_info=error)
     assert "ValueError: inside" in capsys.readouterr().err
+
+
+@pytest.mark.behaviour("R-6")
+def test_a_record_that_nobody_can_read_fails_nobody() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as stream, Printer(stream, str) as printer:
+        configure_logging(debug=False, printer=printer)
+        for _ in range(10):
+            structlog.get_logger("any").warning("tool failed", text="x" * 100_000)

@@ -32,6 +32,7 @@ BIDI = [*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u2
         ("exe\u202egpj", "exe<U+202E>gpj"),
         ("a\u2028b", "a<U+2028>b"),
         ("\u200b", "<U+200B>"),
+        ("hi\U000e0068", "hi<U+E0068>"),
         ("family 👨‍👩‍👧", "family 👨‍👩‍👧"),
     ],
 )

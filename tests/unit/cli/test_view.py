@@ -134,13 +134,22 @@ def test_an_agent_that_is_left_alone_is_told_with_what_to_do() -> None:
     assert "mend it" in text
 
 
-def test_without_a_terminal_lines_are_plain_and_never_wrapped(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    TerminalView()(MessageSeen(message(text="word " * 100)))
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert out.count("\n") == 1
+def test_without_a_terminal_lines_are_plain_and_never_wrapped() -> None:
+    out: list[str] = []
+    TerminalView(out.append)(MessageSeen(message(text="word " * 100)))
+    assert "\x1b" not in out[0]
+    assert out[0].count("\n") == 1
+
+
+def test_what_nobody_needs_to_see_is_not_printed() -> None:
+    out: list[str] = []
+    TerminalView(out.append)(AgentStarted(("bot",), 1))
+    assert out == []
+
+
+def test_lines_that_nobody_read_in_time_are_counted() -> None:
+    assert "17 lines" in TerminalView.gap(17)
+    assert json.loads(JsonView.gap(17)) == {"event": "left_out", "lines": 17}
 
 
 ALL = [
@@ -156,15 +165,15 @@ ALL = [
 
 @pytest.mark.behaviour("U-3")
 @pytest.mark.parametrize("happening", ALL)
-def test_for_programs_everything_is_an_object_on_a_line(
-    happening: Happening, capsys: pytest.CaptureFixture[str]
-) -> None:
-    JsonView()(happening)
-    (line,) = capsys.readouterr().out.splitlines()
+def test_for_programs_everything_is_an_object_on_a_line(happening: Happening) -> None:
+    out: list[str] = []
+    JsonView(out.append)(happening)
+    (line,) = "".join(out).splitlines()
     assert json.loads(line)["event"] == happening.event
 
 
-def test_a_message_is_whole_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    JsonView()(MessageSeen(message(text="grüße")))
-    body = json.loads(capsys.readouterr().out)["message"]
+def test_a_message_is_whole_in_json() -> None:
+    out: list[str] = []
+    JsonView(out.append)(MessageSeen(message(text="grüße")))
+    body = json.loads(out[0])["message"]
     assert Message.model_validate(body) == message(text="grüße")

@@ -20,7 +20,15 @@ def test_reserved_names_are_refused(problems: Problems, name: str, section: str)
 
 def test_names_that_read_like_reply_threads_are_refused(problems: Problems) -> None:
     assert problems("humans: {t5: {}}") == [
-        "net.yaml:1: 't5' is taken by threads (t1, t2, … are): choose another name"
+        "net.yaml:1: 't5' is taken by threads (t1, t2, … and direct_…, channel_…, mod_… are): "
+        "choose another name"
+    ]
+
+
+def test_channels_that_read_like_threads_are_refused(problems: Problems) -> None:
+    assert problems("channels: {channel_desk: {}, desk: {}}") == [
+        "net.yaml:1: 'channel_desk' reads like a thread's id (direct_…, channel_…, mod_… do): "
+        "choose another name"
     ]
 
 

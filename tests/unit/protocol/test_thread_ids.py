@@ -14,6 +14,7 @@ from hubbub.protocol.thread_ids import (
     channel,
     depth,
     direct,
+    is_channel_name,
     is_id,
     is_participant_id,
     kind_of,
@@ -170,6 +171,18 @@ def test_anything_else_is_no_id(name: str) -> None:
 def test_reserved_names_and_names_like_replies_are_nobodys(name: str) -> None:
     assert is_id(name)
     assert not is_participant_id(name)
+
+
+@pytest.mark.parametrize("name", ["direct_bob", "channel_general", "mod_tasks", "direct_"])
+def test_names_that_read_like_threads_are_nobodys(name: str) -> None:
+    assert is_id(name)
+    assert not is_participant_id(name)
+    assert not is_channel_name(name)
+
+
+@pytest.mark.parametrize("name", ["general", "t5", "directions", "channel", "mod-x"])
+def test_a_channel_may_have_any_other_name(name: str) -> None:
+    assert is_channel_name(name)
 
 
 @pytest.mark.parametrize("name", ["t", "t0", "tom", "t5x", "T5"])
