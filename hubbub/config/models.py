@@ -144,7 +144,7 @@ class ChannelConfig(Section):
     description: str = ""
     """What the channel is for; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
-    """`all` (who joins the network joins the channel) or a list of participants."""
+    """`all` (who joins the network joins the channel), or a list: then nobody else may join."""
 
 
 class ModelConfig(Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Networks, config
 
 
 @pytest.mark.behaviour("P-12")
@@ -31,3 +31,15 @@ async def test_the_operator_reads_what_it_is_asked_to_look_into(networks: Networ
         assert (await operator.call("read_message", id=secret["id"]))["content"] == "between us"
         page = await operator.call("read_thread", thread="dm.ann.bob")
         assert [message["content"] for message in page["messages"]] == ["between us"]
+
+
+@pytest.mark.behaviour("P-13")
+async def test_a_channel_whose_members_are_named_is_closed_to_others(networks: Networks) -> None:
+    file = config(humans={"ann": {}}, channels={"desk": {"members": ["ann"]}})
+    async with networks.start(file) as network:
+        ann, eve = await network.join("ann"), await network.join("eve")
+        await ann.call("post_to_channel", channel="desk", text="among us")
+        assert (await eve.ask("join_channel", channel="desk"))["code"] == "forbidden"
+        assert (await eve.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
+        await ann.call("leave_channel", channel="desk")
+        assert await ann.call("join_channel", channel="desk") == {"done": True}

@@ -83,7 +83,14 @@ def _free(call: Caller, name: str) -> None:
 def join_channel(call: Caller, args: ChannelName) -> Recording:
     """Join a channel: from now on you receive what is posted there."""
     state = call.hub.state
-    scope = state.channel(args.channel).scope
+    channel = state.channel(args.channel)
+    scope = channel.scope
+    declared = call.hub.file.channels.get(channel.name)
+    if declared and declared.members != "all" and call.participant not in declared.members:
+        raise OperationError(
+            ErrorCode.FORBIDDEN,
+            f"the members of {channel.name!r} are named in the network's config; you are none",
+        )
     since = call.hub.log.head
 
     # Recorded for a member too: leaving may be on its way to the log.
