@@ -14,7 +14,7 @@ from rich.console import Console
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.probes import commit_ms, describe, fdatasync_ms
-from benchmarks.report import print_table, write_json
+from benchmarks.report import markdown, print_table, write_into, write_json
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import allow_many_sockets
 from hubbub.app.loops import run_loop
@@ -22,6 +22,7 @@ from hubbub.app.loops import run_loop
 __all__ = ["main"]
 
 RESULTS = Path(__file__).with_name("results")
+README = Path(__file__).parent.parent / "README.md"
 WIDTH = 120
 """Columns of the table when it goes to a file."""
 _NAMES = ", ".join(SCENARIOS)
@@ -29,6 +30,7 @@ _NAMES = ", ".join(SCENARIOS)
 
 def main(
     quick: Annotated[bool, typer.Option(help="A short run: fewer and shorter rounds.")] = False,
+    readme: Annotated[bool, typer.Option(help="Put the table into README.md too.")] = False,
     only: Annotated[list[str] | None, typer.Option(help=f"One of: {_NAMES}.")] = None,
 ) -> None:
     """Measure Hubbub side by side with what it is compared to. Goals are shown, not enforced."""
@@ -46,6 +48,8 @@ def main(
         bench = Bench(Path(scratch), console, quick)
         figures = run_loop(_run(bench, chosen))
     print_table(bench.console, figures, bench.notes)
+    if readme:
+        write_into(README, markdown(figures, bench.notes))
     path = write_json(RESULTS, started, figures, bench.notes)
     bench.console.print(f"written to {path}", soft_wrap=True, highlight=False)
 

@@ -17,7 +17,9 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-__all__ = ["machine", "print_table", "write_json"]
+__all__ = ["machine", "markdown", "print_table", "write_into", "write_json"]
+
+START, END = "<!-- bench:start -->", "<!-- bench:end -->"
 
 PACKAGES = ("hubbub", "websockets", "uvloop", "aiosqlite", "pydantic", "openai", "jinja2")
 
@@ -52,6 +54,41 @@ def print_table(console: Console, figures: Sequence[Figure], notes: Sequence[str
     console.print(table)
     for note in notes:
         console.print(f"note: {note}", highlight=False, soft_wrap=True)
+
+
+def markdown(figures: Sequence[Figure], notes: Sequence[str]) -> str:
+    """The table as the README shows it, with what it was made on."""
+    lines = [
+        "| scenario | figure | other side | hubbub | ratio | goal | |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
+    for figure in figures:
+        met = "" if figure.goal is None else "✓" if figure.goal.met(figure) else "✗"
+        cells = (
+            figure.scenario,
+            f"{figure.name} ({figure.unit})",
+            "" if figure.theirs is None else short(figure.theirs),
+            short(figure.ours),
+            "" if figure.ratio is None else f"{figure.ratio:.2f}",
+            "" if figure.goal is None else str(figure.goal),
+            met,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    packages = ", ".join(f"{name} {_version(name)}" for name in PACKAGES if _version(name))
+    made_on = (
+        f"{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()}, "
+        f"SQLite {_sqlite_version()}, {packages}."
+    )
+    return "\n".join([*lines, "", made_on, *(f"Note: {note}." for note in notes)])
+
+
+def write_into(page: Path, table: str) -> None:
+    """Replace what stands between the markers of a page. Raises ValueError if it has none."""
+    before, start, rest = page.read_text(encoding="utf-8").partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise ValueError(f"{page} has no {START} … {END}")
+    page.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 def write_json(

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.figures import Comparison, Figure, Goal, at_least, at_most
-from benchmarks.report import machine, print_table, short, write_json
+from benchmarks.report import machine, markdown, print_table, short, write_into, write_json
 from benchmarks.stats import Interval
 
 
@@ -101,3 +101,25 @@ def test_the_machine_is_described_with_its_cores_and_versions() -> None:
     assert isinstance(about["cores"], int)
     assert isinstance(about["packages"], dict)
     assert about["packages"]["websockets"] is not None
+
+
+def test_the_page_gets_the_table_with_machine_and_notes_and_keeps_the_rest(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- bench:start -->\nold\n<!-- bench:end -->\nafter\n")
+    figure = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
+    write_into(page, markdown([figure], ["fdatasync 0.2 ms"]))
+    text = page.read_text()
+    assert text.startswith("before\n<!-- bench:start -->\n")
+    assert text.endswith("<!-- bench:end -->\nafter\n")
+    assert "| direct | messages (1/s) | 100 | 55 | 0.55 | ≥ 0.5 | ✓ |" in text
+    assert "Note: fdatasync 0.2 ms." in text
+    assert "websockets" in text
+    assert "old" not in text
+
+
+def test_a_page_without_the_markers_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("no place for it")
+    with pytest.raises(ValueError, match="bench:start"):
+        write_into(page, "table")
+    assert page.read_text() == "no place for it"
