@@ -15,12 +15,12 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
-import structlog
 from pydantic import BaseModel
 
 from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
@@ -55,7 +55,7 @@ PRESENCE_AFTER_S = 0.05
 HUBS_SIGNALS = frozenset({"presence", "caught_up"})
 """Types of signals that readers believe, and that no participant may send."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Hub:

@@ -420,3 +420,7 @@ class Store(Protocol):
     async def token_hashes(self, participant: str) -> Sequence[str]:
         """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
         ...
+
+    async def token_counts(self) -> Mapping[str, int]:
+        """How many tokens those have who have any, by name; as the store has them now."""
+        ...

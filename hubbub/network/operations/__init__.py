@@ -29,5 +29,6 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     turns.explain_wake,
     admin.add_token,
     admin.revoke_tokens,
+    admin.list_tokens,
     admin.network_status,
 )

@@ -11,13 +11,16 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import (
     Done,
+    ListTokens,
     NetworkStatus,
     NewToken,
     ReadStatus,
+    TokenCount,
+    TokenCounts,
     TokenFor,
 )
 
-__all__ = ["add_token", "network_status", "revoke_tokens"]
+__all__ = ["add_token", "list_tokens", "network_status", "revoke_tokens"]
 
 
 @operation(permission="admin", tool=False, idempotent=True, output=NewToken)
@@ -43,6 +46,17 @@ def revoke_tokens(call: Caller, args: TokenFor) -> Recording:
         return Done()
 
     return Recording(lambda head: [TokenRevoked(args.participant)], answer)
+
+
+@operation(permission="admin", tool=False)
+async def list_tokens(call: Caller, args: ListTokens) -> TokenCounts:
+    """Tell who has how many stored tokens; the tokens themselves are not kept."""
+    counts = await call.hub.store.token_counts()
+    return TokenCounts(
+        participants=tuple(
+            TokenCount(participant=name, tokens=count) for name, count in counts.items()
+        )
+    )
 
 
 def _check_tokens_count(call: Caller) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "state",
     "tails",
     "thread_page",
+    "token_counts",
     "token_hashes",
     "wake",
     "was_member",
@@ -242,3 +243,7 @@ def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:
         "SELECT sha256 FROM token WHERE participant = ? ORDER BY sha256", (participant,)
     )
     return [sha256 for (sha256,) in rows]
+
+
+def token_counts(db: sqlite3.Connection) -> Mapping[str, int]:
+    return dict(db.execute(TOKEN_COUNTS).fetchall())

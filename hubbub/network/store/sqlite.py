@@ -132,6 +132,9 @@ class SqliteStore:
     async def token_hashes(self, participant: str) -> Sequence[str]:
         return await self.reading.run(reads.token_hashes, participant)
 
+    async def token_counts(self) -> Mapping[str, int]:
+        return await self.reading.run(reads.token_counts)
+
 
 def _prepare(db: sqlite3.Connection, name: str) -> int:
     """Make the database ready to write to; returns the end of the log, and of its indexes."""
