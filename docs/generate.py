@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
@@ -21,10 +21,13 @@ import typer
 from pydantic import BaseModel
 
 from hubbub.agents import loop
+from hubbub.agents.agent import Agent
 from hubbub.agents.inbox import MOST_INCOMING
 from hubbub.agents.prompt import escape
 from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
 from hubbub.agents.prompt.system import system_prompt
+from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.function import tool
 from hubbub.cli.app import app
 from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
@@ -37,6 +40,8 @@ from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import codes, frames, messages, operations, thread_ids, turns
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.session import WELCOME, SessionState
+from hubbub.testing import model_script
+from hubbub.testing.model_request import parse_request
 
 __all__ = ["pages"]
 
@@ -56,6 +61,7 @@ Schema = dict[str, Any]  # JSON Schema, walked with the checks that its kinds ne
 def pages() -> dict[Path, str]:
     """All generated pages, by path."""
     parts = {**_protocol(), **_operations(), **_config(), **_cli(), **_prompt()}
+    parts |= {**_python(), **_model_server()}
     return {
         HERE / "reference" / template.name: _filled(template.read_text("utf-8"), parts)
         for template in sorted(TEMPLATES.glob("*.md"))
@@ -151,6 +157,8 @@ def _type(field: Schema, root: Schema) -> str:
             return " or ".join(f"`{value}`" for value in values)
         case {"anyOf": list(options)} if _unit(field):
             return "a size: bytes, or `256KiB`" if _unit(field) == "size" else "a time: s, or `10m`"
+        case {"oneOf": list(options)}:
+            return " or ".join(_type(option, root) for option in options)
         case {"anyOf": list(options)}:
             kinds = [_type(option, root) for option in options if option != {"type": "null"}]
             return " or ".join(dict.fromkeys(kinds))
@@ -160,8 +168,8 @@ def _type(field: Schema, root: Schema) -> str:
             return f"map to {_type(values, root)}"
         case {"type": "object", "patternProperties": dict(patterns)}:
             return f"map to {_type(next(iter(patterns.values())), root)}"
-        case {"type": "string", "format": "date-time"}:
-            return "time (RFC 3339)"
+        case {"type": "string", "format": "date-time" | "regex" as kind}:
+            return "time (RFC 3339)" if kind == "date-time" else "pattern"
         case {"type": "string"}:
             return "text" + _bounds(field, "Length", " characters")
         case {"type": "integer" | "number" as kind}:
@@ -222,12 +230,8 @@ def _protocol() -> dict[str, str]:
         messages.OperationInfo, frames.Cursor, frames.LimitsInfo,
     ]  # fmt: skip
     record: list[type[BaseModel]] = [
-        turns.TurnStart,
-        turns.Step,
-        turns.ToolCallRecord,
-        turns.TurnEnd,
-        turns.Turn,
-    ]
+        turns.TurnStart, turns.Step, turns.ToolCallRecord, turns.TurnEnd, turns.Turn
+    ]  # fmt: skip
     return {
         "client_frames": "\n\n".join(map(_frame, sent)),
         "hub_frames": "\n\n".join(map(_frame, got)),
@@ -383,6 +387,78 @@ def _prompt() -> dict[str, str]:
         "most_incoming": str(MOST_INCOMING),
         "escaping": cases,
         "loop": "\n".join(line.removeprefix("    ") for line in steps.splitlines()),
+    }
+
+
+def _python() -> dict[str, str]:
+    about = _paragraphs(Agent)
+    methods = {n: f for n, f in vars(Agent).items() if inspect.isfunction(f) and n[0] != "_"}
+    handlers = [(n, f) for n, f in methods.items() if n.startswith("on_")]
+    others = [(n, f) for n, f in methods.items() if not n.startswith("on_")]
+    own = [(n, v) for n, v in vars(messages.Message).items() if isinstance(v, property)]
+    return {
+        "agent_about": "\n\n".join(about[1:-1]),
+        "agent_attributes": _table(("attribute", "meaning"), _columns(about[-1])),
+        "agent_handlers": _table(
+            ("handler", "what has happened"),
+            [(f"`{_call(n, f, own=True)}`", " ".join(_paragraphs(f))) for n, f in handlers],
+        ),
+        "message_properties": "\n".join(f"* `.{n}` {_docstring(value)}" for n, value in own),
+        "agent_methods": "\n\n".join(_function(f"self.{n}", f) for n, f in others),
+        "tool_decorator": _function("@tool", tool),
+        "tool_failed": _function("ToolFailed", ToolFailed),
+    }
+
+
+def _function(name: str, function: Callable[..., object]) -> str:
+    """A function with its arguments; the columns of its docstring become a table."""
+    told = [
+        _table(("argument", "meaning"), _columns(text)) if _is_columns(text) else text
+        for text in _paragraphs(function)
+    ]
+    shown = f"```text\n{_call(name, function)}\n```"
+    return "\n\n".join([f"### {name.removeprefix('self.')}", shown, *told])
+
+
+def _call(name: str, function: Callable[..., object], *, own: bool = False) -> str:
+    """How a function is written: its arguments with their types, and what it gives."""
+    signature = inspect.signature(function)
+    given = [p for p in signature.parameters.values() if p.name not in ("self", "function")]
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature.replace(parameters=given)))
+    if own or function in (tool, ToolFailed):  # what these give is told in words
+        text = text.rpartition(" -> ")[0] or text
+    return f"await {name}{text}" if inspect.iscoroutinefunction(function) else f"{name}{text}"
+
+
+def _paragraphs(thing: object) -> list[str]:
+    """A docstring's paragraphs, each on one line but for columns."""
+    found = (inspect.getdoc(thing) or "").split("\n\n")
+    return [text if _is_columns(text) else " ".join(text.split()) for text in found]
+
+
+def _is_columns(text: str) -> bool:
+    return all(re.match(r"\w+ {2,}\S", line) for line in text.splitlines())
+
+
+def _columns(text: str) -> list[tuple[str, str]]:
+    """`name   meaning` on each line."""
+    pairs = (line.split(maxsplit=1) for line in text.splitlines())
+    return [(f"`{name}`", meaning) for name, meaning in pairs]
+
+
+def _model_server() -> dict[str, str]:
+    shapes: dict[str, type[BaseModel]] = {
+        "script": model_script.Script, "rule": model_script.Rule, "when": model_script.When,
+        "answer": model_script.Answer, "call": model_script.Call, "usage": model_script.Usage,
+        "refusal": model_script.Refusal, "breakdown": model_script.Breakdown,
+    }  # fmt: skip
+    nothing = parse_request({"model": "", "messages": [{"role": "user"}]}, {}, 0.0)
+    return {
+        **{f"{name}_fields": _fields(model) for name, model in shapes.items()},
+        **{f"{name}_about": _docstring(model) for name, model in shapes.items()},
+        "script_example": (TEMPLATES / "script.yaml").read_text("utf-8"),
+        "script_words": ", ".join(f"`{word}`" for word in nothing.words()),
+        "place": "{{ name }}",
     }
 
 

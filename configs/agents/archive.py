@@ -7,7 +7,7 @@ to each other is found by those two in their own thread, and by nobody else.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markdown_pages import words_of
@@ -18,6 +18,9 @@ PUBLIC = "*"
 """The place of what everybody may read."""
 MOST_WORDS = 20
 """Words of a question that are searched for."""
+MOST, HALF = 0.7, 0.5
+"""The shares of a question's words that a page and a message must have to be an answer: a paragraph
+with fewer is about something else, and what people write is short."""
 
 
 @dataclass(frozen=True)
@@ -60,32 +63,56 @@ class Archive:
         return {str(row[0]) for row in rows}
 
     def search(
-        self, question: str, places: Collection[str], sender: str | None = None, limit: int = 3
+        self,
+        question: str,
+        places: Collection[str],
+        sender: str | None = None,
+        *,
+        without: Collection[str] = (),
+        limit: int = 3,
     ) -> list[Hit]:
         """The best passages of `places` (what is PUBLIC always counts), best first.
 
-        A passage must have at least half of the question's words, and nearly as many as the best.
+        A passage must have most of the question's words, and nearly as many as the best. Of those
+        that have as many, the one whose title is closest comes first. `without`: keys that are
+        left out.
         """
-        words = sorted(set(words_of(question)))[:MOST_WORDS]
+        spoken = set(words_of(question)) - set(words_of(sender or ""))
+        words = sorted(spoken)[:MOST_WORDS]
         if not words:
             return []
-        allowed = [PUBLIC, *places]
-        rows = self._db.execute(
-            "SELECT rowid, source, snippet(passage, 1, '', '', ' … ', 32) FROM passage "
-            f"WHERE passage MATCH ? AND place IN ({','.join('?' * len(allowed))}) "
-            "AND (? IS NULL OR sender = ?) ORDER BY bm25(passage, 2.0, 1.0) LIMIT 50",
-            (" OR ".join(map(_quoted, words)), *allowed, sender, sender),
-        ).fetchall()
+        rows = [row for row in self._matches(words, places, sender) if row[1] not in without]
         having = [self._rows_with(word) for word in words]
         shares = {row[0]: sum(row[0] in found for found in having) / len(words) for row in rows}
-        least = max(0.5, 0.75 * max(shares.values(), default=0.0))
-        rows.sort(key=lambda row: -shares[row[0]])  # stable: equal shares stay in order of rank
-        best = [row for row in rows if shares[row[0]] >= least][:limit]
-        return [Hit(str(source), str(snippet).strip()) for _, source, snippet in best]
+        best = [r for r in rows if shares[r[0]] >= (HALF if r[5] else MOST)]
+        least = 0.75 * max((shares[r[0]] for r in best), default=0.0)
+        best = [r for r in best if shares[r[0]] >= least]
+        # stable: those that are equal in both stay in order of rank
+        best.sort(key=lambda row: (-shares[row[0]], -_likeness(spoken, row[2])))
+        hits = {s.strip(): Hit(source, s.strip()) for _, _, _, source, s, _ in reversed(best)}
+        return [*reversed(hits.values())][:limit]  # what was said twice is found once
+
+    def _matches(
+        self, words: Sequence[str], places: Collection[str], sender: str | None
+    ) -> list[tuple[int, str, str, str, str, str]]:
+        """Row, key, title, source, snippet and sender of all that has any of the words, by rank."""
+        allowed = [PUBLIC, *places]
+        return self._db.execute(
+            "SELECT rowid, key, title, source, snippet(passage, 1, '', '', ' … ', 32), sender "
+            f"FROM passage WHERE passage MATCH ? AND place IN ({','.join('?' * len(allowed))}) "
+            "AND (? IS NULL OR sender = ?) ORDER BY bm25(passage, 8.0, 1.0) LIMIT 50",
+            (" OR ".join(map(_quoted, words)), *allowed, sender, sender),
+        ).fetchall()
 
     def _rows_with(self, word: str) -> set[int]:
         query = "SELECT rowid FROM passage WHERE passage MATCH ?"
         return {int(row[0]) for row in self._db.execute(query, (_quoted(word),))}
+
+
+def _likeness(spoken: set[str], title: str) -> float:
+    """How much a title says just what was asked, from 0 to 1."""
+    named = set(words_of(title))
+    return len(spoken & named) / len(spoken | named)
 
 
 def _quoted(word: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from expression import Problem
+from manners import WELCOME, for_others, is_thanks, of_another_agent
 from phrasing import as_calculation, plain_question, without_name
 from quantities import calculate
 
@@ -22,18 +23,23 @@ class Calculator(Agent):
     """Answers whoever addresses it, and a person's broadcast if that is something to calculate."""
 
     async def on_direct(self, message: Message) -> str | None:
-        return answer(message.text)
+        if of_another_agent(message, self.name):
+            return None
+        return answer(without_name(message.text, self.name))
 
     async def on_mention(self, message: Message) -> str | None:
         return answer(without_name(message.text, self.name))
 
     async def on_broadcast(self, message: Message) -> str | None:
-        meant = message.sender_kind == "human" and is_calculation(message.text)
-        return answer(message.text) if meant else None
+        if message.sender_kind != "human" or for_others(message, self.name):
+            return None
+        return answer(message.text) if is_calculation(message.text) else None
 
 
 def answer(text: str) -> str:
     """The result, as `5 miles in km = 8.04672 km`, or what is wrong and where."""
+    if is_thanks(text):
+        return WELCOME
     expression = as_calculation(text)
     try:
         result = str(calculate(expression))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calculator import is_calculation
+from manners import WELCOME, for_others, is_greeting, is_thanks, of_another_agent
 from markdown_pages import words_of
 from phrasing import as_calculation, plain_question, unaddressed, without_name
 from questions import Plan, make_plan
@@ -31,7 +32,12 @@ LOOKS_UP, CALCULATES = "facts", "arithmetic"
 """Skills on the cards of those who look up and calculate."""
 ASK_S = 15.0
 """Seconds that somebody may take to answer."""
-NOTHING = "I found nothing"
+AWAY_S = 6.0
+"""Seconds for somebody who is away: the agents of a network need a moment to start."""
+NOTHING = "I don't know"
+AGAIN = "{name} is here again."
+RECENT = 20
+"""Messages to everybody among which a greeting need not stand twice."""
 _WHO = re.compile(
     r"\A(?:who|what)(?:'s| is| are| else is)? (?:here|there|around|online|present|in this net)"
     r"|\bwho (?:can|could|knows|does|is able|do i ask|should i ask)\b|\bwho are you\b"
@@ -60,8 +66,15 @@ class Said:
 class Concierge(Agent):
     """Answers people in full; other agents only if it has an answer for them."""
 
+    def __init__(self, away_s: float = AWAY_S) -> None:
+        """`away_s`: seconds that a question waits for somebody who is away."""
+        self._away_s = away_s
+
     async def on_start(self) -> None:
-        await self.broadcast(GREETING.format(name=self.name))
+        greeting = GREETING.format(name=self.name)
+        said = await self.read_thread("broadcast", limit=RECENT)
+        known = any(m.sender_id == self.name and m.text == greeting for m in said)
+        await self.broadcast(AGAIN.format(name=self.name) if known else greeting)
 
     async def on_direct(self, message: Message) -> str | None:
         return await self._answer(message)
@@ -70,11 +83,13 @@ class Concierge(Agent):
         return await self._answer(message)
 
     async def on_broadcast(self, message: Message) -> str | None:
-        if message.sender_kind != "human" or make_plan(message.text) is None:
+        if message.sender_kind != "human" or for_others(message, self.name):
             return None
-        return await self._answer(message)
+        return await self._answer(message) if make_plan(message.text) is not None else None
 
     async def _answer(self, message: Message) -> str | None:
+        if of_another_agent(message, self.name) or _is_late_answer(message):
+            return None
         question = plain_question(without_name(message.text, self.name))
         others = [p for p in await self.participants() if p.id != self.name and p.kind != "service"]
         try:
@@ -86,9 +101,12 @@ class Concierge(Agent):
                 return f"{said.who} says: {said.text}"
             if message.sender_kind != "human":
                 return None  # two agents that explain themselves to each other help nobody
-            if not words_of(question) or _WHO.search(question):
+            if is_thanks(question):
+                return WELCOME
+            others = [p for p in others if p.id != message.sender_id]
+            if not words_of(question) or _WHO.search(question) or is_greeting(message.text):
                 return introductions(self.name, question, others)
-            return await self._pass_on(question, others, asker=message.sender_id)
+            return await self._pass_on(question, others)
         except Unanswered as reason:
             return f"I have no answer: {reason}"
 
@@ -114,22 +132,26 @@ class Concierge(Agent):
         steps = "\n".join(str(said) for said in [*found, total])
         return f"{result['result']}\nHow we got there:\n{steps}"
 
-    async def _pass_on(self, question: str, others: Sequence[Participant], asker: str) -> str:
+    async def _pass_on(self, question: str, others: Sequence[Participant]) -> str:
         """Somebody whose card speaks of it, else a search, else an honest no."""
-        expert = best_match(question, [p for p in others if p.id != asker and p.present])
+        expert = best_match(question, [p for p in others if p.present])
         if expert is not None and expert.kind == "human":
             return f"{expert.id} may know: {expert.card.description}"
         helper = expert or _skilled(others, LOOKS_UP)
         said = await self._ask(helper, question)
         if not said.text.startswith(NOTHING):
             return f"{said.who} says: {said.text}"
-        raise Unanswered(f"{said.who} found nothing.\n{introductions(self.name, '', others)}")
+        raise Unanswered(f"{said.who} says: {said.text}\n“Who is here?” tells who can do what.")
 
     async def _ask(self, participant: Participant, text: str) -> Said:
-        """Raises Unanswered."""
+        """Who is away gets the question on arrival, and may arrive soon. Raises Unanswered."""
         try:
-            answer = await self.ask(participant.id, text, ASK_S)
+            within = ASK_S if participant.present else self._away_s
+            answer = await self.ask(participant.id, text, within)
         except TimeoutError as error:
+            if not participant.present:
+                reason = f"{participant.id}, who could help, is not here at the moment."
+                raise Unanswered(reason) from error
             raise Unanswered(f"{participant.id} did not answer in time.") from error
         except OperationError as error:
             raise Unanswered(f"I cannot reach {participant.id}: {error.message}") from error
@@ -137,14 +159,19 @@ class Concierge(Agent):
 
 
 def _skilled(others: Sequence[Participant], skill: str) -> Participant:
-    """Somebody present with this skill on the card. Raises Unanswered."""
+    """Somebody with this skill on the card, present if possible. Raises Unanswered."""
     able = [p for p in others if skill in p.card.skills and p.kind == "agent"]
-    present = [p for p in able if p.present]
-    if present:
-        return present[0]
-    if able:
-        raise Unanswered(f"{able[0].id}, who could help, is not here at the moment.")
-    raise Unanswered(f"nobody in this network has the skill “{skill}”.")
+    if not able:
+        raise Unanswered(f"nobody in this network has the skill “{skill}”.")
+    return next((p for p in able if p.present), able[0])
+
+
+def _is_late_answer(message: Message) -> bool:
+    """Whether an agent says what nobody waits for any more, rather than asking something."""
+    if message.sender_kind == "human":
+        return False
+    sourced = message.text.rstrip().endswith("]")
+    return sourced or value_in(message.text) is not None or message.text.startswith(NOTHING)
 
 
 def value_in(answer: str) -> str | None:
@@ -166,10 +193,13 @@ def best_match(question: str, others: Sequence[Participant]) -> Participant | No
 
 
 def introductions(me: str, question: str, others: Sequence[Participant]) -> str:
-    """Who can do what; only those who fit, if the question names something to be done."""
+    """Who can do what; only those who fit, if the question names something to be done.
+
+    Those who are away are named if they fit.
+    """
     asked = set(words_of(question)) - {"hello", "hi", "hey", "help", "here", "online", "present"}
     fitting = [p for p in others if best_match(" ".join(asked), [p]) is not None]
-    listed = fitting if asked and fitting else others
+    listed = fitting if asked and fitting else [p for p in others if p.present]
     lines = [_introduction(p) for p in listed]
     if not lines:
         return "There is nobody here besides you and me."

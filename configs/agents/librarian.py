@@ -7,16 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archive import PUBLIC, Archive, Hit, readable
+from manners import WELCOME, is_greeting, is_question, is_thanks, of_another_agent
 from markdown_pages import Fact, find_fact, read_folder, words_of
-from phrasing import plain_question, unaddressed, without_name
+from phrasing import plain_question, split_target, unaddressed, without_name
 
 from hubbub import Agent, Message
 from hubbub.protocol import thread_ids
 
-__all__ = ["Librarian", "render"]
+__all__ = ["Librarian", "render", "states", "tells"]
 
 PAGE = 100
 """Messages of one thread that are read back after a start."""
+UNKNOWN = "I don't know that; I know about"
+NOTED = "Noted. Ask me about it here, whenever you need it."
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|am|has|have|had|will|must|can)\b|[.!]\s*\Z", re.IGNORECASE
+)
+_ADDRESSEE = re.compile(r"\A\s*@([A-Za-z0-9_-]+)")
 _SAID = re.compile(r"\b(?:say|says|said|write|wrote|mention|mentioned|tell|told)\b", re.IGNORECASE)
 
 
@@ -30,16 +37,24 @@ class Librarian(Agent):
     async def on_start(self) -> None:
         self._archive = Archive()
         self._places: set[str] = set()
+        self._keys: dict[str, set[str]] = {}  # of each interaction, what was remembered
         self._facts: tuple[Fact, ...] = ()
+        self._topics: tuple[str, ...] = ()
+        self._agents = {p.id for p in await self.participants() if p.kind == "agent"}
         self._read_pages(Path(__file__).parent / str(self.settings.get("folder", "../knowledge")))
         for thread in await self.threads():
             for message in await self.read_thread(thread.id, limit=PAGE):
-                self._remember(message)
+                if message.type != "direct" or tells(message.text):
+                    self._remember(message)
 
     async def on_direct(self, message: Message) -> str | None:
+        if of_another_agent(message, self.name):
+            return None
         answer = await self._answer(message)
-        self._remember(message)
-        return answer
+        if message.sender_kind == "human" and tells(message.text):
+            self._remember(message)
+            return NOTED if answer.startswith(UNKNOWN) else answer
+        return answer  # a few words to the librarian are a question, and no news
 
     async def on_mention(self, message: Message) -> str | None:
         return await self._answer(message)
@@ -54,7 +69,7 @@ class Librarian(Agent):
 
     def _read_pages(self, folder: Path) -> None:
         page = read_folder(folder)
-        self._facts = page.facts
+        self._facts, self._topics = page.facts, page.topics
         for n, passage in enumerate(page.passages):
             source = f"{passage.source} › {passage.heading}"
             self._archive.add(
@@ -62,30 +77,45 @@ class Librarian(Agent):
             )
 
     def _remember(self, message: Message) -> None:
-        """Take in what a person stated. Questions would only be found by their own like, and what
-        an agent asks may be somebody else's words."""
-        question = message.text.rstrip().endswith("?") or f"@{self.name}" in message.text
-        if message.sender_kind != "human" or question:
+        """Take in what a person stated, except to an agent. Questions would only be found by their
+        own like, and what an agent asks may be somebody else's words."""
+        if message.sender_kind != "human" or not states(message.text) or self._is_order(message):
             return
         place = thread_ids.root(message.thread_id)
         self._places.add(place)
         shown = PUBLIC if place == thread_ids.BROADCAST else place
+        self._keys.setdefault(message.interaction_id, set()).add(message.id)
         source = f"{message.sender_id} in {thread_ids.relative(message.thread_id, self.name)}"
         self._archive.add(
             message.id, shown, f"{source}, {message.id}", message.text, sender=message.sender_id
         )
 
+    def _is_order(self, message: Message) -> bool:
+        """Whether it is said to an agent, this one or another."""
+        addressee = _ADDRESSEE.match(message.text)
+        to_me = f"@{self.name}" in message.text
+        return to_me or (addressee is not None and addressee[1] in self._agents)
+
     # Answering --------------------------------------------------------------------------------
 
     async def _answer(self, message: Message) -> str:
         question = plain_question(without_name(message.text, self.name))
-        if not words_of(question) or question.lower() == "help":
+        if is_thanks(without_name(message.text, self.name)):
+            return WELCOME
+        if not words_of(question) or question.lower() == "help" or is_greeting(message.text):
             return self._help()
-        fact = find_fact(self._facts, question)
+        fact = find_fact(self._facts, question) or find_fact(self._facts, split_target(question)[0])
         if fact is not None:
             return f"{fact} [{fact.source} › {fact.heading}]"
+        return render(await self._search(question, message), self._topics)
+
+    async def _search(self, question: str, message: Message) -> list[Hit]:
+        """What is known about it, besides what set this very question in motion."""
+        asking = {message.id, *self._keys.get(message.interaction_id, ())}
+        if message.quote is not None:
+            asking.add(message.quote.message_id)
         places = await self._readable_places(message)
-        return render(question, self._archive.search(question, places, self._sender(question)))
+        return self._archive.search(question, places, self._sender(question), without=asking)
 
     def _help(self) -> str:
         """What can be asked, with examples from the pages."""
@@ -125,10 +155,22 @@ def _such_as(examples: Sequence[str]) -> str:
     return f" ({', '.join(examples)})" if examples else ""
 
 
-def render(question: str, hits: Sequence[Hit]) -> str:
-    """What was found, with its sources; or that nothing was. A quotation wakes nobody."""
+def states(text: str) -> bool:
+    """Whether `text` says something that somebody may look for: no question, no small talk."""
+    small_talk = is_thanks(text) or is_greeting(text) or len(set(words_of(text))) < 2
+    return not small_talk and not is_question(text)
+
+
+def tells(text: str) -> bool:
+    """Whether `text`, said to the librarian, is a sentence to be kept."""
+    return states(text) and _VERB.search(text) is not None
+
+
+def render(hits: Sequence[Hit], topics: Sequence[str]) -> str:
+    """What was found, with its sources; or what can be asked. A quotation wakes nobody."""
     if not hits:
-        return f"I found nothing about “{unaddressed(question)}”."
+        known = [*topics, "what people said here"]
+        return f"{UNKNOWN}: {' · '.join(known)}."
     found = [f"{unaddressed(hit.snippet)} [{hit.source}]" for hit in hits]
     if len(found) == 1:
         return found[0]

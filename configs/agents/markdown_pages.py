@@ -16,7 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Fact", "Page", "Passage", "find_fact", "read_folder", "read_page", "words_of"]
+__all__ = [
+    "Fact",
+    "Page",
+    "Passage",
+    "find_fact",
+    "measured",
+    "read_folder",
+    "read_page",
+    "words_of",
+]
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,8 @@ class Fact:
 class Page:
     passages: tuple[Passage, ...]
     facts: tuple[Fact, ...]
+    topics: tuple[str, ...] = ()
+    """The first heading of each file."""
 
 
 _HEADING = re.compile(r"#{1,6}\s+(?P<text>.*?)\s*#*\Z")
@@ -62,6 +73,7 @@ def read_folder(folder: Path) -> Page:
     return Page(
         passages=tuple(passage for page in pages for passage in page.passages),
         facts=tuple(fact for page in pages for fact in page.facts),
+        topics=tuple(topic for page in pages for topic in page.topics),
     )
 
 
@@ -70,16 +82,18 @@ def read_page(source: str, text: str) -> Page:
     passages: list[Passage] = []
     facts: list[Fact] = []
     heading = source
+    topics: list[str] = []
     for block in _blocks(text):
         if match := _HEADING.match(block[0]):
             heading = match["text"]
+            topics = topics or [heading]
             continue
         rows = [_cells(line) for line in block if line.startswith("|")]
         if len(rows) > 2 and _RULE.match(block[1]):
             facts += _facts(rows[0], rows[2:], source, heading)
         else:
             passages.append(Passage(source, heading, _plain(" ".join(block))))
-    return Page(tuple(passages), tuple(facts))
+    return Page(tuple(passages), tuple(facts), tuple(topics))
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -153,6 +167,17 @@ def _singular(word: str) -> str:
 
 
 _HOW = re.compile(r"\bhow (\w+)", re.IGNORECASE)
+_HOW_IS = re.compile(
+    r"\Ahow (?P<measure>\w+) (?:is|are|was) (?!.* (?:than|from|to) )(?P<rest>\w.*)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def measured(question: str) -> str:
+    """`how tall is Mount Everest` as `the height of Mount Everest`; other questions unchanged."""
+    match = _HOW_IS.match(question)
+    measure = _MEASURES.get(match["measure"].lower()) if match else None
+    return f"the {measure} of {match['rest']}" if match and measure else question
 
 
 def find_fact(facts: tuple[Fact, ...], question: str) -> Fact | None:

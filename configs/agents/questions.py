@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from expression import Problem, parse
+from markdown_pages import measured
 from phrasing import plain_question, split_target
 
 __all__ = ["Plan", "make_plan"]
@@ -41,6 +42,7 @@ class Plan:
 def make_plan(text: str) -> Plan | None:
     """How to answer `text`; None if it is no question of this kind."""
     question, target = split_target(plain_question(text))
+    question = measured(question)
     reader = _Reader()
     try:
         formula = reader.formula(question)

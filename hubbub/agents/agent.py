@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-import structlog
 from pydantic import JsonValue
+from structlog.typing import FilteringBoundLogger
 
 from hubbub.agents.link import Link
 from hubbub.agents.scope import current_scope
+from hubbub.logs import get_logger
 from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
 from hubbub.protocol.operations import Channels, Participants, SendResult, ThreadPage, Threads
 
@@ -46,7 +47,7 @@ class Agent:
 
     name: str = ""
     settings: Mapping[str, JsonValue] = _NO_SETTINGS
-    log: structlog.stdlib.BoundLogger
+    log: FilteringBoundLogger
     _link: Link | None = None
 
     # What happens -------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class Agent:
     def _join(self, link: Link, settings: Mapping[str, JsonValue]) -> None:
         """Called by the runtime before `on_start`."""
         self.name, self.settings, self._link = link.me, settings, link
-        self.log = structlog.get_logger("hubbub.agent").bind(agent=link.me)
+        self.log = get_logger("hubbub.agent").bind(agent=link.me)
 
     @property
     def _linked(self) -> Link:

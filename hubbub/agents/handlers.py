@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Literal
 
-import structlog
 from pydantic import JsonValue
 
 from hubbub.agents.agent import Agent
@@ -18,6 +18,7 @@ from hubbub.agents.link import Link
 from hubbub.agents.scope import Scope, entered
 from hubbub.agents.tools.threads import run_in_thread
 from hubbub.errors import OperationError
+from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
@@ -35,7 +36,10 @@ _BY_REASON: dict[str, HandlerName] = {
 }
 """The handler for a wake, by the reason code that the hub gives."""
 
-log = structlog.get_logger(__name__)
+SHOWN_AFTER_S = 1.0
+"""Seconds after which the others in the thread are shown that the agent is at work."""
+
+log = get_logger(__name__)
 
 
 class HandlerBrain:
@@ -82,7 +86,7 @@ class HandlerBrain:
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         await journal.begin()
         try:
-            async with asyncio.timeout(self._timeout) as limit:
+            async with self._shown(plan.thread_id), asyncio.timeout(self._timeout) as limit:
                 for n, (message, reason) in enumerate(
                     zip(plan.incoming, plan.reasons, strict=True)
                 ):
@@ -96,6 +100,21 @@ class HandlerBrain:
         finally:
             self._link.turn_over(plan.id)
         await journal.end("finished")
+
+    @contextlib.asynccontextmanager
+    async def _shown(self, thread_id: str) -> AsyncIterator[None]:
+        """What takes long inside gives a sign of life."""
+
+        async def show() -> None:
+            await asyncio.sleep(SHOWN_AFTER_S)
+            await self._link.signal(thread_id, "thinking")
+
+        showing = asyncio.create_task(show())
+        try:
+            yield
+        finally:
+            if not showing.cancel():  # it has been shown
+                await self._link.signal(thread_id, "idle")
 
     async def _step(
         self, name: HandlerName, message: Message, scope: Scope, journal: Journal

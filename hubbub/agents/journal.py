@@ -7,12 +7,12 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import structlog
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, OperationError
+from hubbub.logs import get_logger
 from hubbub.protocol.operations import BeginTurnResult
 from hubbub.protocol.turns import Outcome, Step, TurnEnd, TurnStart
 
@@ -21,7 +21,7 @@ __all__ = ["Journal", "fitted"]
 _ROOM = 1024
 """Bytes of a frame that are not the record itself."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(slots=True)

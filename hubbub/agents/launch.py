@@ -11,7 +11,7 @@ from hubbub.agents.handlers import HandlerBrain
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.link import Link
 from hubbub.agents.llm import LlmBrain
-from hubbub.agents.loading import load_attribute
+from hubbub.agents.loading import construct, load_attribute
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
 from hubbub.agents.tools.base import Tool
@@ -22,11 +22,17 @@ from hubbub.agents.voice import Voice
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import AgentConfig, ModelConfig
-from hubbub.errors import ConfigError
+from hubbub.errors import ConfigError, OperationError
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import OperationInfo
+from hubbub.protocol.operations import ThreadPage
+from hubbub.protocol.thread_ids import BROADCAST
 
-__all__ = ["load_agent_class", "run_agent", "run_python_agent"]
+__all__ = ["greet", "load_agent_class", "run_agent", "run_python_agent"]
+
+RECENT = 20
+"""Broadcasts among which the same greeting need not stand twice."""
 
 
 async def run_agent(
@@ -48,7 +54,7 @@ async def run_agent(
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.kind == "python":
-        agent = load_agent_class(config, base_dir)()
+        agent = construct(load_agent_class(config, base_dir))
         await run_python_agent(agent, client, config, clock=clock, grace_s=grace_s)
         return
     inbox = _inbox(config, name)
@@ -105,8 +111,25 @@ async def _run(
     client: Client, inbox: Inbox, brain: Brain, config: AgentConfig, grace_s: float
 ) -> None:
     if config.greet is not None:
-        await client.call("broadcast_text_message", text=config.greet)
+        await greet(client, config.greet)
     await AgentRunner(client, inbox, brain, grace_s=grace_s).run()
+
+
+async def greet(client: Client, text: str, cid: str | None = None) -> None:
+    """Broadcast `text`; one short line if it stands among the last broadcasts already.
+
+    With the `cid` of a greeting that was sent, nothing is sent.
+    """
+    page = await client.call("read_thread", thread=BROADCAST, limit=RECENT)
+    said = ThreadPage.model_validate(page).messages
+    me = client.participant
+    if any(m.sender_id == me and m.text == text for m in said):
+        text = f"{me} is here again."
+    try:
+        await client.call("broadcast_text_message", cid=cid, text=text)
+    except OperationError as exc:
+        if exc.code != ErrorCode.CID_CONFLICT:
+            raise  # else: in this life of the network it has greeted
 
 
 def _inbox(config: AgentConfig, name: str) -> Inbox:

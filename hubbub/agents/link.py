@@ -50,6 +50,10 @@ class Link:
         )
         return sent
 
+    async def signal(self, thread_id: str, state: str) -> None:
+        """Show the others in the thread what the agent is at: `thinking`, then `idle`."""
+        await self._voice.signal(thread_id, state)
+
     async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
         """Send a direct message, and wait for the answer to it.
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
+from typing import TypeVar
 
 from hubbub.errors import ConfigError
 
-__all__ = ["load_attribute", "load_module"]
+__all__ = ["construct", "load_attribute", "load_module"]
+
+Made = TypeVar("Made")
 
 
 def load_attribute(place: str, base: Path) -> object:
@@ -61,6 +65,19 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
+def construct(class_: type[Made]) -> Made:
+    """An instance, made without arguments.
+
+    Raises `ConfigError`, with the line in the class's file, for whatever `__init__` raises.
+    """
+    try:
+        return class_()
+    except (Exception, SystemExit) as exc:  # a user's class may raise anything; it is named
+        path = Path(inspect.getfile(class_))
+        line = _line(exc, path) or _first_line(class_.__init__, path)
+        raise ConfigError(f"{class_.__name__}() raises {_told(exc)}", path, line) from exc
+
+
 def _told(exc: BaseException) -> str:
     text = str(exc) if not isinstance(exc, SyntaxError) else exc.msg
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
@@ -72,6 +89,14 @@ def _line(exc: BaseException, path: Path) -> int | None:
         return exc.lineno
     frames = traceback.extract_tb(exc.__traceback__)
     return next((f.lineno for f in reversed(frames) if f.filename == str(path)), None)
+
+
+def _first_line(function: object, path: Path) -> int | None:
+    """Where a function of that file begins; None if it is none of that file."""
+    code = getattr(function, "__code__", None)  # what is written in C has none
+    if isinstance(code, CodeType) and code.co_filename == str(path):
+        return code.co_firstlineno
+    return None
 
 
 def _nearby(path: Path) -> str:

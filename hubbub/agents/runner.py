@@ -7,14 +7,13 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-import structlog
-
 from hubbub.agents.acks import AckWindow
 from hubbub.agents.backlog import Backlog, fill_gaps
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
+from hubbub.logs import get_logger
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Wake
 
@@ -23,7 +22,7 @@ __all__ = ["GRACE_S", "AgentRunner", "Brain"]
 GRACE_S = 0.5
 """Seconds that running turns have to come to their end when the agent is stopped."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Brain(Protocol):

@@ -46,6 +46,10 @@ class Voice:
         self._remember(args, value)
         return value
 
+    async def signal(self, thread_id: str, state: str) -> None:
+        """Show the others in the thread what the agent is at."""
+        await self._client.signal("activity", thread_id, {"state": state})
+
     def _remember(self, args: dict[str, JsonValue], value: JsonValue) -> None:
         content = args.get("text", args.get("content"))
         if content is None:

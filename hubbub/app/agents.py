@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.agents.agent import Agent
-from hubbub.agents.launch import run_agent
+from hubbub.agents.launch import greet, run_agent
 from hubbub.agents.loading import load_module
 from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.loops import run_loop
@@ -155,7 +155,7 @@ async def _run(job: Job, agent: AgentJob) -> None:
             if config.greet is not None:
                 cid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{job.run}/{agent.name}/greet"))
                 once = cid if job.run is not None else None
-                await client.call("broadcast_text_message", cid=once, text=config.greet)
+                await greet(client, config.greet, once)
             silent = config.model_copy(update={"greet": None})
             await run_agent(silent, agent.name, client, job.folder, job.models)
     except ConnectionLost as error:

@@ -16,6 +16,7 @@ from hubbub.app.lifeline import Lifeline
 from hubbub.app.lines import lines, output_pipe
 from hubbub.app.restarts import GiveUp, RestartPolicy, RestartRules
 from hubbub.clock import Clock, SystemClock
+from hubbub.waiting import done_within
 
 __all__ = ["Supervisor", "Unit"]
 
@@ -115,10 +116,7 @@ class Supervisor:
             return
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
-        try:
-            async with asyncio.timeout(self._grace_s):
-                await process.wait()
-        except TimeoutError:
+        if not await done_within(process.wait(), self._grace_s):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, TokenOption
+from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
 from hubbub.cli.output import help_if_alone
-from hubbub.errors import UserError
+from hubbub.errors import OperationError, UserError
+from hubbub.protocol.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hubbub.app.agents import Job
 
 __all__ = ["register"]
 
@@ -42,6 +46,9 @@ def run(
         list[str] | None,
         typer.Option("--name", help="The agent's name; with --config may be given several times."),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take the place of one that is connected already.")
+    ] = False,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
@@ -52,6 +59,7 @@ def run(
     if (file is None) == (config is None):
         raise UserError("agent run needs a Python file, or --config with --name")
     from hubbub.app import agents
+    from hubbub.app.launch import URL
 
     names = name or []
     if config is not None:
@@ -59,4 +67,31 @@ def run(
     else:
         assert file is not None
         job = agents.from_file(file, class_, names, address, token)
+    if URL not in os.environ:  # else `hubbub up` has started this process, and knows
+        run_async(_announce(job, replace))
     agents.run(job)
+
+
+async def _announce(job: Job, replace: bool) -> None:
+    """Say who joins what. Raises `UserError` if one of the agents is connected already.
+
+    The hub would close the other one's connection; whatever keeps that one running would start it
+    again, which closes this one's. Where the operator is not let in nothing is known beforehand.
+    """
+    names = [agent.name for agent in job.agents]
+    network = "the network"
+    try:
+        async with joined(Target(job.url)) as client:
+            network = client.network
+            here = {person.id for person in client.ready.participants if person.present}
+    except OperationError as error:
+        if error.code != ErrorCode.AUTH_FAILED:
+            raise
+        here = set()
+    taken = [name for name in names if name in here]
+    if taken and not replace:
+        raise UserError(
+            f"{', '.join(taken)}: already connected; give another --name, or --replace to take over"
+        )
+    join = "joins" if len(names) == 1 else "join"
+    typer.echo(f"{', '.join(names)} {join} {network} at {job.url}; Ctrl-C stops")

@@ -7,6 +7,7 @@ stderr; HUBBUB_DEBUG=1 shows the traceback too.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,6 +24,12 @@ __all__ = ["app", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
+_COMMANDS = {
+    "list_threads": "`hubbub threads`",
+    "list_participants": "`hubbub who`",
+    "join_channel": "/join in `hubbub chat`",
+}
+"""The hub speaks to programs and models."""
 _NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.DRAINING})
 
 app = typer.Typer(
@@ -63,6 +70,13 @@ def run(args: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _told(message: str) -> str:
+    """The hub's sentence with commands in place of its operations."""
+    for operation, command in _COMMANDS.items():
+        message = re.sub(rf"\b{operation}\b", command, message)
+    return message
+
+
 def _innermost(error: Exception) -> Exception:
     """What a task group wrapped, if it is a single failure."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
@@ -81,7 +95,7 @@ def _judge(error: Exception) -> int:
             return _fail(error, str(error), 2)
         case OperationError():
             users = not error.temporary and error.code not in _NETWORK_FAULTS
-            return _fail(error, error.message, 2 if users else 1)
+            return _fail(error, _told(error.message), 2 if users else 1)
         case ConnectionLost():
             return _fail(error, f"the connection to the network was lost: {error}", 1)
         case HubbubError():

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from hubbub.cli.output import JsonFlag, emit_json
+from hubbub.cli.output import JsonFlag, counted, emit_json
 from hubbub.cli.up import DEFAULT_CONFIG, ConfigArgument
 from hubbub.config.problems import ConfigProblems
 from hubbub.errors import ConfigError
@@ -35,13 +35,13 @@ def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: JsonFlag = False) ->
         emit_json([])
         return
     file = loaded.file
-    counts = {
-        "agents": len(file.agents),
-        "people": len(file.humans),
-        "channels": len(file.channels),
-        "mods": len(file.mods),
-    }
-    told = ", ".join(f"{n} {name}" for name, n in counts.items())
+    counts = (
+        counted(len(file.agents), "agent", "agents"),
+        counted(len(file.humans), "person", "people"),
+        counted(len(file.channels), "channel", "channels"),
+        counted(len(file.mods), "mod", "mods"),
+    )
+    told = ", ".join(counts)
     typer.echo(f"{config}: fine; network '{file.network.name}' with {told}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hubbub.errors import ConnectionLost, HubbubError
+from hubbub.cli.naming import check_name, did_you_mean
+from hubbub.errors import ConnectionLost, HubbubError, OperationError, UserError
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor
-from hubbub.protocol.messages import Kind
+from hubbub.protocol.messages import Kind, Participant
+from hubbub.protocol.operations import Participants
 
 if TYPE_CHECKING:
     from hubbub.client import Client
@@ -28,20 +32,33 @@ __all__ = [
     "TokenOption",
     "Unreachable",
     "ask",
+    "check_known",
     "default_person",
     "joined",
+    "participants",
     "run_async",
+    "unreachable",
 ]
 
 OPERATOR = "operator"
 """The identity of commands that look after the network."""
+
+_PAGE = re.compile(r"http(s?)://([^/?#]+)(?:[/?#].*)?\Z", re.IGNORECASE)
+
+
+def _as_socket(address: str | None) -> str | None:
+    """The address of a network's page in a browser means the network."""
+    page = _PAGE.match(address or "")
+    return f"ws{page[1].lower()}://{page[2]}" if page else address
+
 
 AddressOption = Annotated[
     str | None,
     typer.Option(
         "--address",
         "-a",
-        help="host:port, ws:// URL or name of a running network; left out: the one that runs here.",
+        callback=_as_socket,
+        help="host:port, URL or name of a running network; left out: the one that runs here.",
         show_default=False,
     ),
 ]
@@ -72,6 +89,10 @@ class Target:
 
     address: str | None = None
     token: str | None = None
+
+    def without_token(self) -> Target:
+        """For the operator's questions, where the token given is a person's."""
+        return Target(self.address)
 
 
 class Unreachable(HubbubError):
@@ -106,7 +127,7 @@ async def joined(
     try:
         await client.__aenter__()
     except ConnectionLost as error:
-        raise Unreachable(_unreachable(place, error)) from error
+        raise unreachable(place, error) from error
     try:
         yield client
     finally:
@@ -117,9 +138,10 @@ def _identity(person: str | None) -> tuple[str, Kind]:
     return (OPERATOR, "service") if person is None else (person, "human")
 
 
-def _unreachable(place: Address, error: ConnectionLost) -> str:
+def unreachable(place: Address, error: ConnectionLost) -> Unreachable:
+    """What to say when nobody answers."""
     why = f": {error.reason}" if error.reason else ""
-    return (
+    return Unreachable(
         f"no network answers at {place.url}{why}; start one with `hubbub up`, or name another "
         "with --address"
     )
@@ -132,13 +154,36 @@ async def ask(target: Target, operation: str, person: str | None = None, **args:
         return await client.call(operation, cid=None, **args)
 
 
+async def participants(target: Target) -> tuple[Participant, ...]:
+    """Everybody in the network, asked for as the operator."""
+    return Participants.model_validate(await ask(target, "list_participants")).participants
+
+
+async def check_known(target: Target, name: str, kind: Kind | None = None) -> None:
+    """Nothing, if there is a participant `name` (of this kind). Raises `UserError` otherwise.
+
+    Joining makes whoever joins a participant for good; commands that only read must not. Where the
+    operator is not let in, a token has to prove the name anyway, and nothing is checked.
+    """
+    try:
+        found = await participants(target)
+    except OperationError as error:
+        if error.code != ErrorCode.AUTH_FAILED:
+            raise
+        return
+    names = [person.id for person in found if kind is None or person.kind == kind]
+    if name not in names:
+        who = kind or "participant"
+        raise UserError(f"there is no {who} {name!r}{did_you_mean(name, names)}")
+
+
 def default_person(target: Target, name: str | None) -> str:
-    """Who somebody is that did not say: as in `hubbub chat`."""
-    from hubbub.cli.chat import default_name
+    """Who somebody is, as in `hubbub chat`. Raises `UserError` for what cannot be a name."""
+    from hubbub.cli.chat.entry import default_name
     from hubbub.client.runfile import find_network
 
-    if name:
-        return name
+    if name is not None:
+        return check_name(name)
     try:
         here = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, in a container for example

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
+from hubbub.cli.joining import (
+    OPERATOR,
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    default_person,
+    joined,
+    run_async,
+)
 from hubbub.cli.messages import message_line
+from hubbub.cli.naming import find_thread
 from hubbub.cli.output import JsonFlag, console, emit_json
-from hubbub.errors import UserError
-from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Cursor, Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import ThreadPage
@@ -37,23 +45,27 @@ def log(
     ] = 20,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", "-t", help="Only this thread, for example channel_desk."),
+        typer.Option("--thread", "-t", help="Only this thread: #desk, bob, a,b or #desk.t42."),
     ] = None,
+    as_: AsOption = None,
     address: AddressOption = None,
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the messages of the network."""
     target = Target(address, token)
+    reader = default_person(target, as_) if thread is not None else OPERATOR
     try:
-        run_async(_log(target, limit, follow, thread, as_json))
+        run_async(_log(target, limit, follow, (thread, reader), as_json))
     except KeyboardInterrupt:
         if not follow:
             raise
 
 
-async def _log(target: Target, limit: int, follow: bool, thread: str | None, as_json: bool) -> None:
-    only = _canonical(thread) if thread is not None else None
+async def _log(
+    target: Target, limit: int, follow: bool, chosen: tuple[str | None, str], as_json: bool
+) -> None:
+    """`chosen`: the only thread to show, if any, as it is named from whose point of view."""
     screen = console()
 
     def show(message: Message) -> None:
@@ -64,7 +76,9 @@ async def _log(target: Target, limit: int, follow: bool, thread: str | None, as_
 
     async with joined(target, observe=True) as client:
         head, epoch = client.ready.head, client.hello.epoch
-        if only is not None:
+        thread, reader = chosen
+        if thread is not None:
+            only = _canonical(client, thread, reader)
             for message in await _page(client, only, limit):
                 show(message)
             if follow:
@@ -96,10 +110,8 @@ async def _follow(client: Client, only: str | None, show: Show, upto: int | None
             return
 
 
-def _canonical(thread: str) -> str:
-    found = thread_ids.canonical(thread, "operator")
-    if found is None or thread.startswith("direct_"):
-        raise UserError(
-            f"'{thread}' names no thread: write channel_<name>, broadcast or dm.<name>.<name>"
-        )
-    return found
+def _canonical(client: Client, thread: str, reader: str) -> str:
+    """The thread that `reader` means; `dm.a.b` is one of others. Raises `UserError`."""
+    people = {person.id for person in client.ready.participants}
+    channels = {channel.name for channel in client.ready.channels}
+    return find_thread(thread, reader, people, channels)

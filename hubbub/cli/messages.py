@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.cli.chat.colours import colour_of
-from hubbub.cli.chat.text import visible
+from hubbub.cli.chat.text import clip, visible
 from hubbub.cli.output import clock_time
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
@@ -17,7 +17,7 @@ __all__ = ["message_line", "where"]
 
 
 def where(message: Message) -> str:
-    """To whom it goes, as the sender's side reads: `→ bob`, `#general`, `→ everybody`."""
+    """To whom it goes, as the sender's side reads: `→ bob`, `#general`, `→ everybody ↳ m13`."""
     top = thread_ids.root(message.thread_id)
     match message.type:
         case "direct":
@@ -29,11 +29,16 @@ def where(message: Message) -> str:
             place = "→ everybody"
         case "mod":
             place = f"[{top.partition('.')[2]}]"
-    return f"{place} (under {message.reply_to})" if message.reply_to else place
+    replies = message.thread_id.removeprefix(top).rpartition(".t")[2]
+    under = f"m{replies}" if replies else message.reply_to
+    return f"{place} ↳ {under}" if under else place
 
 
-def message_line(message: Message) -> Text:
-    """`12:03:04 m7 ann → bob  text`; further lines of the text are indented."""
+def message_line(message: Message, most: tuple[int, int] | None = None) -> Text:
+    """`12:03:04 m7 ann → bob  text`; further lines of the text are indented.
+
+    `most` lines with `most` columns of each are shown; None: the whole message.
+    """
     from rich.text import Text
 
     colour = "dim" if message.sender_kind == "system" else colour_of(message.sender_id)
@@ -41,5 +46,14 @@ def message_line(message: Message) -> Text:
     line.append(f"{clock_time(message.sent_at)} {message.id} ", style="dim")
     line.append(message.sender_id, style=colour if colour == "dim" else f"bold {colour}")
     line.append(f" {where(message)}  ", style="dim")
-    line.append(visible(message.text).replace("\n", "\n    "))
+    text = visible(message.text)
+    line.append((text if most is None else _shortened(text, *most)).replace("\n", "\n    "))
     return line
+
+
+def _shortened(text: str, most_lines: int, most_columns: int) -> str:
+    lines = text.split("\n")
+    shown = [clip(line, most_columns) for line in lines[:most_lines]]
+    if shown != lines:
+        shown.append(f"… ({len(text)} characters in all)")
+    return "\n".join(shown)

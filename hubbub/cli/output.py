@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +18,16 @@ from hubbub.cli.chat.text import one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["JsonFlag", "clock_time", "console", "emit_json", "help_if_alone", "table"]
+__all__ = [
+    "JsonFlag",
+    "clock_time",
+    "console",
+    "counted",
+    "emit_json",
+    "help_if_alone",
+    "program",
+    "table",
+]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -47,6 +59,27 @@ def _jsonable(value: object) -> object:
 def clock_time(moment: datetime) -> str:
     """The local time of day."""
     return moment.astimezone().strftime("%H:%M:%S")
+
+
+def program() -> str:
+    """What somebody types here to run this program: `hubbub` if a shell finds that."""
+    if shutil.which("hubbub"):
+        return "hubbub"
+    started = Path(sys.argv[0])
+    if started.name == "__main__.py" and started.parent.name == "hubbub":
+        return f"{_from_here(Path(sys.executable))} -m hubbub"
+    return _from_here(started) if started.name == "hubbub" else "hubbub"
+
+
+def _from_here(path: Path) -> str:
+    """The path relative to the current folder, if it lies below."""
+    path, here = path.absolute(), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """`1 agent`, `2 agents`."""
+    return f"{count} {one if count == 1 else many}"
 
 
 def help_if_alone(context: typer.Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -13,13 +14,16 @@ from hubbub.cli.joining import (
     Target,
     TokenOption,
     ask,
+    check_known,
     default_person,
+    joined,
+    participants,
     run_async,
 )
+from hubbub.cli.naming import find_thread, label
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.errors import UserError
-from hubbub.protocol import thread_ids
-from hubbub.protocol.operations import NetworkStatus, Participants, SendResult, Threads
+from hubbub.protocol.operations import NetworkStatus, SendResult, Threads
 
 __all__ = ["register"]
 
@@ -33,9 +37,9 @@ def who(
     address: AddressOption = None, token: TokenOption = None, as_json: JsonFlag = False
 ) -> None:
     """Show who is in the network."""
-    found = Participants.model_validate(run_async(ask(Target(address, token), "list_participants")))
+    found = run_async(participants(Target(address, token)))
     if as_json:
-        emit_json(found.participants)
+        emit_json(found)
         return
     table(
         ("NAME", "KIND", "", "ABOUT"),
@@ -46,7 +50,7 @@ def who(
                 "present" if p.present else "away",
                 clip(one_line(p.card.description), 60),
             )
-            for p in found.participants
+            for p in found
         ),
     )
 
@@ -61,13 +65,14 @@ def threads(
     """Show your threads, most recently active first."""
     target = Target(address, token)
     person = default_person(target, as_)
+    run_async(check_known(target.without_token(), person))
     found = Threads.model_validate(run_async(ask(target, "list_threads", person, limit=limit)))
     if as_json:
         emit_json(found.threads)
         return
     rows = (
         (
-            thread_ids.relative(thread.id, person),
+            label(thread.id, person),
             str(thread.head),
             clock_time(thread.messages[-1].sent_at),
             f"{thread.messages[-1].sender_id}: {clip(one_line(thread.messages[-1].text), 60)}",
@@ -82,7 +87,8 @@ def send(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[TO] TEXT…", help="The recipient (a participant or thread), then the text."
+            metavar="[TO] TEXT…",
+            help="The recipient (bob, several as a,b, #general or another thread), then the text.",
         ),
     ],
     channel: Annotated[
@@ -100,20 +106,33 @@ def send(
     operation, args = _message(words, channel, broadcast)
     target = Target(address, token)
     person = default_person(target, as_)
-    sent = SendResult.model_validate(run_async(ask(target, operation, person, **args)))
+    sent = run_async(_send(target, person, operation, args))
     if as_json:
         emit_json(sent)
         return
-    thread = thread_ids.relative(sent.thread_id, person)
+    thread = label(sent.thread_id, person)
     away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
     nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
     typer.echo(visible(f"{sent.id} sent as {person} in {thread}{away}{nobody}"))
+
+
+async def _send(target: Target, person: str, operation: str, args: Mapping[str, str]) -> SendResult:
+    async with joined(target, person) as client:
+        if "to" in args:
+            people = {known.id for known in client.ready.participants}
+            channels = {channel.name for channel in client.ready.channels}
+            args = {**args, "to": find_thread(args["to"], person, people, channels)}
+        # `cid` is no argument of any operation: each call gets a fresh one.
+        return SendResult.model_validate(await client.call(operation, cid=None, **args))
 
 
 def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[str, dict[str, str]]:
     """The operation and its arguments that the words mean. Raises UserError."""
     if channel is not None and broadcast:
         raise UserError("send takes --channel or --broadcast, not both")
+    said = words if channel is not None or broadcast else words[1:]
+    if said and not " ".join(said).strip():
+        raise UserError("there is nothing in this message")
     if channel is not None:
         return "post_to_channel", {"channel": channel.lstrip("#"), "text": " ".join(words)}
     if broadcast:
@@ -123,7 +142,7 @@ def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[st
             f"send needs a recipient and a text: hubbub send {words[0]} 'hello', "
             "or --channel NAME, or --broadcast"
         )
-    return "send_text_message", {"to": words[0].lstrip("@"), "text": " ".join(words[1:])}
+    return "send_text_message", {"to": words[0], "text": " ".join(words[1:])}
 
 
 def status(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hubbub.cli.joining import AddressOption, Target, ask, run_async
+from hubbub.cli.naming import did_you_mean
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
-from hubbub.protocol.operations import NewToken
+from hubbub.protocol.operations import NewToken, TokenCounts
 from hubbub.protocol.thread_ids import is_participant_id
 
 if TYPE_CHECKING:
@@ -64,11 +66,11 @@ def add(
 
 
 @group.command(name="list")
-def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
+def list_(
+    config: ConfigOption = None, address: AddressOption = None, as_json: JsonFlag = False
+) -> None:
     """Show who has how many tokens (the tokens themselves are not kept)."""
-    from hubbub.network.store.offline import list_tokens_offline
-
-    counts = run_async(list_tokens_offline(_config(config).file.network.store))
+    counts = _counts(_running(config, address), config)
     if as_json:
         emit_json([{"participant": name, "tokens": count} for name, count in counts.items()])
         return
@@ -85,6 +87,9 @@ def revoke(
     """Make all tokens of a participant useless, and end its connections."""
     _check_name(participant)
     target = _running(config, address)
+    counts = _counts(target, config)
+    if participant not in counts:
+        raise UserError(f"{participant} has no tokens{did_you_mean(participant, counts)}")
     if target is not None:
         run_async(ask(target, "revoke_tokens", participant=participant))
     else:
@@ -103,6 +108,16 @@ def _check_name(participant: str) -> None:
             f"nobody can be called '{participant}': a name has 1 to 64 letters, digits, '-' or '_'"
             " and is not reserved"
         )
+
+
+def _counts(target: Target | None, config: Path | None) -> Mapping[str, int]:
+    """How many tokens those have who have any."""
+    if target is not None:
+        found = TokenCounts.model_validate(run_async(ask(target, "list_tokens")))
+        return {entry.participant: entry.tokens for entry in found.participants}
+    from hubbub.network.store import list_tokens_offline
+
+    return run_async(list_tokens_offline(_config(config).file.network.store))
 
 
 def _add_offline(config: LoadedConfig, participant: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from hubbub.cli.chat.text import visible
-from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, run_async
+from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.protocol.operations import Turns, TurnSummary, WakeExplanation
-from hubbub.protocol.turns import Step, Turn
+from hubbub.protocol.turns import Step, Turn, TurnEnd
 
 __all__ = ["register"]
 
@@ -31,7 +32,10 @@ def turns(
     as_json: JsonFlag = False,
 ) -> None:
     """List the latest turns of agents, newest first."""
-    work = ask(Target(address, token), "list_turns", agent=agent, limit=limit)
+    target = Target(address, token)
+    if agent is not None:
+        run_async(check_known(target, agent, "agent"))
+    work = ask(target, "list_turns", agent=agent, limit=limit)
     found = Turns.model_validate(run_async(work))
     if as_json:
         emit_json(found.turns)
@@ -72,11 +76,11 @@ def turn(
 
 def _lines(turn: Turn) -> list[str]:
     start = turn.start
-    outcome = f"{turn.end.outcome}: {turn.end.reason}" if turn.end else "running"
+    outcome = _outcome(turn.end) if turn.end else "running"
     lines = [
         f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
         f"woken by  {', '.join(start.messages)}",
-        f"started   {turn.started_at.isoformat()}  attempts {turn.attempts}",
+        f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}",
         f"tools     {', '.join(start.tools) or '-'}",
         f"outcome   {outcome}",
@@ -92,14 +96,19 @@ def _lines(turn: Turn) -> list[str]:
     return lines
 
 
+def _outcome(end: TurnEnd) -> str:
+    return f"{end.outcome}: {end.reason}" if end.reason else end.outcome
+
+
 def _step(step: Step) -> list[str]:
     took = f"  {step.duration_ms:.0f} ms" if step.duration_ms is not None else ""
     lines = [f"--- step {step.n}{took}  tokens {step.tokens_in}+{step.tokens_out}"]
     if step.text:
         lines.append(step.text)
     for call in step.calls:
-        lines.append(f"{call.name}({call.arguments})")
-        lines.append(f"  → {call.error + ': ' if call.error else ''}{call.result}")
+        lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
+        result = call.result if call.result is not None else "has not run"
+        lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
     return lines
 
 
@@ -111,7 +120,9 @@ def why(
     as_json: JsonFlag = False,
 ) -> None:
     """Tell why a message did or did not wake an agent."""
-    work = ask(Target(address, token), "explain_wake", agent=agent, message_id=message)
+    target = Target(address, token)
+    run_async(check_known(target, agent, "agent"))
+    work = ask(target, "explain_wake", agent=agent, message_id=message)
     found = WakeExplanation.model_validate(run_async(work))
     if as_json:
         emit_json(found)

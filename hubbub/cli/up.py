@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.output import JsonFlag
+from hubbub.errors import UserError
 
 __all__ = ["ConfigArgument", "register"]
 
@@ -45,6 +46,10 @@ def up(
     from hubbub.app.printer import Printer
     from hubbub.cli.view import JsonView, TerminalView
 
+    if config == DEFAULT_CONFIG and not config.exists():
+        raise UserError(
+            "there is no hubbub.yaml here; `hubbub init` writes one, `hubbub up FILE` takes another"
+        )
     overrides = {"listen": listen, "store": _absolute(store)}
     loaded = load_checked(config, {k: v for k, v in overrides.items() if v is not None})
     shape = JsonView if as_json else TerminalView

@@ -20,7 +20,7 @@ from hubbub.app.happenings import (
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.text import visible
 from hubbub.cli.messages import message_line
-from hubbub.cli.output import console
+from hubbub.cli.output import console, program
 from hubbub.client.runfile import DEFAULT_ADDRESS
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonView", "TerminalView", "happening_line"]
 
+MOST = (6, 400)
+"""Lines and columns of a message that are shown; `hubbub log` shows all of it."""
 Write = Callable[[str], object]
 """Takes whole lines. It is called in the hub's loop and must not block."""
 
@@ -80,7 +82,7 @@ def happening_line(happening: Happening) -> Text | None:
         case NetworkUp():
             return _banner(happening)
         case MessageSeen(message):
-            return message_line(message)
+            return message_line(message, MOST)
         case AgentOutput(agents, stream, line):
             return _output(agents, stream, line)
         case AgentStarted():
@@ -101,7 +103,7 @@ def _banner(up: NetworkUp) -> Text:
 
     address = up.url.removeprefix("ws://")
     option = "" if address == DEFAULT_ADDRESS else f" --address {address}"
-    join = f"hubbub chat{option}"
+    join = f"{program()} chat{option}"
     text = Text()
     text.append("hubbub ", style="bold")
     text.append(up.network, style="bold green")

@@ -47,6 +47,7 @@ from hubbub.protocol.frames import (
     hub_frames,
 )
 from hubbub.protocol.messages import Card, Kind
+from hubbub.waiting import done_within
 
 __all__ = ["Client"]
 
@@ -132,10 +133,8 @@ class Client:
         runner = self._runner
         assert runner is not None, "entered before"
         try:
-            async with asyncio.timeout(FLUSH_S):
-                await self._idle.wait()
-        except TimeoutError:
-            pass  # the hub reads no more; what was not written will never be
+            # If it is not idle by then, the hub reads no more: what is unwritten will never be.
+            await done_within(self._idle.wait(), FLUSH_S)
         finally:
             runner.cancel()
             await asyncio.wait([runner])

@@ -215,7 +215,8 @@ class AgentConfig(Section):
     process: Literal["own", "shared"] = "own"
     """own: a process for this agent; shared: one for all that say so."""
     greet: str | None = None
-    """A message that the agent broadcasts when the network starts."""
+    """A message that the agent broadcasts when the network starts; instead of it `NAME is here
+    again.` if it stands among the last 20 broadcasts."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True

@@ -129,7 +129,10 @@ class Decoder:
         except FrameError as worse:
             return worse
         ref = _ref(frame.get("ref"))
-        first = error.errors(include_url=False, include_context=True)[0]
+        errors = error.errors(include_url=False, include_context=True)
+        first = errors[0]
+        if first["type"] == "missing":  # a misspelled argument is one missing and one too many
+            first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return self._unknown(frame, ref)
         return FrameError(ErrorCode.BAD_REQUEST, _sentence(first), ref, _place(first))

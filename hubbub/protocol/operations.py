@@ -271,6 +271,20 @@ class NewToken(Model):
     """Shown this once."""
 
 
+class ListTokens(Input):
+    pass
+
+
+class TokenCount(Model):
+    participant: str
+    tokens: int
+
+
+class TokenCounts(Model):
+    participants: tuple[TokenCount, ...]
+    """Those who have any, by name."""
+
+
 class ReadStatus(Input):
     pass
 

@@ -20,7 +20,9 @@ from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
+from pydantic_core import ErrorDetails
 
+from hubbub.config.problems import closest
 from hubbub.errors import ConfigError
 
 __all__ = [
@@ -50,28 +52,36 @@ class Part(BaseModel):
 
 
 class Usage(Part):
-    """Tokens as the endpoint bills them; counted roughly (four characters each) when left out."""
+    """Tokens as the endpoint bills them."""
 
     prompt_tokens: int = Field(ge=0)
+    """Tokens read."""
     completion_tokens: int = Field(ge=0)
+    """Tokens written."""
 
 
 class Call(Part):
-    """One tool call. `arguments` given as text go out as they are, however broken."""
+    """One tool call."""
 
     tool: str
+    """The tool's name, offered or not."""
     arguments: dict[str, JsonValue] | str = {}
+    """Given as text they go out as they are, however broken."""
     id: str | None = None
+    """Of the call; made up when left out."""
 
 
 class Answer(Part):
     """An assistant's message, and how its bytes travel."""
 
     text: str | None = None
+    """What it writes."""
     calls: list[Call] = []
+    """The tools that it calls, in this order."""
     finish_reason: Literal["stop", "tool_calls", "length", "content_filter"] | None = None
     """Left out: `tool_calls` or `stop`, whichever is true."""
     usage: Usage | None = None
+    """Tokens; counted roughly (four characters each) when left out."""
     ignore_tool_choice: bool = False
     """Allow an answer without calls to a request that requires one."""
     piece: Annotated[int, Field(ge=1)] = 8
@@ -94,17 +104,22 @@ class Refusal(Part):
     """An HTTP error."""
 
     status: Annotated[int, Field(ge=400, le=599)]
+    """Of the response."""
     message: str = "scripted refusal"
+    """`error.message` in its body."""
     code: str | None = None
+    """`error.code` in its body."""
     retry_after: Annotated[float, Field(ge=0)] | None = None
     """Seconds, sent as Retry-After."""
     hold: str | None = None
+    """As for an answer."""
 
 
 class Breakdown(Part):
-    """No HTTP answer: `hang` stays silent until the client goes, `reset` drops the socket."""
+    """No HTTP answer at all."""
 
     breakdown: Literal["hang", "reset"]
+    """`hang` stays silent until the client goes, `reset` drops the socket."""
 
 
 def _answer_type(value: object) -> str:
@@ -128,13 +143,17 @@ class When(Part):
     """Conditions on a request; those left out hold always. Patterns are searched for."""
 
     model: re.Pattern[str] | None = None
+    """The model that the request names."""
     system: re.Pattern[str] | None = None
+    """The system messages."""
     prompt: re.Pattern[str] | None = None
     """The last user message, as it came."""
     incoming: re.Pattern[str] | None = None
     """The text of the last `<incoming_message>`, unescaped; the whole prompt if there is none."""
     sender: re.Pattern[str] | None = None
+    """The sender of the last `<incoming_message>`."""
     thread: re.Pattern[str] | None = None
+    """The thread that it stands in: `direct_ann`, `channel_desk`."""
     tool_result: re.Pattern[str] | None = None
     """The last message, which must be a tool's result."""
     tools: list[str] = []
@@ -149,8 +168,11 @@ class Rule(Part):
     """When the conditions hold, this is the answer; a list is used in order, each once."""
 
     name: str | None = None
+    """For messages about mistakes."""
     when: When = When()
+    """Left out: it matches every request."""
     answer: AnyAnswer | Annotated[list[AnyAnswer], Field(min_length=1)]
+    """One, for every use of the rule, or several, used in order, each once."""
     times: Annotated[int, Field(ge=1)] | None = None
     """How often the rule may answer."""
 
@@ -174,7 +196,9 @@ class Script(Part):
     api_key: str | None = None
     """If set, other keys are refused with 401."""
     rules: list[Rule] = []
+    """The first one that matches and is not used up answers."""
     answers: list[AnyAnswer] = []
+    """For what no rule answers: in order, each once."""
 
 
 def load_script(path: Path) -> Script:
@@ -195,10 +219,35 @@ def load_script(path: Path) -> Script:
 
 
 def _sentence(error: ValidationError) -> str:
-    places = (
-        f"{'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}" for e in error.errors()[:5]
-    )
-    return "; ".join(places)
+    """Up to five findings; where a key is misspelled, what follows from that is left out."""
+    errors = error.errors(include_url=False)
+    unknown = [e for e in errors if e["type"] == "extra_forbidden"]
+    return "; ".join(map(_finding, (unknown or errors)[:5]))
+
+
+def _finding(error: ErrorDetails) -> str:
+    # What pydantic puts in between for the branches of a union is no key of the file.
+    loc = [str(part) for part in error["loc"] if "[" not in str(part)]
+    place = ".".join(loc) or "the file"
+    if error["type"] != "extra_forbidden":
+        return f"{place}: {error['msg']}"
+    home = next((_PARTS[part] for part in reversed(loc[:-1]) if part in _PARTS), Script)
+    keys = list(home.model_fields)
+    near = closest(loc[-1], keys)
+    hint = f"did you mean '{near}'? " if near else ""
+    return f"{place}: unknown key; {hint}valid: {', '.join(keys)}"
+
+
+_PARTS: Mapping[str, type[Part]] = {
+    "rules": Rule,
+    "when": When,
+    "answer": Answer,
+    "refusal": Refusal,
+    "breakdown": Breakdown,
+    "calls": Call,
+    "usage": Usage,
+}
+"""What stands below a key, or in its list."""
 
 
 def fill(value: JsonValue, words: Mapping[str, str]) -> JsonValue:

@@ -191,6 +191,13 @@ class FailureContract(StoreMaker):
         assert list(await store.token_hashes("bob")) == ["d" * 64]
         assert list(await store.token_hashes("carol")) == ["c" * 64]
 
+    async def test_tokens_are_counted_for_those_who_have_any(self, store: Store) -> None:
+        assert await store.token_counts() == {}
+        added = [TokenAdded(sha * 64, name) for sha, name in (("a", "carol"), ("b", "bob"))]
+        await write(store, *added, TokenAdded("c" * 64, "carol"), TokenAdded("d" * 64, "dan"))
+        await write(store, TokenRevoked("dan"))
+        assert list((await store.token_counts()).items()) == [("bob", 1), ("carol", 2)]
+
     async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
         await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])
         big = Batch(

@@ -169,7 +169,7 @@ def terminal(environment: dict[str, str]) -> Iterator[Terminal]:
 def test_a_person_at_a_terminal_asks_and_leaves(terminal: Terminal) -> None:
     terminal.shows("quickstart as ann")
     terminal.types("/dm calculator 17 * 3\r")
-    terminal.shows("── direct_calculator ──")
+    terminal.shows("── @calculator ──")
     terminal.shows("✓")
     terminal.shows("51")
     assert terminal.leaves() == 0

@@ -140,7 +140,11 @@ def test_a_venv_of_a_python_that_is_gone_is_made_anew(bin_: Path, program: Progr
 
 
 def test_make_alone_shows_what_there_is() -> None:
-    ran = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    outer = ("MAKELEVEL", "MAKEFLAGS", "MFLAGS")  # of the `make test` that runs this
+    environ = {name: value for name, value in os.environ.items() if name not in outer}
+    ran = subprocess.run(
+        ["make"], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
+    )
     assert [line.split()[:2] for line in ran.stdout.splitlines()] == [
         ["make", target] for target in ("help", "run", "test", "check", "bench", "docs", "clean")
     ]

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, WebSocketTransport
-from hubbub.client.runfile import RunFile
 from hubbub.testing.model_server import ModelServer, load_script
 from tests.doc_pages import blocks, example
 from tests.e2e.support.agents import all_present, running_agent
@@ -66,15 +65,9 @@ async def _read_on(output: asyncio.StreamReader) -> None:
 
 
 @asynccontextmanager
-async def _person(url: str, name: str, token: str | None = None) -> AsyncIterator[Person]:
-    async with Client(WebSocketTransport(url), name, "human", token=token) as client:
+async def _person(url: str, name: str) -> AsyncIterator[Person]:
+    async with Client(WebSocketTransport(url), name, "human") as client:
         yield Person(client)
-
-
-def _token(folder: Path, name: str) -> str | None:
-    """What `hubbub chat` on this machine would find by itself."""
-    (file,) = (folder / "run").glob("*.json")
-    return RunFile.model_validate_json(file.read_bytes()).tokens.get(name)
 
 
 async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
@@ -92,38 +85,107 @@ async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("U-4")
-async def test_the_raw_participant_of_the_readme_prints_what_is_shown(tmp_path: Path) -> None:
+async def test_the_raw_participant_of_the_readme_prints_what_is_shown_every_time(
+    tmp_path: Path,
+) -> None:
     config = ROOT / "configs" / "quickstart.yaml"
+    (shown,) = [b.text for b in blocks(ROOT / README) if b.text.startswith("here are")]
     async with _up(config, tmp_path, _environment(tmp_path)) as url:
         await all_present(url, "calculator", "concierge", "librarian")
         file = tmp_path / "raw.py"
         file.write_text(example(README, "raw.py").replace("ws://127.0.0.1:4820", url))
-        process = await asyncio.create_subprocess_exec(sys.executable, str(file), stdout=PIPE)
-        printed, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-    shown = [block.text for block in blocks(ROOT / README) if "here are" in block.text]
-    assert printed.decode().replace(", watcher", "") == shown[-1]
+        assert await _printed_by(file) == shown
+        async with _person(url, "watcher") as watcher:  # it misses this, and gets it later
+            await watcher.broadcasts("@calculator 1 + 1")
+            await watcher.hears("calculator")
+        assert await _printed_by(file) == shown
+
+
+async def _printed_by(program: Path) -> str:
+    process = await asyncio.create_subprocess_exec(sys.executable, str(program), stdout=PIPE)
+    printed, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    return printed.decode().replace(", watcher", "")  # who joined before, for the test
+
+
+@asynccontextmanager
+async def _chat(folder: Path, environment: Mapping[str, str]) -> AsyncIterator[Process]:
+    """`hubbub chat --as ann`; typed into and read by `_said_and_shown`."""
+    process = await _hubbub(folder, environment, "chat", "--as", "ann")
+    try:
+        yield process
+        await asyncio.wait_for(process.communicate(b"/quit\n"), DEADLINE_S)
+        assert process.returncode == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _hubbub(folder: Path, environment: Mapping[str, str], *words: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", *words,
+        stdin=PIPE, stdout=PIPE, cwd=folder, env={**environment, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+async def _said_and_shown(chat: Process, step: str) -> None:
+    """Type the lines of a step of the tutorial; what it shows comes, in that order.
+
+    Each message is typed when what the one before it brings has been shown.
+    """
+    assert chat.stdin is not None
+    assert chat.stdout is not None
+    shown = example(TUTORIAL, f"{step}.shown").splitlines()
+    for line in example(TUTORIAL, f"{step}.chat").splitlines():
+        chat.stdin.write(line.encode() + b"\n")
+        if line.startswith(("/channel", "/open")):
+            continue
+        brings = [shown.pop(0)]
+        while shown and not shown[0].endswith("✓"):
+            brings.append(shown.pop(0))
+        async with asyncio.timeout(DEADLINE_S):
+            while brings:
+                printed = (await chat.stdout.readline()).decode().rstrip()
+                if printed.endswith(f" {brings[0]}"):  # the time stands before it
+                    del brings[0]
+    assert shown == []
+
+
+async def _output(folder: Path, environment: Mapping[str, str], *words: str) -> str:
+    process = await _hubbub(folder, environment, *words)
+    output, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    assert process.returncode == 0
+    return output.decode()
 
 
 @pytest.mark.behaviour("U-4")
-async def test_the_tutorial_leads_to_votes_and_a_host_who_knows_them(tmp_path: Path) -> None:
-    for name in ("hubbub.yaml", "poll.py", "model.yaml"):
+async def test_the_tutorial_leads_where_it_says_ids_included(tmp_path: Path) -> None:
+    for name in ("poll.py", "model.yaml"):
         (tmp_path / name).write_text(example(TUTORIAL, name))
+    config = tmp_path / "hubbub.yaml"
     async with ModelServer(load_script(tmp_path / "model.yaml")) as model:
         environment = _environment(tmp_path, OPENAI_BASE_URL=model.base_url)
-        async with (
-            _up(tmp_path / "hubbub.yaml", tmp_path, environment) as url,
-            _person(url, "ann", _token(tmp_path, "ann")) as ann,
-        ):
+        config.write_text(example(TUTORIAL, "first/hubbub.yaml"))
+        async with _up(config, tmp_path, environment), _chat(tmp_path, environment):
+            pass
+        with config.open("a") as file:
+            file.write(example(TUTORIAL, "poll.yaml"))
+        async with _up(config, tmp_path, environment) as url, _chat(tmp_path, environment) as chat:
+            await all_present(url, "poll")
+            await _said_and_shown(chat, "votes")
+        config.write_text(example(TUTORIAL, "hubbub.yaml"))
+        async with _up(config, tmp_path, environment) as url:
             await all_present(url, "poll", "host")
-            await ann.posts("lunch", "@poll pizza")
-            assert (await ann.hears("poll")).text == "ann: pizza"
-            await ann.posts("lunch", "@poll soup")
-            assert (await ann.hears("poll")).text == "ann: soup"
-            await ann.posts("lunch", "@poll result")
-            assert (await ann.hears("poll")).text == "soup 1"
-            assert await ann.asks("host", "what do people want to eat?") == "I will find out."
-            assert (await ann.hears("host")).text == "The votes so far: soup 1"
+            async with _chat(tmp_path, environment) as chat:
+                await _said_and_shown(chat, "question")
+                await _said_and_shown(chat, "again")
+            commands = example(TUTORIAL, "look.sh").splitlines()
+            told = [await _output(tmp_path, environment, *line.split()[1:]) for line in commands]
         assert model.mistakes == []
+    assert "host-m7" in told[0]
+    assert "@poll pizza" in told[1]
+    assert "result" in told[1]
+    assert "".join(told[2:]) == example(TUTORIAL, "look.shown")
 
 
 @cache

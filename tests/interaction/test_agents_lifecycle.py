@@ -15,7 +15,7 @@ from hubbub.agents.voice import Voice
 from hubbub.clock import SystemClock
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Rig, finish, rig, says, send
-from tests.interaction.peers import Networks, Peer, config, soon
+from tests.interaction.peers import Networks, Peer, config, eventually, soon
 
 DESK = config(channels={"desk": {"members": "all"}})
 
@@ -386,7 +386,8 @@ class TestStopping:
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            assert asyncio.all_tasks() == before
+            # The hub's own come to their end; one of the agent's would wait at the gate for ever.
+            await eventually(lambda: asyncio.all_tasks() <= before)
             turns = await net.clients["bot"].call("list_turns")
             assert isinstance(turns, dict)
             assert isinstance(turns["turns"], list)

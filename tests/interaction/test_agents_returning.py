@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hubbub import Agent, Message
 from hubbub.config.models import AgentConfig
+from hubbub.errors import ConfigError
 from hubbub.protocol.codes import CloseCode
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import finish, rig, says, send
@@ -105,6 +106,36 @@ class TestAbsence:
             ann = await net.person()
             await net.python("bot", Echo(), greet="good morning")
             assert (await ann.event())["message"]["content"] == "good morning"
+
+    async def test_a_greeting_that_stands_there_already_is_repeated_in_short(
+        self, in_memory: Networks
+    ) -> None:
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            for text in ("good morning", "bot is here again.", "bot is here again."):
+                await net.python("bot", Echo(), greet="good morning")
+                assert (await ann.event())["message"]["content"] == text
+                await net.kill("bot")
+            for n in range(20):
+                await ann.call("broadcast_text_message", text=f"news {n}")
+            await net.python("bot", Echo(), greet="good morning")
+            assert (await ann.event())["message"]["content"] == "good morning"
+
+    async def test_an_agent_whose_class_raises_is_told_by_file_and_line(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "unlucky.py").write_text(
+            "from hubbub import Agent\n\n"
+            "class Unlucky(Agent):\n"
+            "    def __init__(self):\n"
+            "        raise RuntimeError('no luck')\n"
+        )
+        config = AgentConfig.model_validate({"kind": "python", "class": "unlucky.py:Unlucky"})
+        async with rig(in_memory) as net:
+            await net.configured("bot", config, tmp_path, {})
+            error = await net.death("bot")
+            assert isinstance(error, ConfigError)
+            assert "unlucky.py:5: Unlucky() raises RuntimeError: no luck" in str(error)
 
     async def test_an_agent_of_a_config_is_loaded_and_run(
         self, in_memory: Networks, tmp_path: Path

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pytest
 import typer
 
+from hubbub.agents.agent import Agent
 from hubbub.app.preflight import load_valid
 from hubbub.cli.app import app
 from hubbub.config.loader import load
@@ -106,6 +107,7 @@ def test_the_python_agent_of_the_readme_has_ten_lines() -> None:
         ("README.md", ["newsroom.yaml"], "newsroom.yaml"),
         ("docs/tutorial.md", ["first/hubbub.yaml"], "first/hubbub.yaml"),
         ("docs/tutorial.md", ["poll.py", "hubbub.yaml"], "hubbub.yaml"),
+        ("docs/reference/python.md", ["greeter.py", "town.yaml"], "town.yaml"),
         ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "shop.yaml"], "shop.yaml"),
     ],
 )
@@ -145,6 +147,32 @@ def test_the_scripted_model_of_the_tutorial_is_a_script(tmp_path: Path) -> None:
     place = tmp_path / "model.yaml"
     place.write_text(example("docs/tutorial.md", "model.yaml"))
     assert len(load_script(place).rules) == 3
+
+
+def test_the_script_of_the_reference_is_one(tmp_path: Path) -> None:
+    place = tmp_path / "script.yaml"
+    place.write_text(example("docs/reference/model-server.md", "script.yaml"))
+    script = load_script(place)
+    assert (len(script.rules), len(script.answers)) == (4, 1)
+
+
+@pytest.mark.parametrize("name", ["python.md", "model-server.md"])
+def test_everything_in_the_generated_tables_has_a_meaning(name: str) -> None:
+    text = (ROOT / "docs" / "reference" / name).read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) > 10
+    assert [row for row in rows if row.endswith("|  |")] == []
+
+
+def test_the_page_about_agents_in_python_has_all_that_they_inherit() -> None:
+    text = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")
+    public = [name for name in vars(Agent) if not name.startswith("_")]
+    assert len(public) > 15
+    handlers = {name for name in public if name.startswith("on_")}
+    attributes = {"name", "settings", "log"} & set(public)
+    for name in public:
+        listed = f"| `{name}" if name in handlers | attributes else f"### {name}\n"
+        assert listed in text, name
 
 
 def test_decisions_are_numbered_and_listed() -> None:

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 
-import structlog
 from pydantic import JsonValue
 
 from hubbub.agents.loop import FINISH, CallResult, failure
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.errors import ConnectionLost
+from hubbub.logs import get_logger
 from hubbub.protocol.turns import ToolCallRecord
 
 __all__ = ["MOST_RESULT", "Toolbox"]
@@ -33,7 +33,7 @@ _FINISH = ToolSpec(
     },
 )
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Toolbox:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,8 +27,12 @@ __all__ = [
     "ToChannel",
     "Wait",
     "Who",
+    "join_names",
     "parse",
 ]
+
+
+_SPACED_COMMA = re.compile(r"^(\S+) +,(?=\S)")
 
 
 @dataclass(frozen=True)
@@ -160,11 +165,18 @@ def _open(rest: str) -> Command:
 
 
 def _direct(rest: str) -> Command:
-    names, _, text = rest.partition(" ")
+    names, _, text = join_names(rest).partition(" ")
     found = tuple(dict.fromkeys(n for n in (name.lstrip("@") for name in names.split(",")) if n))
     if not found:
         raise UserError("takes a name, or several with commas")
     return Direct(found, text.strip())
+
+
+def join_names(rest: str) -> str:
+    """`bob ,carol hi` as `bob,carol hi`: completion puts a space after each name."""
+    while (joined := _SPACED_COMMA.sub(r"\1,", rest, count=1)) != rest:
+        rest = joined
+    return rest
 
 
 def _leave(rest: str) -> Command:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hubbub.cli.chat.commands import COMMANDS
+from hubbub.cli.chat.commands import COMMANDS, join_names
 from hubbub.cli.chat.session import Session
 from hubbub.cli.chat.text import clip, one_line
 
@@ -43,9 +43,9 @@ def _arguments(command: str, rest: str, session: Session) -> list[Candidate]:
     match command:
         case "open":
             return _starting(rest, _threads(session), len(rest))
-        case "dm" if " " not in rest:
-            typed = rest.rpartition(",")[2].lstrip("@")
-            named = {name.lstrip("@") for name in rest.split(",")[:-1]}
+        case "dm" if " " not in (names := join_names(rest)):
+            typed = names.rpartition(",")[2].lstrip("@")
+            named = {name.lstrip("@") for name in names.split(",")[:-1]}
             people = (p for p in _people(session) if p[0] not in named)
             return _starting(typed, people, len(typed))
         case "channel" | "leave":

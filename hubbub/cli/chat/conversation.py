@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, assert_never
@@ -10,6 +11,7 @@ from typing import Protocol, assert_never
 from hubbub.cli.chat import commands
 from hubbub.cli.chat.lines import Line, Note
 from hubbub.cli.chat.session import HISTORY, Session
+from hubbub.cli.chat.text import clip, one_line
 from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -17,11 +19,27 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.operations import Participants, SendResult, ThreadPage
+from hubbub.waiting import done_within
 
 __all__ = ["Console", "Conversation", "Status", "run_chat"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
+BEGINNING = 80
+"""Columns of a message that is told of again, because it was not sent."""
+_ASKING = (
+    commands.Who | commands.Join | commands.Create | commands.Leave | commands.More
+)  # commands that show nothing before the hub has answered
+_IN_CHAT = (
+    (re.compile(r"'([A-Za-z0-9_-]+)'( \w+)?; use join_channel\b"), r"'\1'\2; /join \1"),
+    (re.compile(r"\bsee list_threads\b"), "/threads lists yours"),
+    (re.compile(r"\bsee list_channels\b"), "/join and Tab list them"),
+    (re.compile(r"\bsee list_participants\b"), "/who lists them"),
+    (re.compile(r"\bjoin_channel\b"), "/join"),
+    (re.compile(r"\blist_threads\b"), "/threads"),
+    (re.compile(r"\blist_participants\b"), "/who"),
+)
+"""The hub speaks to programs and models; here its operations have other names."""
 CAUGHT_UP_S = 0.3
 """Silence after which what was missed while away has arrived."""
 
@@ -91,12 +109,16 @@ class Console(Protocol):
         ...
 
 
-async def run_chat(client: Client, console: Console, clock: Clock | None = None) -> int:
+async def run_chat(
+    client: Client, console: Console, clock: Clock | None = None, *, opening: str | None = None
+) -> int:
     """Chat until the person leaves or the hub closes for good. The client has joined already.
 
-    Returns an exit code: 0, or 1 when the hub ended it.
+    `opening` names the thread to begin in, as /open does; None: where everybody is. Returns an exit
+    code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
+    or not sent.
     """
-    chat = Conversation(client, console, clock or SystemClock())
+    chat = Conversation(client, console, clock or SystemClock(), opening)
     console.start(chat.status)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(chat.follow())
@@ -105,17 +127,20 @@ async def run_chat(client: Client, console: Console, clock: Clock | None = None)
         await asyncio.wait({following, typing}, return_when=asyncio.FIRST_COMPLETED)
         for task in (following, working, typing):
             task.cancel()
-    return 1 if chat.ended else 0
+    return 1 if chat.ended or (console.patient and chat.refused) else 0
 
 
 class Conversation:
     """One person's chat over one client."""
 
-    def __init__(self, client: Client, console: Console, clock: Clock):
+    def __init__(self, client: Client, console: Console, clock: Clock, opening: str | None = None):
         self.session = Session(client.participant)
         self.status = Status(self.session, clock)
         self.ended = False
         """Whether the hub closed for good."""
+        self.refused = False
+        """Whether something that was typed could not be done."""
+        self._opening = opening
         self._client, self._console, self._clock = client, console, clock
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._began = asyncio.Event()
@@ -162,7 +187,15 @@ class Conversation:
         self._show(self.session.begin(ready))
         if not self._began.is_set():
             self._began.set()
+            self._begin_in(self._opening)
             self._do(lambda: self._open(self.session.current, first=True))
+
+    def _begin_in(self, name: str | None) -> None:
+        try:
+            if name is not None:
+                self.session.switch(self.session.find(name))
+        except UserError as exc:
+            self._refuse(str(exc))
 
     def _summarise_soon(self) -> None:
         """Say what was missed once nothing more of it comes for a moment."""
@@ -186,19 +219,16 @@ class Conversation:
                 if command is not None:
                     self._obey(command)
             except UserError as exc:
-                self._show([Note(str(exc), "error")])
+                self._refuse(str(exc))
             if self._console.patient:
                 await self._jobs.join()
         await self._finish()
 
     async def _finish(self) -> None:
         """Wait for answers to what was said, unless there is no connection to hear them from."""
-        try:
-            async with asyncio.timeout(FINISH_S if self.status.lost is None else 0):
-                await self._jobs.join()
-        except TimeoutError:
-            if self.status.sending:
-                self._show([Note(f"{self.status.sending} not sent", "error")])
+        within = FINISH_S if self.status.lost is None else 0
+        if not await done_within(self._jobs.join(), within) and self.status.sending:
+            self._refuse(f"{self.status.sending} not sent")
 
     async def work(self) -> None:
         """Do what the commands ask of the hub, one after the other."""
@@ -207,8 +237,7 @@ class Conversation:
             try:
                 await job()
             except (OperationError, UserError) as exc:
-                text = exc.message if isinstance(exc, OperationError) else str(exc)
-                self._show([Note(text, "error")])
+                self._refuse(_told(exc))
             except ConnectionLost:
                 return  # `follow` says so
             finally:
@@ -218,6 +247,8 @@ class Conversation:
         self._jobs.put_nowait(job)
 
     def _obey(self, command: commands.Command) -> None:
+        if self.status.lost is not None and isinstance(command, _ASKING):
+            self._show([Note("not connected; the answer comes later")])
         match command:
             case commands.Say(text):
                 self._say(text)
@@ -282,6 +313,8 @@ class Conversation:
 
     def _send(self, text: str, operation: str, **args: str) -> None:
         self.status.sending += 1
+        if self.status.lost is not None:
+            self._show([Note(f"not connected; will be sent later: {_beginning(text)}")])
         self._do(lambda: self._deliver(text, operation, args))
         self._console.refresh()
 
@@ -293,7 +326,7 @@ class Conversation:
             now = datetime.fromtimestamp(self._clock.now(), UTC)
             self._show(self.session.sent(text, result, now))
         except OperationError as exc:
-            self._show([Note(f"✗ not sent: {exc.message}: {text}", "error")])
+            self._refuse(f"✗ not sent: {_told(exc)}: {_beginning(text)}")
         finally:
             self.status.sending -= 1
             self._console.refresh()
@@ -351,9 +384,27 @@ class Conversation:
             pass  # nobody said anything, which is an answer too
         self._heard.clear()
 
+    def _refuse(self, why: str) -> None:
+        self.refused = True
+        self._show([Note(why, "error")])
+
     def _show(self, lines: Sequence[Line]) -> None:
         if lines:
             self._console.show(lines)
+
+
+def _told(error: OperationError | UserError) -> str:
+    """Why something failed, with the commands of the chat in place of the hub's operations."""
+    if not isinstance(error, OperationError):
+        return str(error)
+    text = error.message
+    for pattern, command in _IN_CHAT:
+        text = pattern.sub(command, text)
+    return text
+
+
+def _beginning(text: str) -> str:
+    return clip(one_line(text), BEGINNING)
 
 
 def _help() -> list[Line]:

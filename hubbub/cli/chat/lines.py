@@ -54,6 +54,8 @@ class Note:
 
     text: str
     tone: Tone = "info"
+    cut: bool = False
+    """One row of a list: cut at the edge of the terminal instead of continued below."""
 
 
 Line = Said | Elsewhere | Opened | Day | Note

@@ -50,7 +50,9 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
             return [("class:dim", f"— {line.day:%a %d %B %Y} —")]
         case Note():
             tone = "dim" if line.tone == "info" else line.tone
-            return [(f"class:{tone}", wrap(visible(line.text), width, _INDENT))]
+            text = visible(line.text)
+            shown = clip(text, width) if line.cut else wrap(text, width, _INDENT)
+            return [(f"class:{tone}", shown)]
         case _:
             assert_never(line)
 

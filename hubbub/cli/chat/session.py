@@ -5,16 +5,16 @@ Every method that takes something in returns the lines to show for it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
 from hubbub.cli.chat.activity import Activities
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
-from hubbub.cli.chat.text import one_line
+from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.naming import did_you_mean, find_thread, label
 from hubbub.errors import UserError
-from hubbub.ids import interaction_id
+from hubbub.ids import interaction_id, parse_message_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Channel, Message, Participant
@@ -26,6 +26,8 @@ HISTORY = 20
 """Messages shown when a thread is opened."""
 KEPT = 500
 """Messages of a thread that are remembered."""
+PREVIEW = 200
+"""Columns of a last message in the list of threads; a narrow terminal shows less."""
 
 
 @dataclass
@@ -105,17 +107,8 @@ class Session:
         if not first:
             note = Note("connected again; the network has started anew", "good")
             return [note, *self.open(self.current)]
-        self.switch(self._start(ready))
+        self.switch(thread_ids.BROADCAST)
         return []
-
-    def _start(self, ready: Ready) -> str:
-        """The thread that was active last; for a newcomer, where everybody is."""
-        if ready.threads:
-            return max(ready.threads, key=lambda thread: thread.last_seq).id
-        joined = self._joined()
-        if "general" in joined or joined:
-            return thread_ids.channel("general" if "general" in joined else joined[0])
-        return thread_ids.BROADCAST
 
     def _joined(self) -> list[str]:
         return sorted(name for name, channel in self.channels.items() if channel.joined)
@@ -220,8 +213,8 @@ class Session:
         return self.threads.setdefault(thread_id, Thread(thread_id))
 
     def shown(self, thread_id: str) -> str:
-        """A thread's id as this person is shown it."""
-        return thread_ids.relative(thread_id, self.me)
+        """A thread as this person is shown it: `#general`, `@bob`, `#general › m13`."""
+        return label(thread_id, self.me)
 
     def switch(self, thread_id: str) -> None:
         """Make a thread the current one; nothing of it is shown until `open`."""
@@ -256,37 +249,45 @@ class Session:
         found = sorted(self.threads.values(), key=lambda t: (-t.last_seq, t.id))
         self.listing = [thread.id for thread in found]
         width = max(len(self.shown(thread.id)) for thread in found)
-        return [Note(self._listed(n, thread, width)) for n, thread in enumerate(found, 1)]
+        lines: list[Line] = [
+            Note(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
+        ]
+        if any(thread.unread and thread.mentioned for thread in found):
+            lines.append(Note("! somebody mentioned you there; /open <n> opens a thread"))
+        return lines
 
     def _listed(self, number: int, thread: Thread, width: int) -> str:
         last = thread.last
         here = "*" if thread.id == self.current else " "
         unread = f"{thread.unread} new{'!' if thread.mentioned else ''}" if thread.unread else ""
-        said = f"{last.sender_id}: {one_line(last.text)[:50]}" if last else "nothing yet"
+        said = f"{last.sender_id}: {clip(one_line(last.text), PREVIEW)}" if last else "nothing yet"
         return f"{here}{number:>3}  {self.shown(thread.id):<{width}}  {unread:>7}  {said}"
 
     def people(self) -> list[Line]:
         """Everybody in the network."""
         everybody = sorted(self.participants.values(), key=lambda p: (not p.present, p.kind, p.id))
         width = max((len(person.id) for person in everybody), default=0)
-        return [Note(_introduced(person, width, self.me)) for person in everybody]
+        return [Note(_introduced(person, width, self.me), cut=True) for person in everybody]
 
     def find(self, target: str) -> str:
-        """The canonical id that a person means: a number of the last list, an id in either form,
-        @participant, #channel, or their bare names. Raises `UserError`.
+        """The canonical id that a person means: a number of the last list, a message's id for the
+        replies under it, or a thread as `find_thread` has them. Raises `UserError`.
         """
         if target.isdecimal():
             return self._numbered(int(target))
-        canonical = thread_ids.canonical(target, self.me)
-        if canonical in self.threads or (canonical and thread_ids.depth(canonical)):
-            return canonical
-        bare = target.removeprefix("direct_").lstrip("@#").removeprefix("channel_")
-        if not target.startswith(("#", "channel_")) and bare in self.participants:
-            return self.direct([bare])
-        if not target.startswith(("@", "direct_")) and bare in self.channels:
-            return self.channel(bare)
-        names = [self.shown(t) for t in self.threads] + list(self.participants)
-        raise UserError(f"there is no thread {one_line(target)!r}{_nearest(target, names)}")
+        if (seq := parse_message_id(target)) is not None:
+            return self._replies(target, seq)
+        found = find_thread(target, self.me, self.participants, self.channels)
+        top = thread_ids.root(found)
+        if top.startswith("channel."):
+            self.channel(top.partition(".")[2])
+        return found
+
+    def _replies(self, message_id: str, seq: int) -> str:
+        for thread in self.threads.values():
+            if any(message.seq == seq for message in thread.messages.values()):
+                return thread_ids.reply_thread(thread.id, seq)
+        raise UserError(f"there is no message {message_id} in what you have read")
 
     def _numbered(self, number: int) -> str:
         if not self.listing:
@@ -300,9 +301,8 @@ class Session:
         others = [name for name in names if name != self.me]
         for name in others:
             if name not in self.participants:
-                raise UserError(
-                    f"nobody here is called {one_line(name)!r}{_nearest(name, self.participants)}"
-                )
+                hint = did_you_mean(name, self.participants)
+                raise UserError(f"nobody here is called {one_line(name)!r}{hint}")
         if not others:
             raise UserError("a direct conversation needs somebody else")
         if len(others) >= thread_ids.MAX_GROUP:
@@ -314,7 +314,7 @@ class Session:
         channel = self.channels.get(name)
         if channel is None:
             raise UserError(
-                f"there is no channel {one_line(name)!r}{_nearest(name, self.channels)}"
+                f"there is no channel {one_line(name)!r}{did_you_mean(name, self.channels)}"
             )
         if not channel.joined:
             raise UserError(f"you are not in {name}; /join {name} first")
@@ -340,7 +340,7 @@ class Session:
 
     @property
     def unread(self) -> list[str]:
-        """Threads with something unread, for the status line: `direct_bob 2`, `channel_x 1!`."""
+        """Threads with something unread, for the status line: `@bob 2`, `#x 1!`."""
         found = [thread for thread in self.threads.values() if thread.unread]
         found.sort(key=lambda t: (not t.mentioned, -t.last_seq))
         return [self._count(thread, thread.unread) for thread in found]
@@ -383,8 +383,3 @@ def _introduced(person: Participant, width: int, me: str) -> str:
         about = f"{about} [{', '.join(map(one_line, person.card.skills))}]".strip()
     you = " (you)" if person.id == me else ""
     return f"{dot} {person.id:<{width}}  {person.kind:<7}  {about}{you}".rstrip()
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name.lstrip("@#"), list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -109,8 +109,15 @@ class ChatCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
+        # What is typed next is another word, unless a space stands there already.
+        space = "" if document.text_after_cursor.startswith(" ") else " "
         for found in candidates(document.text_before_cursor, self._session):
-            yield Completion(found.text, start_position=-found.replaces, display_meta=found.about)
+            yield Completion(
+                found.text + space,
+                start_position=-found.replaces,
+                display=found.text,
+                display_meta=found.about,
+            )
 
 
 def _keys() -> KeyBindings:

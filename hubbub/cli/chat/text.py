@@ -50,14 +50,25 @@ def wrap(text: str, width: int, indent: str, taken: int = 0) -> str:
     """
     lines: list[str] = []
     for line in text.split("\n"):
-        built, room = "", width - (taken if not lines else columns(indent))
-        for word in _WORD.findall(line):
-            if built.strip() and columns(built + word.rstrip()) > room:
-                lines.append(built.rstrip())
-                built, room = "", width - columns(indent)
-            built += word
-        lines.append(built.rstrip())
+        room = width - (taken if not lines else columns(indent))
+        lines += _broken(line.rstrip(" "), room, width - columns(indent))
     return f"\n{indent}".join(lines)
+
+
+def _broken(line: str, room: int, later: int) -> list[str]:
+    """The line in pieces: the first within `room` columns, the others within `later`."""
+    if columns(line) <= room:
+        return [line]
+    pieces: list[str] = []
+    built: list[str] = []
+    used = 0  # columns of `built`; counting them anew for each word would be quadratic
+    for word in _WORD.findall(line):
+        if built and used + columns(word.rstrip(" ")) > room:
+            pieces.append("".join(built).rstrip(" "))
+            built, used, room = [], 0, later
+        built.append(word)
+        used += columns(word)
+    return [*pieces, "".join(built)]
 
 
 def columns(text: str) -> int:

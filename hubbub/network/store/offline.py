@@ -13,6 +13,7 @@ from hubbub.network.store.connection import connect, explained, transaction
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import check_version, latest_version, migrate
 from hubbub.network.store.place import parse_url
+from hubbub.network.store.reads import token_counts
 from hubbub.network.store.records import write_records
 
 __all__ = ["add_token_offline", "list_tokens_offline", "revoke_tokens_offline"]
@@ -60,8 +61,7 @@ def _write(db: sqlite3.Connection, path: Path, record: Record) -> None:
 
 def _count(db: sqlite3.Connection, path: Path) -> Mapping[str, int]:
     _migrate_alone(db, path)
-    rows = db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")
-    return dict(rows.fetchall())
+    return token_counts(db)
 
 
 def _migrate_alone(db: sqlite3.Connection, path: Path) -> None:

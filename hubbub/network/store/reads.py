@@ -246,4 +246,6 @@ def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:
 
 
 def token_counts(db: sqlite3.Connection) -> Mapping[str, int]:
-    return dict(db.execute(TOKEN_COUNTS).fetchall())
+    return dict(
+        db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub import Agent
 from hubbub.agents.launch import load_agent_class
-from hubbub.agents.loading import load_attribute
+from hubbub.agents.loading import construct, load_attribute
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
 
@@ -111,6 +111,33 @@ class TestAgentClass:
     def test_an_agent_is_loaded(self, tmp_path: Path) -> None:
         write(tmp_path, "e.py", "from hubbub import Agent\n\nclass Echo(Agent):\n    pass\n")
         assert issubclass(self.load(tmp_path, "e.py:Echo"), Agent)
+
+    @pytest.mark.parametrize(
+        ("body", "line", "says"),
+        [
+            ("\n        raise RuntimeError('no luck')", 5, r"Bad\(\) raises RuntimeError: no luck"),
+            ("\n        raise SystemExit", 5, r"Bad\(\) raises SystemExit$"),
+            ("\n        import json\n        json.loads('{')", 6, "JSONDecodeError"),
+            (" pass", 4, r"Bad\(\) raises TypeError: .*__init__"),
+        ],
+    )
+    def test_what_raises_while_it_is_made_is_told_with_its_line(
+        self, tmp_path: Path, body: str, line: int, says: str
+    ) -> None:
+        argument = ", need" if body == " pass" else ""
+        text = f"from hubbub import Agent\n\nclass Bad(Agent):\n    def __init__(self{argument}):"
+        path = write(tmp_path, f"bad{line}{len(body)}.py", text + body + "\n")
+        with pytest.raises(ConfigError, match=says) as caught:
+            construct(self.load(tmp_path, f"{path.name}:Bad"))
+        assert (caught.value.path, caught.value.line) == (path, line)
+
+    def test_what_has_no_code_of_its_own_is_told_with_its_file(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "needy.py", "class Base(int):\n    __init__ = dict.update\n")
+        made = load_attribute("needy.py:Base", tmp_path)
+        assert isinstance(made, type)
+        with pytest.raises(ConfigError) as caught:
+            construct(made)
+        assert (caught.value.path, caught.value.line) == (path, None)
 
     def test_another_class_is_refused(self, tmp_path: Path) -> None:
         write(tmp_path, "f.py", "class Echo:\n    pass\n\ndef make():\n    pass\n")

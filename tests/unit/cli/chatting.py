@@ -96,13 +96,10 @@ def result(seq: int, thread: str, tseq: int, **more: tuple[str, ...]) -> SendRes
 
 
 def begun(*threads: ThreadSummary, head: int = 0) -> Session:
-    """Ann's session in a network with bob, concierge, #general (joined) and #desk (not).
-
-    Her first thread is open.
-    """
+    """Ann's session in a network with bob, concierge, #general (joined, open) and #desk (not)."""
     session = Session("ann", UTC)
     session.begin(ready(*threads, head=head))
-    session.open(session.current)
+    session.open("channel.general")
     return session
 
 

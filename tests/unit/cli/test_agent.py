@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from hubbub.cli.joining import Target, default_person
-from tests.unit.cli.conftest import Command
+from hubbub.client import Client, WebSocketTransport
+from tests.unit.cli.conftest import Command, Ran
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,20 @@ def test_what_cannot_be_run_is_told(
     ran = hubbub("agent", "run", *args)
     assert (ran.code, ran.out) == (2, "")
     assert expected in ran.err
+
+
+def test_an_agent_that_is_connected_already_is_not_joined_by_another(
+    town: str, home: Path, hubbub: Command
+) -> None:
+    (home / "notes.py").write_text("from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n")
+
+    async def while_it_runs() -> Ran:
+        async with Client(WebSocketTransport(town), "notes", "agent"):
+            return await asyncio.to_thread(hubbub, "agent", "run", "notes.py")
+
+    ran = asyncio.run(while_it_runs())
+    assert (ran.code, ran.out) == (2, "")
+    assert "notes: already connected; give another --name, or --replace" in ran.err
 
 
 def test_a_script_that_is_not_there_is_told(hubbub: Command) -> None:

@@ -53,8 +53,9 @@ def session() -> Session:
         ("/leave g", ["general"]),
         ("/reply ", ["m2", "m1"]),
         ("/reply m2 see @am", ["amy"]),
-        ("/open chan", ["channel_general"]),
-        ("/open ", ["channel_general", "broadcast"]),
+        ("/open gen", ["#general"]),
+        ("/dm calculator ,c", ["concierge"]),
+        ("/open ", ["#general", "broadcast"]),
         ("/who ", []),
         ("/nonsense x", []),
     ],
@@ -81,7 +82,7 @@ def test_a_candidate_says_what_it_is(session: Session) -> None:
 
 def test_unread_threads_say_so(session: Session) -> None:
     session.take(event(said(3, "psst", thread="dm.amy.ann")))
-    (found,) = [f for f in candidates("/open ", session) if f.text == "direct_amy"]
+    (found,) = [f for f in candidates("/open ", session) if f.text == "@amy"]
     assert found.about == "1 new psst"
 
 

@@ -11,17 +11,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from hubbub.cli.chat.conversation import Console, run_chat
 from hubbub.cli.chat.lines import Note, Said
 from hubbub.cli.chat.pipe import PipeConsole
-from hubbub.cli.chat.terminal import TerminalConsole
+from hubbub.cli.chat.terminal import ChatCompleter, TerminalConsole
 from hubbub.config.models import NetworkFile
 from hubbub.testing.network import LocalNetwork
-from tests.unit.cli.chatting import said
+from tests.unit.cli.chatting import begun, said
 
 DEADLINE_S = 10.0
 FILE = NetworkFile.model_validate(
@@ -155,8 +157,8 @@ async def screen(network: LocalNetwork) -> AsyncIterator[Screen]:
         screen = Screen(keys)
         console: Console = screen.console
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(run_chat(ann, console))
-            await screen.shows("channel_general")
+            running = tasks.create_task(run_chat(ann, console, opening="#general"))
+            await screen.shows("#general")
             await screen.shows("town as ann")
             yield screen
             screen.types("\x03\x04")
@@ -181,11 +183,31 @@ async def test_a_name_is_completed_with_tab(network: LocalNetwork) -> None:
     async with screen(network) as ann:
         ann.types("/dm bo")
         await ann.shows("human")  # in the menu
-        ann.types("\t\r")
-        await ann.shows("── direct_bob ──")
+        ann.types("\t,oops\x7f\x7f\x7f\x7f\x7f\r")
+        await ann.shows("── @bob ──")
         ann.types("hi\r")
         await ann.shows("✓")
     assert bob.network == "town"
+
+
+async def test_what_follows_a_completed_name_is_another_word(network: LocalNetwork) -> None:
+    await network.join("bob", "human")
+    async with screen(network) as ann:
+        ann.types("@bo")
+        await ann.shows("human")
+        ann.types("\thow are you\r")
+        await ann.shows("@bob how are you")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "completion"),
+    [("hi @bo", "", "bob "), ("/dm bo", "", "bob "), ("/wh", "", "who "), ("@bo", " x", "bob")],
+)
+def test_a_completion_ends_with_one_space(before: str, after: str, completion: str) -> None:
+    found = ChatCompleter(begun()).get_completions(
+        Document(before + after, len(before)), CompleteEvent()
+    )
+    assert [item.text for item in found] == [completion]
 
 
 async def test_what_arrives_while_typing_leaves_the_line_whole(network: LocalNetwork) -> None:
@@ -225,7 +247,7 @@ async def test_unread_threads_and_activity_stand_below(network: LocalNetwork) ->
     bob = await network.join("bob", "human")
     async with screen(network) as ann:
         await bob.call("send_text_message", to="ann", text="psst")
-        await ann.shows("unread: direct_bob 1")
+        await ann.shows("unread: @bob 1")
         await bob.signal("activity", "channel.general", "typing away")
         await ann.shows("bob is typing away")
 

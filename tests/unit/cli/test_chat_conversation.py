@@ -79,8 +79,9 @@ class Person:
 class Chat:
     """Ann at her console, in a running network."""
 
-    def __init__(self, network: LocalNetwork) -> None:
+    def __init__(self, network: LocalNetwork, opening: str | None) -> None:
         self.network = network
+        self.opening = opening
         self.away = False
         self.ann = Person()
         self.code: int | None = None
@@ -93,7 +94,7 @@ class Chat:
     async def run(self) -> None:
         backoff = Backoff(first_s=0.001, most_s=0.005)
         async with Client(MemoryTransport(self.attach), "ann", "human", backoff=backoff) as client:
-            self.code = await run_chat(client, self.ann)
+            self.code = await run_chat(client, self.ann, opening=self.opening)
 
     def cut(self, code: CloseCode = CloseCode.SLOW) -> None:
         for session in self.network.hub.sessions():
@@ -108,9 +109,11 @@ async def network() -> AsyncIterator[LocalNetwork]:
 
 
 @asynccontextmanager
-async def chatting(network: LocalNetwork, *, patient: bool = False) -> AsyncIterator[Chat]:
-    """Ann chats; at the end of the block she leaves, if she has not yet."""
-    chat = Chat(network)
+async def chatting(
+    network: LocalNetwork, *, patient: bool = False, opening: str | None = "#general"
+) -> AsyncIterator[Chat]:
+    """Ann chats, from #general on; at the end of the block she leaves, if she has not yet."""
+    chat = Chat(network, opening)
     chat.ann = Person(patient=patient)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(chat.run())
@@ -131,10 +134,10 @@ async def next_text(client: Client) -> str:
 
 async def test_a_newcomer_sees_where_she_is_and_how_to_begin(network: LocalNetwork) -> None:
     await network.join("calculator")
-    async with chatting(network) as chat:
-        await chat.ann.sees("── channel_general ──")
+    async with chatting(network, opening=None) as chat:
+        await chat.ann.sees("── broadcast ──")
         await chat.ann.sees("@calculator")
-        assert chat.ann.status.prompt == "channel_general> "
+        assert chat.ann.status.prompt == "broadcast> "
         assert chat.ann.status.network == "town"
     assert chat.code == 0
 
@@ -155,12 +158,12 @@ async def test_a_direct_conversation_is_opened_spoken_to_and_announced(
 ) -> None:
     bob = await network.join("bob", "human")
     async with chatting(network) as chat:
-        await chat.ann.sees("── channel_general")
+        await chat.ann.sees("── #general")
         await bob.call("send_text_message", to="ann", text="psst")
-        await chat.ann.sees("[direct_bob] bob: psst")
-        await chat.ann.status_says("unread: direct_bob 1")
+        await chat.ann.sees("[@bob] bob: psst")
+        await chat.ann.status_says("unread: @bob 1")
         chat.ann.types("/dm bob yes?")
-        await chat.ann.sees("── direct_bob ──")
+        await chat.ann.sees("── @bob ──")
         await chat.ann.sees("bob: psst")
         await chat.ann.sees("ann: yes? ✓")
         assert await next_text(bob) == "yes?"
@@ -193,22 +196,24 @@ async def test_a_reply_opens_a_thread_under_the_message(network: LocalNetwork) -
         line = await chat.ann.sees("a question")
         message_id = line.split()[1]
         chat.ann.types(f"/reply {message_id} an answer")
-        await chat.ann.sees(f"[channel_general.t{message_id[1:]}] ann: an answer ✓")
-        chat.ann.types(f"/open channel_general.t{message_id[1:]}", "and more")
+        await chat.ann.sees(f"[#general › {message_id}] ann: an answer ✓")
+        chat.ann.types(f"/open #general › {message_id}", "and more")
         await chat.ann.sees("ann: an answer ✓")
         await chat.ann.sees("ann: and more ✓")
         assert [await next_text(bob) for _ in range(2)] == ["an answer", "and more"]
 
 
 async def test_channels_are_joined_made_and_left(network: LocalNetwork) -> None:
+    bob = await network.join("bob", "human")
+    await bob.call("create_channel", name="desk")
     async with chatting(network) as chat:
         ann = chat.ann
         ann.types("/channel desk")
         await ann.sees("/join desk first")
         ann.types("/join desk")
-        await ann.sees("── channel_desk ──")
+        await ann.sees("── #desk ──")
         ann.types("/create attic")
-        await ann.sees("── channel_attic ──")
+        await ann.sees("── #attic ──")
         ann.types("/leave")
         await ann.sees("you left attic")
         await ann.sees("── broadcast ──")
@@ -224,7 +229,7 @@ async def test_lists_of_people_threads_and_commands(network: LocalNetwork) -> No
         assert "human" in await chat.ann.sees("● ann")
         await chat.ann.sees("○ calculator")
         chat.ann.types("/threads")
-        await chat.ann.sees("2  channel_general")
+        await chat.ann.sees("2  #general")
         chat.ann.types("/open 1")
         await chat.ann.sees("── broadcast ──")
         chat.ann.types("/help")
@@ -244,7 +249,52 @@ async def test_wrong_input_is_one_line_and_nothing_else_happens(network: LocalNe
 async def test_a_message_that_the_hub_refuses_is_shown_as_not_sent(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
         chat.ann.types("x" * 70_000)
-        await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
+        told = await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
+        assert told.endswith("xxx…")
+        assert len(told) < 200
+    assert chat.code == 0
+
+
+async def test_a_script_of_which_a_line_was_refused_fails(network: LocalNetwork) -> None:
+    for line in ("/dm nobody", "/join nowhere", "/frobnicate", "x" * 70_000):
+        async with chatting(network, patient=True) as chat:
+            chat.ann.types(line, "fine", "/quit")
+            await chat.ann.sees("ann: fine ✓")
+        assert chat.code == 1
+
+
+async def test_a_script_without_a_mistake_succeeds(network: LocalNetwork) -> None:
+    async with chatting(network, patient=True) as chat:
+        chat.ann.types("fine", "/quit")
+        await chat.ann.sees("ann: fine ✓")
+    assert chat.code == 0
+
+
+async def test_a_thread_that_cannot_be_opened_first_is_told(network: LocalNetwork) -> None:
+    async with chatting(network, opening="#genral") as chat:
+        await chat.ann.sees("did you mean general?")
+        await chat.ann.sees("── broadcast ──")
+
+
+async def test_the_hubs_operations_are_told_as_commands_of_the_chat(network: LocalNetwork) -> None:
+    async with chatting(network) as chat:
+        chat.ann.types("/create general", "/open m999")
+        await chat.ann.sees("the channel 'general' exists; /join general")
+        await chat.ann.sees("there is no message m999")
+
+
+async def test_what_is_asked_without_a_connection_is_answered_later(network: LocalNetwork) -> None:
+    async with chatting(network) as chat:
+        await chat.ann.sees("#general")
+        chat.away = True
+        chat.cut()
+        await chat.ann.status_says("Connection refused")
+        chat.ann.types("/who", "words in the dark")
+        await chat.ann.sees("not connected; the answer comes later")
+        await chat.ann.sees("not connected; will be sent later: words in the dark")
+        chat.away = False
+        await chat.ann.sees("● ann")
+        await chat.ann.sees("words in the dark ✓")
 
 
 async def test_the_absent_and_the_unknown_are_pointed_out(network: LocalNetwork) -> None:
@@ -271,13 +321,13 @@ async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives
 ) -> None:
     bob = await network.join("bob", "human")
     async with chatting(network) as chat:
-        await chat.ann.sees("channel_general")
+        await chat.ann.sees("#general")
         chat.away = True
         chat.cut()
         await chat.ann.sees("connection lost (cut by the test)")
         await chat.ann.status_says("Connection refused")
         chat.ann.types("said in the dark", "/dm bob", "/threads")
-        await chat.ann.sees("── direct_bob ──")
+        await chat.ann.sees("── @bob ──")
         await chat.ann.status_says("1 to send")
         chat.away = False
         await chat.ann.sees("connected again")
@@ -288,7 +338,7 @@ async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives
 
 async def test_leaving_without_a_connection_says_what_was_not_sent(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
-        await chat.ann.sees("channel_general")
+        await chat.ann.sees("#general")
         chat.away = True
         chat.cut()
         await chat.ann.status_says("Connection refused")
@@ -299,7 +349,7 @@ async def test_leaving_without_a_connection_says_what_was_not_sent(network: Loca
 
 async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
-        await chat.ann.sees("channel_general")
+        await chat.ann.sees("#general")
         chat.cut(CloseCode.REVOKED)
         await chat.ann.sees("the hub closed the connection: cut by the test")
     assert chat.code == 1
@@ -312,7 +362,7 @@ async def test_what_was_missed_is_summed_up(network: LocalNetwork) -> None:
     for n in range(30):
         await bob.call("send_text_message", to="ann", text=f"missed {n}")
     async with chatting(network) as chat:
-        await chat.ann.sees("while you were away: direct_bob 30")
+        await chat.ann.sees("while you were away: @bob 30")
 
 
 async def test_a_script_is_obeyed_line_by_line(network: LocalNetwork) -> None:
@@ -326,7 +376,7 @@ async def test_a_script_is_obeyed_line_by_line(network: LocalNetwork) -> None:
     async with asyncio.TaskGroup() as tasks, chatting(network, patient=True) as chat:
         tasks.create_task(answer())
         chat.ann.types("/dm calculator 2+2", "/wait 10", "/who", "/quit")
-        await chat.ann.sees("── direct_calculator ──")
+        await chat.ann.sees("── @calculator ──")
         await chat.ann.sees("ann: 2+2 ✓")
         await chat.ann.sees("calculator: 4")
         await chat.ann.sees("● ann")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.chat import chat, default_name
+from hubbub.cli.chat.entry import chat, default_name
+from hubbub.cli.joining import Unreachable
 from hubbub.errors import UserError
 from hubbub.protocol.thread_ids import is_participant_id
 
@@ -50,15 +51,12 @@ def test_an_impossible_name_is_one_sentence(name: str) -> None:
         chat("127.0.0.1:1", name)
 
 
-def test_a_hub_that_is_not_there_is_one_line_and_exit_code_1(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_hub_that_is_not_there_is_told_with_what_to_do() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        assert chat(f"127.0.0.1:{port}", "ann") == 1
-    said = capsys.readouterr().err
-    assert said == f"cannot join at 127.0.0.1:{port}: Connection refused\n"
+        with pytest.raises(Unreachable, match=f"{port}: Connection refused; start one with `hub"):
+            chat(f"127.0.0.1:{port}", "ann")
 
 
 def test_the_terminal_library_is_loaded_only_for_a_terminal() -> None:

@@ -12,30 +12,16 @@ from hubbub.cli.chat.lines import Day, Elsewhere, Note, Said
 from hubbub.cli.chat.session import HISTORY, KEPT, Session
 from hubbub.errors import UserError
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Channel, Message
+from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import ThreadPage
 from tests.unit.cli.chatting import NOON, begun, event, person, ready, result, said, shown, thread
 
 
-def test_a_newcomer_starts_in_general() -> None:
-    assert begun().current == "channel.general"
-
-
-def test_a_newcomer_without_channels_starts_where_everybody_is() -> None:
+@pytest.mark.parametrize("place", ["channel.general", "channel.general.t1", "dm.ann.bob"])
+def test_everybody_starts_where_everybody_is(place: str) -> None:
     session = Session("ann")
-    session.begin(ready(channels=(Channel(name="desk"),)))
+    session.begin(ready(thread(said(9, thread=place))))
     assert session.current == "broadcast"
-
-
-def test_a_newcomer_in_other_channels_starts_in_the_first_of_them() -> None:
-    session = Session("ann")
-    session.begin(ready(channels=tuple(Channel(name=n, joined=True) for n in ("zoo", "art"))))
-    assert session.current == "channel.art"
-
-
-def test_one_who_returns_starts_where_something_happened_last() -> None:
-    session = begun(thread(said(3)), thread(said(9, thread="dm.ann.bob")), thread(said(5)))
-    assert session.current == "dm.ann.bob"
 
 
 def test_a_newcomer_is_told_how_to_ask_an_agent() -> None:
@@ -64,7 +50,7 @@ def test_one_who_has_spoken_needs_no_hint() -> None:
 def test_opening_shows_the_header_and_the_last_messages_in_order() -> None:
     session = begun(thread(*[said(n, f"text {n}") for n in range(1, HISTORY + 6)]))
     lines = shown(session.open("channel.general"))
-    assert lines[0] == "── channel_general ──"
+    assert lines[0] == "── #general ──"
     assert len(lines) == 1 + HISTORY
     assert lines[1].endswith("text 6")
     assert lines[-1].endswith(f"text {HISTORY + 5}")
@@ -103,7 +89,7 @@ def test_a_message_elsewhere_is_announced_and_counted() -> None:
     assert [type(line) for line in lines] == [Elsewhere]
     session.take(event(said(2, thread="dm.ann.bob")))
     session.take(event(said(3, "@ann", thread="broadcast", mentions=("ann",))))
-    assert session.unread == ["broadcast 1!", "direct_bob 2"]
+    assert session.unread == ["broadcast 1!", "@bob 2"]
 
 
 def test_opening_a_thread_reads_it() -> None:
@@ -119,7 +105,7 @@ def test_what_was_missed_is_one_line_and_not_one_each() -> None:
     assert session.take(event(said(1, thread="dm.ann.bob"))) == []
     assert session.take(event(said(2, thread="broadcast", mentions=("ann",)))) == []
     assert session.take(event(said(3, thread="dm.ann.bob"))) == []
-    assert shown(session.missed()) == ["while you were away: direct_bob 2, broadcast 1!"]
+    assert shown(session.missed()) == ["while you were away: @bob 2, broadcast 1!"]
     assert session.missed() == []
 
 
@@ -156,7 +142,7 @@ def test_ones_own_message_from_another_window_is_not_unread() -> None:
 
 def test_a_message_into_another_thread_is_announced_as_sent() -> None:
     lines = begun().sent("under it", result(9, "channel.general.t4", 1), NOON)
-    assert shown(lines) == ["12:00 m9 [channel_general.t4] ann: under it ✓"]
+    assert shown(lines) == ["12:00 m9 [#general › m4] ann: under it ✓"]
 
 
 def test_a_message_to_somebody_who_is_away_says_that_it_waits() -> None:
@@ -183,7 +169,7 @@ def test_a_reconnection_that_resumed_keeps_everything() -> None:
     session = begun(thread(said(1)))
     session.take(event(said(2, thread="dm.ann.bob")))
     assert shown(session.begin(ready(resumed=True))) == ["connected again"]
-    assert session.unread == ["direct_bob 1"]
+    assert session.unread == ["@bob 1"]
 
 
 def test_a_fresh_start_forgets_and_shows_the_thread_anew() -> None:
@@ -231,7 +217,7 @@ def test_the_list_of_threads_has_numbers_that_open_takes() -> None:
     session.take(event(said(10, "new", mentions=("ann",))))
     lines = shown(session.lists())
     assert [line.split()[:3] for line in lines] == [
-        ["1", "channel_general", "1"],
+        ["*", "1", "#general"],
         ["*", "2", "direct_bob"],
         ["3", "broadcast", "nothing"],
     ]
@@ -278,6 +264,19 @@ def test_what_is_no_thread_gets_one_sentence(target: str, says: str) -> None:
     with pytest.raises(UserError) as caught:
         begun().find(target)
     assert says in str(caught.value)
+
+
+def test_a_message_names_the_thread_of_its_replies() -> None:
+    session = begun(thread(said(7)))
+    assert session.find("m7") == "channel.general.t7"
+    with pytest.raises(UserError, match="there is no message m8"):
+        session.find("m8")
+
+
+def test_every_thread_is_found_by_what_it_is_shown_as() -> None:
+    session = begun()
+    for name in ("broadcast", "channel.general.t5", "dm.ann.bob.concierge", "dm.ann.bob.t5.t7"):
+        assert session.find(session.shown(name)) == name
 
 
 def test_a_group_is_its_members_and_oneself() -> None:

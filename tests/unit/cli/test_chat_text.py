@@ -65,6 +65,16 @@ def test_a_clipped_text_is_a_beginning_and_not_wider(text: str, width: int) -> N
     assert columns <= width
 
 
+@pytest.mark.parametrize("width", [100, 10**6])
+def test_a_long_text_is_wrapped_in_one_pass(width: int) -> None:
+    """Counting all columns again at each word took minutes for this."""
+    text = "é " + "lorem " * 40_000
+    wrapped = wrap(text, width, "  ")
+    assert wrapped.split() == text.split()
+    assert all(columns(line) <= width for line in wrapped.split("\n"))
+    assert wrap(" " * 60_000 + "é" + " " * 60_000, 10, "").strip() == "é"
+
+
 @pytest.mark.parametrize(
     ("text", "width", "shown"),
     [

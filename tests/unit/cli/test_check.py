@@ -17,7 +17,7 @@ def test_a_config_that_holds_together_is_summed_up(home: Path, hubbub: Command) 
     ran = hubbub("check")
     assert ran.code == 0
     assert ran.out == (
-        "hubbub.yaml: fine; network 'town' with 0 agents, 1 people, 2 channels, 0 mods\n"
+        "hubbub.yaml: fine; network 'town' with 0 agents, 1 person, 2 channels, 0 mods\n"
     )
 
 

@@ -52,11 +52,35 @@ def test_one_thread_can_be_chosen(town: str, hubbub: Command) -> None:
     assert hubbub("log", "-t", "broadcast", "-n", "0").out == ""
 
 
-@pytest.mark.parametrize("thread", ["nonsense!", "direct_bob"])
+@pytest.mark.parametrize("thread", ["direct_bob", "bob", "@bob", "dm.ann.bob"])
+def test_a_direct_thread_is_named_as_its_reader_names_it(
+    town: str, hubbub: Command, thread: str
+) -> None:
+    hubbub("send", "--as", "bob", "ann", "psst")
+    assert texts(hubbub("log", "-t", thread).out) == ["psst"]
+    assert texts(hubbub("log", "--as", "bob", "-t", "ann").out) == ["psst"]
+
+
+@pytest.mark.parametrize("thread", ["general", "#general", "channel_general", "channel.general"])
+def test_a_channel_has_many_names(town: str, hubbub: Command, thread: str) -> None:
+    assert hubbub("send", thread, "to some").code == 0
+    assert texts(hubbub("log", "-t", thread).out) == ["to some"]
+
+
+@pytest.mark.parametrize("thread", ["nonsense!", "direct_bob", "genral"])
 def test_a_thread_that_cannot_be_meant_is_told(town: str, hubbub: Command, thread: str) -> None:
     ran = hubbub("log", "-t", thread)
     assert ran.code == 2
-    assert "names no thread: write channel_<name>, broadcast or dm.<name>.<name>" in ran.err
+    assert f"there is no thread '{thread}'" in ran.err
+
+
+def test_a_thread_in_which_nothing_was_said_is_told_without_the_hubs_words(
+    town: str, hubbub: Command
+) -> None:
+    hubbub("send", "--as", "bob", "--broadcast", "hi")
+    ran = hubbub("log", "-t", "bob")
+    assert ran.code == 2
+    assert "see `hubbub threads`" in ran.err
 
 
 @pytest.mark.slow

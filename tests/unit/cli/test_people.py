@@ -31,7 +31,7 @@ def test_a_message_is_sent_as_the_networks_person(town: str, hubbub: Command) ->
     ran = hubbub("send", "bob", "hello", "there")
     assert (ran.code, ran.out) == (
         0,
-        "m2 sent as ann in direct_bob; away, will get it later: bob\n",
+        "m2 sent as ann in @bob; away, will get it later: bob\n",
     )
 
 
@@ -51,8 +51,8 @@ def test_threads_are_those_of_the_person(town: str, hubbub: Command) -> None:
     ran = hubbub("threads")
     assert [line.split()[0] for line in ran.out.splitlines()] == [
         "THREAD",
-        "direct_bob",
-        "channel_general",
+        "@bob",
+        "#general",
     ]
     mine = hubbub("threads", "--as", "bob", "--json").json()
     assert isinstance(mine, list)
@@ -60,6 +60,21 @@ def test_threads_are_those_of_the_person(town: str, hubbub: Command) -> None:
         "dm.ann.bob",
         "channel.general",
     ]
+
+
+def test_reading_makes_nobody_a_participant(town: str, hubbub: Command) -> None:
+    ran = hubbub("threads", "--as", "anm")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "hubbub: there is no participant 'anm'; did you mean ann?\n"
+    assert "anm" not in hubbub("who").out
+
+
+def test_a_group_is_written_with_commas(town: str, hubbub: Command) -> None:
+    for name in ("bob", "eve"):
+        hubbub("send", "--as", name, "--broadcast", "hi")
+    sent = hubbub("send", "bob,eve", "hello both", "--json").json()
+    assert isinstance(sent, dict)
+    assert sent["thread_id"] == "dm.ann.bob.eve"
 
 
 def test_status_counts(town: str, hubbub: Command) -> None:
@@ -80,6 +95,11 @@ def test_status_counts(town: str, hubbub: Command) -> None:
         (("send", "ann", "hi"), 2, "nobody sends messages to itself"),
         (("who", "--address", "127.0.0.1:9"), 1, "no network answers at ws://127.0.0.1:9"),
         (("who", "--address", "elsewhere"), 2, "elsewhere"),
+        (("send", "--as", "a b", "ann", "hi"), 2, "'a b' cannot be a name"),
+        (("threads", "--as", "a b"), 2, "'a b' cannot be a name"),
+        (("send", "ann", "  "), 2, "there is nothing in this message"),
+        (("send", "-b", " \n"), 2, "there is nothing in this message"),
+        (("send", "anm", "hi"), 2, "did you mean ann?"),
     ],
 )
 def test_a_failure_is_one_sentence_with_its_exit_code(
@@ -98,7 +118,8 @@ def test_without_a_network_the_way_to_one_is_told(hubbub: Command) -> None:
 
 
 def test_a_network_is_found_by_name_and_address(town: str, hubbub: Command) -> None:
-    for address in ("town", town, town.removeprefix("ws://")):
+    place = town.removeprefix("ws://")
+    for address in ("town", town, place, f"http://{place}/", f"HTTP://{place}/x?y#z"):
         assert hubbub("who", "--address", address).code == 0
 
 
@@ -106,7 +127,7 @@ def test_a_network_is_found_by_name_and_address(town: str, hubbub: Command) -> N
     ("words", "channel", "broadcast", "expected"),
     [
         (["bob", "hi"], None, False, ("send_text_message", {"to": "bob", "text": "hi"})),
-        (["@bob", "a", "b"], None, False, ("send_text_message", {"to": "bob", "text": "a b"})),
+        (["@bob", "a", "b"], None, False, ("send_text_message", {"to": "@bob", "text": "a b"})),
         (["a", "b"], "desk", False, ("post_to_channel", {"channel": "desk", "text": "a b"})),
         (["a"], None, True, ("broadcast_text_message", {"text": "a"})),
     ],

@@ -48,10 +48,28 @@ def test_revoked_tokens_are_gone(closed: Path, hubbub: Command) -> None:
     hubbub("token", "add", "ann")
     assert hubbub("token", "revoke", "ann").out.startswith("the tokens of ann are useless")
     assert hubbub("token", "list", "--json").json() == []
+    hubbub("token", "add", "ann")
     assert hubbub("token", "revoke", "ann", "--json").json() == {
         "participant": "ann",
         "revoked": True,
     }
+
+
+def test_who_has_no_tokens_cannot_lose_any(closed: Path, hubbub: Command) -> None:
+    hubbub("token", "add", "ann")
+    for name, sentence in (("bob", "bob has no tokens\n"), ("amn", "; did you mean ann?")):
+        ran = hubbub("token", "revoke", name)
+        assert (ran.code, ran.out) == (2, "")
+        assert sentence in ran.err
+
+
+def test_the_running_network_tells_its_tokens(town: str, hubbub: Command) -> None:
+    assert hubbub("token", "list", "--json").json() == []
+    hubbub("token", "add", "zoe")
+    for args in ((), ("--address", town)):
+        listed = hubbub("token", "list", "--json", *args).json()
+        assert listed == [{"participant": "zoe", "tokens": 1}]
+    assert hubbub("token", "revoke", "zo").err == "hubbub: zo has no tokens; did you mean zoe?\n"
 
 
 def test_a_config_can_be_named(closed: Path, hubbub: Command) -> None:

@@ -57,7 +57,9 @@ def test_turns_are_listed_with_their_outcome(turn: str, hubbub: Command) -> None
     listed = hubbub("turns", "--json", "--agent", "bot").json()
     assert isinstance(listed, list)
     assert len(listed) == 1
-    assert hubbub("turns", "--json", "--agent", "other").json() == []
+    ran = hubbub("turns", "--agent", "bto")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no agent 'bto'; did you mean bot?" in ran.err
 
 
 @pytest.mark.behaviour("U-5")
@@ -69,7 +71,7 @@ def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
         "outcome   no_action: nothing to do",
         "--- text that was not published\na poem",
         "--- system prompt\nBe brief.",
-        "--- step 1  12 ms  tokens 7+3\nthinking\nfinish({'reason': 'ok'})\n  → done",
+        '--- step 1  12 ms  tokens 7+3\nthinking\nfinish({"reason": "ok"})\n  → done',
         "sent      nothing",
         "<U+001B>",
         "(--full shows all)",
@@ -109,6 +111,7 @@ def test_why_not_is_told_too(turn: str, hubbub: Command) -> None:
         (("why", "bot", "m99"), "there is no message m99"),
         (("why", "bot", "99"), "they look like m42"),
         (("why", "nobody", "m1"), "there is no agent nobody"),
+        (("why", "bott", "m1"), "there is no agent bott; did you mean bot?"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(

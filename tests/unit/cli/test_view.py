@@ -20,7 +20,7 @@ from hubbub.app.happenings import (
     Stopping,
 )
 from hubbub.cli.messages import message_line, where
-from hubbub.cli.view import JsonView, TerminalView, happening_line
+from hubbub.cli.view import MOST, JsonView, TerminalView, happening_line
 from hubbub.protocol.messages import Message, MessageType
 
 UP = NetworkUp(
@@ -84,7 +84,9 @@ def test_at_the_usual_address_joining_needs_no_option() -> None:
         ("dm.ann.bob", "direct", None, "→ bob"),
         ("dm.ann.bob.carol", "direct", None, "→ bob, carol"),
         ("channel.desk", "channel", None, "#desk"),
-        ("channel.desk.t5", "channel", "m5", "#desk (under m5)"),
+        ("channel.desk.t5", "channel", "m5", "#desk ↳ m5"),
+        ("broadcast.t13", "broadcast", None, "→ everybody ↳ m13"),
+        ("broadcast.t13.t15", "broadcast", None, "→ everybody ↳ m15"),
         ("broadcast", "broadcast", None, "→ everybody"),
         ("mod.tasks", "mod", None, "[tasks]"),
     ],
@@ -98,6 +100,14 @@ def test_a_message_tells_where_it_goes(
 def test_a_message_is_a_line_and_further_lines_are_indented() -> None:
     text = shown(MessageSeen(message(text="one\ntwo")))
     assert text.endswith(" m7 ann → bob  one\n    two")
+
+
+def test_a_long_message_is_shown_by_its_beginning() -> None:
+    text = shown(MessageSeen(message(text="line of it\n" * 500 + "x" * 10_000)))
+    assert text.count("line of it") == MOST[0]
+    assert text.endswith("… (15500 characters in all)")
+    assert len(shown(MessageSeen(message(text="x" * 10_000)))) < 500
+    assert "characters in all" not in shown(MessageSeen(message(text="a\nb")))
 
 
 def test_a_sender_has_the_same_colour_every_time() -> None:
@@ -136,7 +146,7 @@ def test_an_agent_that_is_left_alone_is_told_with_what_to_do() -> None:
 
 def test_without_a_terminal_lines_are_plain_and_never_wrapped() -> None:
     out: list[str] = []
-    TerminalView(out.append)(MessageSeen(message(text="word " * 100)))
+    TerminalView(out.append)(MessageSeen(message(text="word " * 60)))
     assert "\x1b" not in out[0]
     assert out[0].count("\n") == 1
 

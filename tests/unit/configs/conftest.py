@@ -17,7 +17,7 @@ from hubbub.agents.launch import run_python_agent
 from hubbub.config.loader import load
 from hubbub.protocol.messages import Kind
 from hubbub.testing.network import LocalNetwork
-from tests.unit.configs.people import Person
+from tests.unit.configs.people import PATIENCE_S, Person
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 
@@ -35,6 +35,12 @@ class Village:
         client = await self._network.join(name, card=config.card, turns=True)
         running = run_python_agent(agent, client, config)
         self.running[name] = self._tasks.create_task(running, name=name)
+
+    async def written(self, thread_id: str) -> None:
+        """Wait until there is a message in the thread."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self._network.hub.state.threads.get(thread_id) is None:  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0)
 
     async def person(self, name: str, kind: Kind = "human") -> Person:
         """Somebody from outside; as an agent, one that speaks when the test says so."""
@@ -75,5 +81,5 @@ async def empty_village() -> AsyncIterator[Village]:
 @pytest.fixture
 async def lonely_concierge() -> AsyncIterator[Village]:
     """The concierge without the others."""
-    async with _village([("concierge", Concierge())]) as running:
+    async with _village([("concierge", Concierge(away_s=0.05))]) as running:
         yield running

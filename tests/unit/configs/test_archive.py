@@ -65,6 +65,28 @@ def test_a_snippet_is_the_piece_that_matters(archive: Archive) -> None:
     assert len(hit.snippet) < 300
 
 
+def test_of_pages_that_fit_alike_the_title_decides(archive: Archive) -> None:
+    archive.add("p3", PUBLIC, "long.md", "A hub. " * 9, "Hubs and other things")
+    archive.add("p4", PUBLIC, "short.md", "One hub routes what is sent.", "What a hub is")
+    assert sources(archive, "what is a hub?") == ["short.md", "long.md"]
+
+
+def test_what_is_left_out_is_not_found(archive: Archive) -> None:
+    hits = archive.search("the budget", ["channel.desk"], without={"m2"})
+    assert [hit.source for hit in hits] == ["ann"]
+
+
+def test_what_was_said_twice_is_found_once(archive: Archive) -> None:
+    archive.add("m4", "channel.desk", "eve", "The budget should be 50 euros.", sender="eve")
+    assert len(sources(archive, "budget", "channel.desk")) == 2
+
+
+def test_a_message_needs_fewer_of_the_words_than_a_page(archive: Archive) -> None:
+    archive.add("p3", PUBLIC, "bikes.md", "A bike has two wheels.")
+    archive.add("m4", "channel.desk", "eve", "My bike is blue.", sender="eve")
+    assert sources(archive, "what colour is my bike?", "channel.desk") == ["eve"]
+
+
 @given(st.text(max_size=80) | st.text('"*():^-ANDORNEAR {}', max_size=40))
 def test_no_question_is_taken_for_query_syntax(question: str) -> None:
     archive = Archive()

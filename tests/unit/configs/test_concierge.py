@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 from concierge import Concierge, best_match, introductions, value_in
+from librarian import Librarian
 
 from hubbub.protocol.messages import Card, Participant
 from tests.unit.configs.conftest import Village
+from tests.unit.configs.people import PATIENCE_S
 
 JUPITER_AND_SATURN = (
     "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
@@ -60,8 +62,8 @@ async def test_it_says_so_when_nobody_can_help(village: Village) -> None:
         "I have no answer: librarian has no number for “the diameter of Nibiru”"
     )
     answer = await ann.asks("concierge", "sing a shanty about whales")
-    assert answer.startswith("I have no answer: librarian found nothing.")
-    assert "calculator: Calculates" in answer
+    assert answer.startswith("I have no answer: librarian says: I don't know that; I know about: ")
+    assert answer.endswith("“Who is here?” tells who can do what.")
 
 
 async def test_a_sum_that_makes_no_sense_is_passed_on_as_such(village: Village) -> None:
@@ -77,7 +79,30 @@ async def test_without_the_others_it_is_honest(lonely_concierge: Village) -> Non
     assert answer == "I have no answer: librarian, who could help, is not here at the moment."
     answer = await ann.asks("concierge", "what is 6 * 7?")
     assert answer == "I have no answer: calculator, who could help, is not here at the moment."
-    assert "calculator, away at the moment" in await ann.asks("concierge", "help")
+    assert await ann.asks("concierge", "help") == "There is nobody here besides you and me."
+    assert "calculator, away at the moment" in await ann.asks("concierge", "who can calculate?")
+
+
+async def test_who_is_still_starting_is_waited_for(empty_village: Village) -> None:
+    ann = await empty_village.person("ann")
+    await empty_village.starts("concierge", Concierge(away_s=PATIENCE_S))
+    await ann.tells("concierge", "what is the height of K2?")
+    await empty_village.written("dm.concierge.librarian")
+    await empty_village.starts("librarian", Librarian())
+    answer = await ann.hears("concierge", lambda m: m.type == "direct")
+    assert answer.text.startswith("librarian says: The height of K2 is 8,611 m.")
+
+
+async def test_an_answer_that_comes_too_late_starts_no_conversation(
+    lonely_concierge: Village,
+) -> None:
+    ann = await lonely_concierge.person("ann")
+    late = await lonely_concierge.person("late", "agent")
+    for text in ("The planet of Titan is Saturn. [moons.md]", "The height of K2 is 8,611 m."):
+        await late.tells("concierge", text)
+    await late.tells("concierge", "I don't know that; I know about: the height of K2.")
+    await ann.asks("concierge", "help")
+    assert [m.sender_id for m in late.heard] == []
 
 
 async def test_an_agent_gets_results_but_no_small_talk(village: Village) -> None:
@@ -111,7 +136,7 @@ async def test_a_broadcast_is_answered_only_if_several_must_work_together(villag
         ("It is ≈ 3.5 km", "3.5 km"),
         ("The temperature is -40 °C.", "-40 °C"),
         ("The planet of Titan is Saturn. [x]", None),
-        ("I found nothing about “x is y”.", None),
+        ("I don't know that; I know about: what people said here.", None),
     ],
 )
 def test_a_value_is_read_out_of_an_answer(answer: str, value: str | None) -> None:
@@ -131,5 +156,60 @@ def test_the_card_with_most_of_the_words_matches_best() -> None:
 
 
 def test_introductions_say_who_is_away() -> None:
-    text = introductions("concierge", "", [person("ann", "Cooks", "soup", present=False)])
+    ann = person("ann", "Cooks", "soup", present=False)
+    text = introductions("concierge", "who can cook soup?", [ann])
     assert text.endswith("\n  ann, away at the moment: Cooks (soup)")
+    assert "ann" not in introductions("concierge", "", [ann, person("ben", "Sings")])
+
+
+async def test_the_asker_is_not_introduced_to_themselves(village: Village) -> None:
+    ann, _ = await village.person("ann"), await village.person("ben")
+    answer = await ann.asks("concierge", "who is here?")
+    assert "ben: a human" in answer
+    assert "ann" not in answer
+
+
+async def test_a_second_start_is_one_short_line(empty_village: Village) -> None:
+    ann = await empty_village.person("ann")
+    for n in range(3):
+        await empty_village.starts("concierge", Concierge())
+        greeting = await ann.hears("concierge")
+        assert (greeting.text == "concierge is here again.") is (n > 0)
+        empty_village.running["concierge"].cancel()
+
+
+async def test_a_broadcast_to_somebody_else_is_theirs(village: Village) -> None:
+    ann = await village.person("ann")
+    await ann.broadcasts("@librarian what is the diameter of Mars?")
+    await ann.broadcasts("@librarian what is 2 + 2?")
+    for _ in range(2):
+        await ann.hears("librarian")
+    await ann.asks("concierge", "hello")
+    await ann.asks("calculator", "1 + 1")
+    said = [m.sender_id for m in ann.heard if m.type == "broadcast" and m.hop]
+    assert said == ["librarian", "librarian"]
+
+
+async def test_a_feat_of_one_sentence_needs_three_agents(village: Village) -> None:
+    ann = await village.person("ann")
+    await ann.broadcasts("@concierge how tall is mount everest in feet")
+    answer = await ann.hears("concierge", lambda m: m.hop > 0)
+    assert answer.text.startswith("≈ 29,031")
+    assert "librarian: The height of Mount Everest is 8,848.86 m." in answer.text
+
+
+async def test_thanks_are_acknowledged_by_all(village: Village) -> None:
+    ann = await village.person("ann")
+    for agent in ("concierge", "librarian", "calculator"):
+        assert await ann.asks(agent, "thank you!") == "You are welcome."
+
+
+async def test_agents_in_a_group_do_not_talk_to_each_other(village: Village) -> None:
+    ann = await village.person("ann")
+    group = ["concierge", "librarian", "calculator"]
+    await ann.client.call("send_text_message", to=group, text="hello you three")
+    for agent in group:
+        heard = await ann.hears(agent, lambda m: len(m.recipients) > 1)
+        assert (heard.hop, "I have no answer" in heard.text) == (1, False)
+        await ann.asks(agent, "hello")  # by then it has read what the others answered
+    assert [m.sender_id for m in ann.heard if len(m.recipients) > 1 and m.hop > 1] == []

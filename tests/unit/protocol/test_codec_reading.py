@@ -220,6 +220,14 @@ def test_an_unknown_argument_is_named() -> None:
     assert "colour" in str(error.details["field"])
 
 
+def test_a_misspelled_argument_is_named_though_the_right_one_is_missing_too() -> None:
+    error = refusal(call(to="bob", txt="hello"))
+    assert error.code == ErrorCode.BAD_REQUEST
+    assert error.message == "args.txt: no such argument"
+    assert (error.details, error.ref) == ({"field": "args.txt"}, "r1")
+    assert refusal(call(to="bob")).message == "args.text: field required"
+
+
 @pytest.mark.parametrize("field", ["seq", "sender_id", "hop", "interaction_id", "sent_at", "tseq"])
 def test_what_only_the_hub_may_say_is_refused_by_name(field: str) -> None:
     error = refusal(call(to="bob", text="hi", **{field: 1}))

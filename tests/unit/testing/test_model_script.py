@@ -83,6 +83,41 @@ def test_a_mistake_in_a_script_is_named_with_its_place(
     assert place in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "rules: [{when: {promt: x}, answer: {text: hi}}]",
+            "promt: unknown key; did you mean 'p",
+        ),
+        ("rules: [{when: {zzz: x}, answer: {text: hi}}]", "valid: model, system, prompt, incoming"),
+        (
+            "rules: [{answer: {txt: hi}}]",
+            "0.answer.answer.txt: unknown key; did you mean 'text'?",
+        ),
+        ("rules: [{answer: [{txt: hi}]}]", "unknown key; did you mean 'text'? valid: text, calls"),
+        ("rules: [{anser: {text: hi}}]", "did you mean 'answer'? valid: name, when, answer, times"),
+        ("answers: [{calls: [{tol: x}]}]", "did you mean 'tool'? valid: tool, arguments, id"),
+        ("answers: [{usage: {tokens: 1}}]", "valid: prompt_tokens, completion_tokens"),
+        ("answers: [{status: 429, after: 1}]", "valid: status, message, code, retry_after, hold"),
+        ("answers: [{breakdown: hang, hold: x}]", "unknown key; valid: breakdown"),
+        (
+            "rule: []",
+            "rule: unknown key; did you mean 'rules'? valid: models, api_key, rules, ",
+        ),
+    ],
+)
+def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_script(path)
+    assert told in str(caught.value)
+    assert ";" not in str(caught.value).partition("unknown key; ")[2]
+
+
 def test_broken_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text("rules:\n  - when: {prompt: x}\n   answer: y\n")

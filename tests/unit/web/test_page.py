@@ -54,6 +54,13 @@ def test_it_needs_nothing_but_itself() -> None:
         assert needing not in page
 
 
+def test_a_narrow_screen_scrolls_code_and_does_not_break_its_lines() -> None:
+    page = joining_page("town", "ws://h:1", tokens=False).decode()
+    style = page[page.index("  pre {") :].partition("}")[0]
+    assert "overflow-x: auto" in style
+    assert "white-space" not in style
+
+
 def test_the_agent_that_it_shows_is_python() -> None:
     text = text_of(joining_page("town", "ws://h:1", tokens=False))
     code = text[text.index("from hubbub import") : text.index("hubbub agent run")]
