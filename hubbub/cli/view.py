@@ -122,7 +122,7 @@ def _banner(up: NetworkUp) -> Text:
     )
     for title, what, how in rows:
         text.append(f"  {title:<10}", style="dim")
-        text.append(f"{what:<40}")
+        text.append(f"{what:<38}  ")
         text.append(f"{how}\n", style="dim")
     return text
 

@@ -59,7 +59,7 @@ def wait_for_run_file(state: Path, up: subprocess.Popen[str]) -> None:
         time.sleep(0.05)
 
 
-def script(environment: dict[str, str], *lines: str, name: str = "ann") -> list[str]:
+def script(environment: dict[str, str], *lines: str, name: str = "ann", code: int = 0) -> list[str]:
     """What `hubbub chat` prints for these lines on its standard input."""
     done = subprocess.run(
         [*HUBBUB, "chat", "--as", name],
@@ -70,7 +70,7 @@ def script(environment: dict[str, str], *lines: str, name: str = "ann") -> list[
         timeout=DEADLINE_S,
     )
     assert done.stderr == ""
-    assert done.returncode == 0
+    assert done.returncode == code
     return done.stdout.splitlines()
 
 
@@ -89,8 +89,8 @@ def test_two_people_find_each_other_without_being_told_where(
     assert any("bob" in line and "human" in line for line in shown)
 
 
-def test_a_wrong_line_does_not_end_a_script(environment: dict[str, str]) -> None:
-    shown = script(environment, "/frobnicate", "/dm nobody", "still here")
+def test_a_wrong_line_does_not_end_a_script_but_fails_it(environment: dict[str, str]) -> None:
+    shown = script(environment, "/frobnicate", "/dm nobody", "still here", code=1)
     assert "there is no command /frobnicate; /help lists them" in shown
     assert any(line.endswith("still here ✓") for line in shown)
 

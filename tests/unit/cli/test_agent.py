@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +47,25 @@ def test_an_agent_that_is_connected_already_is_not_joined_by_another(
     ran = asyncio.run(while_it_runs())
     assert (ran.code, ran.out) == (2, "")
     assert "notes: already connected; give another --name, or --replace" in ran.err
+
+
+@pytest.mark.slow
+async def test_an_agent_says_what_it_joins_until_ctrl_c(town: str, home: Path) -> None:
+    (home / "notes.py").write_text("from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n")
+    command = [sys.executable, "-m", "hubbub", "agent", "run", "notes.py"]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        said = (await process.stdout.readline()).decode()
+        assert said == f"notes joins town at {town}; Ctrl-C stops\n"
+        async with Client(WebSocketTransport(town), "ann", "human") as ann:
+            async for item in ann.events():  # until its presence is told
+                if "notes" in str(item):
+                    break
+        process.send_signal(signal.SIGINT)
+        await process.wait()
 
 
 def test_a_script_that_is_not_there_is_told(hubbub: Command) -> None:

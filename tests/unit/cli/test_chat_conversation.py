@@ -205,13 +205,13 @@ async def test_a_reply_opens_a_thread_under_the_message(network: LocalNetwork) -
 
 async def test_channels_are_joined_made_and_left(network: LocalNetwork) -> None:
     bob = await network.join("bob", "human")
-    await bob.call("create_channel", name="desk")
+    await bob.call("create_channel", name="loft")
     async with chatting(network) as chat:
         ann = chat.ann
-        ann.types("/channel desk")
-        await ann.sees("/join desk first")
-        ann.types("/join desk")
-        await ann.sees("── #desk ──")
+        ann.types("/channel loft")
+        await ann.sees("/join loft first")
+        ann.types("/join loft")
+        await ann.sees("── #loft ──")
         ann.types("/create attic")
         await ann.sees("── #attic ──")
         ann.types("/leave")
@@ -279,8 +279,8 @@ async def test_a_thread_that_cannot_be_opened_first_is_told(network: LocalNetwor
 async def test_the_hubs_operations_are_told_as_commands_of_the_chat(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
         chat.ann.types("/create general", "/open m999")
-        await chat.ann.sees("the channel 'general' exists; /join general")
         await chat.ann.sees("there is no message m999")
+        await chat.ann.sees("the channel 'general' exists; /join general")
 
 
 async def test_what_is_asked_without_a_connection_is_answered_later(network: LocalNetwork) -> None:

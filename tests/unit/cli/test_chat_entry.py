@@ -60,6 +60,6 @@ def test_a_hub_that_is_not_there_is_told_with_what_to_do() -> None:
 
 
 def test_the_terminal_library_is_loaded_only_for_a_terminal() -> None:
-    code = "import sys, hubbub.cli.chat; print('prompt_toolkit' in sys.modules)"
+    code = "import sys, hubbub.cli.chat.entry; print('prompt_toolkit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -218,11 +218,23 @@ def test_the_list_of_threads_has_numbers_that_open_takes() -> None:
     lines = shown(session.lists())
     assert [line.split()[:3] for line in lines] == [
         ["*", "1", "#general"],
-        ["*", "2", "direct_bob"],
+        ["2", "@bob", "bob:"],
         ["3", "broadcast", "nothing"],
     ]
-    assert "1 new!" in lines[0]
     assert session.find("2") == "dm.ann.bob"
+
+
+def test_the_list_says_what_is_new_and_what_its_mark_means() -> None:
+    session = begun()
+    session.take(event(said(9, "psst", thread="dm.ann.bob")))
+    assert not any("!" in line for line in shown(session.lists()))
+    session.take(event(said(10, "@ann " + "long " * 100, thread="broadcast", mentions=("ann",))))
+    first, second, _, legend = shown(session.lists())
+    assert "broadcast   1 new!" in first
+    assert first.endswith("…")
+    assert "\n" not in first
+    assert "@bob         1 new  bob: psst" in second
+    assert legend == "! somebody mentioned you there; /open <n> opens a thread"
 
 
 def test_numbers_work_without_having_asked_for_the_list() -> None:

@@ -12,6 +12,12 @@ def write(home: Path, text: str, name: str = "hubbub.yaml") -> None:
     (home / name).write_text(text, encoding="utf-8")
 
 
+def test_without_a_config_the_way_to_one_is_told(home: Path, hubbub: Command) -> None:
+    ran = hubbub("up")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no hubbub.yaml here; `hubbub init` writes one" in ran.err
+
+
 def test_a_config_that_holds_together_is_summed_up(home: Path, hubbub: Command) -> None:
     write(home, "network: {name: town}\nhumans: {ann: {}}\nchannels: {a: {}, b: {}}\n")
     ran = hubbub("check")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.cli.output import console, emit_json, table
+from hubbub.cli.output import console, counted, emit_json, program, table
 from hubbub.protocol.messages import Card
 
 
@@ -57,6 +59,42 @@ def test_json_is_one_line_of_models_and_maps(capsys: pytest.CaptureFixture[str])
     assert json.loads(first) == [{"description": "ä\nb", "skills": []}]
     assert json.loads(second) == {"cards": [{"description": "", "skills": []}], "n": None}
     assert "ä" in first
+
+
+def test_the_program_is_called_by_its_name_where_a_shell_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hubbub").write_text("#!/bin/sh\n")
+    (tmp_path / "hubbub").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == "hubbub"
+
+
+@pytest.mark.parametrize(
+    ("started", "called"),
+    [
+        ("{here}/.venv/bin/hubbub", ".venv/bin/hubbub"),
+        (".venv/bin/hubbub", ".venv/bin/hubbub"),
+        ("/opt/elsewhere/hubbub", "/opt/elsewhere/hubbub"),
+        ("{here}/hubbub/__main__.py", f"{sys.executable} -m hubbub"),
+        ("/usr/bin/pytest", "hubbub"),
+    ],
+)
+def test_the_program_is_called_by_its_path_where_no_shell_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str, called: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [started.format(here=tmp_path)])
+    assert program() == called
+
+
+def test_one_is_not_many() -> None:
+    assert [counted(n, "person", "people") for n in (0, 1, 2)] == [
+        "0 people",
+        "1 person",
+        "2 people",
+    ]
 
 
 def test_a_console_takes_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

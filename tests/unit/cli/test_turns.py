@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hubbub.cli.joining import Target, joined
+from hubbub.cli.turns import _outcome
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
 from tests.unit.cli.conftest import Command
@@ -79,6 +80,11 @@ def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
         assert words in out
     assert "\x1b" not in out
     assert "--full" not in hubbub("turn", turn, "--full").out
+
+
+def test_a_turn_that_ended_without_a_reason_says_so_without_a_colon() -> None:
+    end = TurnEnd(id="bot-m1", outcome="finished")
+    assert _outcome(end) == "finished"
 
 
 def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:
