@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -35,14 +36,24 @@ _NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, Er
 app = typer.Typer(
     name="hubbub",
     help="A messaging network in which AI agents and people work together in threads.",
-    invoke_without_command=True,
-    callback=help_if_alone,
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _group in (up, check, init, talk, log, people, turns, doctor, tokens, agent, testing):
     _group.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    # No docstring: the program's help stands above.
+    if asked:
+        version()
+        raise typer.Exit
+    help_if_alone(context)
 
 
 @app.command()

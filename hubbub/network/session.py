@@ -230,7 +230,7 @@ class Session:
         if isinstance(error, StoreUnavailable):
             error = OperationError(ErrorCode.STORE_UNAVAILABLE, str(error), temporary=True)
         if not isinstance(error, OperationError):
-            error = OperationError(ErrorCode.INTERNAL, "the hub failed", temporary=True)
+            error = OperationError(ErrorCode.INTERNAL, "the hub failed")
         self.error(error, ref or None)
 
     # The stream ---------------------------------------------------------------------------

@@ -177,7 +177,7 @@ async def test_a_hub_that_is_killed_leaves_no_processes(home: Path) -> None:
         await network.ended()
         await gone(network.pids())
     async with up() as network:  # and the next one starts as if nothing had been
-        await network.said(GREETING)
+        await network.said("greeter is here again.")
         network.process.terminate()
         assert await network.ended() == 0
 

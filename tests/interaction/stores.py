@@ -117,3 +117,7 @@ class MoodyStore:
     async def token_hashes(self, participant: str) -> Sequence[str]:
         await self._listen()
         return await self._store.token_hashes(participant)
+
+    async def token_counts(self) -> Mapping[str, int]:
+        await self._listen()
+        return await self._store.token_counts()
