@@ -44,18 +44,22 @@ async def run_agent(
     *,
     clock: Clock | None = None,
     grace_s: float = GRACE_S,
+    greet_cid: str | None = None,
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
     Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
-    next process. Relative paths in the config are meant relative to `base_dir`.
+    next process. Relative paths in the config are meant relative to `base_dir`. With a `greet_cid`
+    that was used before, the agent does not greet again.
 
     Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.kind == "python":
         agent = construct(load_agent_class(config, base_dir))
-        await run_python_agent(agent, client, config, clock=clock, grace_s=grace_s)
+        await run_python_agent(
+            agent, client, config, clock=clock, grace_s=grace_s, greet_cid=greet_cid
+        )
         return
     inbox = _inbox(config, name)
     voice = Voice(client, inbox, clock or SystemClock())
@@ -72,7 +76,7 @@ async def run_agent(
     model = OpenAIModel(model_config, config.model)
     try:
         brain = LlmBrain(client, inbox, config, model, template, tools)
-        await _run(client, inbox, brain, config, grace_s)
+        await _run(client, inbox, brain, config, grace_s, greet_cid)
     finally:
         await model.close()
 
@@ -84,6 +88,7 @@ async def run_python_agent(
     *,
     clock: Clock | None = None,
     grace_s: float = GRACE_S,
+    greet_cid: str | None = None,
 ) -> None:
     """Run `agent` on a connected client (with `turns=True`) until cancelled.
 
@@ -94,7 +99,7 @@ async def run_python_agent(
     link = Link(Voice(client, inbox, clock or SystemClock()), inbox)
     agent._join(link, config.settings)
     brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
-    await _run(client, inbox, brain, config, grace_s)
+    await _run(client, inbox, brain, config, grace_s, greet_cid)
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
@@ -108,10 +113,15 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
 
 
 async def _run(
-    client: Client, inbox: Inbox, brain: Brain, config: AgentConfig, grace_s: float
+    client: Client,
+    inbox: Inbox,
+    brain: Brain,
+    config: AgentConfig,
+    grace_s: float,
+    greet_cid: str | None,
 ) -> None:
     if config.greet is not None:
-        await greet(client, config.greet)
+        await greet(client, config.greet, greet_cid)
     await AgentRunner(client, inbox, brain, grace_s=grace_s).run()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.agents.agent import Agent
-from hubbub.agents.launch import greet, run_agent
+from hubbub.agents.launch import run_agent
 from hubbub.agents.loading import load_module
 from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.loops import run_loop
@@ -152,12 +152,15 @@ async def _run(job: Job, agent: AgentJob) -> None:
     )
     try:
         async with client:
-            if config.greet is not None:
-                cid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{job.run}/{agent.name}/greet"))
-                once = cid if job.run is not None else None
-                await greet(client, config.greet, once)
-            silent = config.model_copy(update={"greet": None})
-            await run_agent(silent, agent.name, client, job.folder, job.models)
+            cid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{job.run}/{agent.name}/greet"))
+            await run_agent(
+                config,
+                agent.name,
+                client,
+                job.folder,
+                job.models,
+                greet_cid=cid if job.run is not None else None,
+            )
     except ConnectionLost as error:
         if error.code == _ABNORMAL:
             raise HubbubError(

@@ -130,12 +130,17 @@ class TestAbsence:
             "    def __init__(self):\n"
             "        raise RuntimeError('no luck')\n"
         )
-        config = AgentConfig.model_validate({"kind": "python", "class": "unlucky.py:Unlucky"})
+        config = AgentConfig.model_validate(
+            {"kind": "python", "class": "unlucky.py:Unlucky", "greet": "good morning"}
+        )
         async with rig(in_memory) as net:
+            ann = await net.person()
             await net.configured("bot", config, tmp_path, {})
             error = await net.death("bot")
             assert isinstance(error, ConfigError)
             assert "unlucky.py:5: Unlucky() raises RuntimeError: no luck" in str(error)
+            page = await ann.call("read_thread", thread="broadcast")
+            assert page["messages"] == []  # it did not say good morning and die
 
     async def test_an_agent_of_a_config_is_loaded_and_run(
         self, in_memory: Networks, tmp_path: Path
