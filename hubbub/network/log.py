@@ -27,7 +27,7 @@ from hubbub.network.ports import (
     ThreadCreated,
     TurnSent,
 )
-from hubbub.network.threads import Thread, Threads
+from hubbub.network.threads import Thread, ThreadMarks, Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
@@ -257,7 +257,7 @@ class Log:
             seq += 1
             thread, draft = entry.thread, entry.draft
             if thread not in before:
-                before[thread] = (thread.tseq, thread.last_seq, thread.last_agent)
+                before[thread] = thread.marks()
                 if not thread.stored:
                     self._create(thread, records, undo)
             thread.tseq = tseq = thread.tseq + 1
@@ -329,12 +329,12 @@ class _Undo:
     __slots__ = ("before", "created")
 
     def __init__(self) -> None:
-        self.before: dict[Thread, tuple[int, int, str | None]] = {}
+        self.before: dict[Thread, ThreadMarks] = {}
         self.created: list[Thread] = []
 
     def apply(self) -> None:
-        for thread, numbers in self.before.items():
-            thread.tseq, thread.last_seq, thread.last_agent = numbers
+        for thread, marks in self.before.items():
+            thread.tseq, thread.last_seq, thread.last_agent, thread.remembered = marks
 
 
 def _refuse(entries: list[Entry], changes: list[Change], error: Exception) -> None:

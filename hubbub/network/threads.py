@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator, Set
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import MessageType
 
-__all__ = ["Members", "Thread", "Threads"]
+__all__ = ["Members", "Thread", "ThreadMarks", "Threads"]
+
+
+ThreadMarks = tuple[int, int, str | None, bool]
+"""`tseq`, `last_seq`, `last_agent` and `remembered` of a thread."""
 
 
 class Thread:
@@ -44,6 +48,10 @@ class Thread:
         self.remembered = True
         """False for a thread from an earlier run: who spoke last must be read before it matters."""
         self.stored = stored
+
+    def marks(self) -> ThreadMarks:
+        """What a message moves here, to be put back if it is not stored."""
+        return self.tseq, self.last_seq, self.last_agent, self.remembered
 
     def others(self, speaker: str) -> tuple[str, ...]:
         """The other participants of a direct thread, sorted; nobody for the other kinds."""

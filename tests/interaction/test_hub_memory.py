@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interaction.peers import Networks, config
+from tests.interaction.stores import MoodyStore
 
 
 @pytest.mark.behaviour("W-3")
@@ -51,3 +52,25 @@ async def test_who_left_a_channel_for_all_is_not_dragged_back_at_the_next_start(
         await network.join("carol")
         (channel,) = (await bob.call("list_channels"))["channels"]
         assert channel["members"] == ["bob", "carol"]
+
+
+@pytest.mark.behaviour("W-3")
+async def test_a_commit_that_failed_does_not_make_the_hub_forget_who_spoke_last(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent")
+        await network.join("scribe", "agent")
+        root = await ann.call("broadcast_text_message", text="a report")
+        answer = await calc.call("reply", message_id=root["id"], text="it adds up")
+    moody = MoodyStore(store)
+    async with in_memory.start(store=moody) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent")
+        scribe = await network.join("scribe", "agent")
+        moody.failing = 1
+        lost = await scribe.ask("reply", message_id=root["id"], text="never stored")
+        assert lost["code"] == "store_unavailable"
+        said = await ann.call("send_text_message", to=answer["thread_id"], text="thank you")
+        heard = {event["seq"]: event for event in await calc.sync()}
+        assert heard[said["seq"]]["wake"]["reason"] == "last_speaker"

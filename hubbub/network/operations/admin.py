@@ -30,7 +30,7 @@ def add_token(call: Caller, args: TokenFor) -> Recording:
         raise OperationError(
             ErrorCode.BAD_REQUEST, f"participant: nobody may be called {args.participant[:64]!r}"
         )
-    _check_tokens_count(call)
+    _check_may_hand_out(call)
     token = new_token()
     added = TokenAdded(token_hash(token), args.participant)
     return Recording(lambda head: [added], NewToken(participant=args.participant, token=token))
@@ -39,7 +39,7 @@ def add_token(call: Caller, args: TokenFor) -> Recording:
 @operation(permission="admin", tool=False, idempotent=True, output=Done)
 def revoke_tokens(call: Caller, args: TokenFor) -> Recording:
     """Make all stored tokens of a participant invalid and close its sockets."""
-    _check_tokens_count(call)
+    _check_may_hand_out(call)
 
     async def answer() -> Done:
         await call.hub.revoke(args.participant)
@@ -59,7 +59,7 @@ async def list_tokens(call: Caller, args: ListTokens) -> TokenCounts:
     )
 
 
-def _check_tokens_count(call: Caller) -> None:
+def _check_may_hand_out(call: Caller) -> None:
     """Raises `OperationError` for people of an open network.
 
     There a token does not let somebody in, it keeps the others out: out of a launched agent's
