@@ -153,9 +153,12 @@ class Joining:
         hashes = self._launched.get(name, []) + list(await self._store.token_hashes(name))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
+            remedy = f"`hubbub token add {name}` makes one"
+            if name == OPERATOR:
+                remedy = "only commands of the user who runs the network have its token"
             raise Refused(
                 ErrorCode.AUTH_FAILED,
-                f"the token does not prove {name!r}; `hubbub token add {name}` makes one",
+                f"the token does not prove {name!r}; {remedy}",
                 CloseCode.AUTH,
             )
         if name == OPERATOR and kind == "service":

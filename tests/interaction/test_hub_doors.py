@@ -43,7 +43,7 @@ async def test_without_the_right_token_nobody_comes_in(
             peer = await network.attach()
             error, code = await peer.refused(participant=name, token=token)
             assert (error["code"], code) == ("auth_failed", 4500)
-            assert "hubbub token add" in error["message"]
+            assert ("hubbub token add" in error["message"]) == (name != "operator")
             assert "hub_wrong" not in error["message"]
 
 
@@ -155,6 +155,19 @@ async def test_in_an_open_network_a_launched_agent_keeps_its_name(networks: Netw
         calc = await network.join("calc", "agent", token=token)
         assert calc.ready["participant"] == "calc"
         assert (await network.join("ann")).ready["participant"] == "ann"
+
+
+@pytest.mark.behaviour("D-5")
+async def test_the_operators_place_is_its_own_too_once_it_has_a_token(networks: Networks) -> None:
+    async with networks.start() as network:
+        token = let_in(network, "operator")
+        taken = {"participant": "operator", "kind": "service"}
+        error, code = await (await network.attach()).refused(**taken)
+        assert code == 4500
+        assert "user who runs the network" in error["message"]
+        assert "token add" not in error["message"]  # nobody can make one for that name
+        operator = await network.join("operator", "service", token=token)
+        assert "add_token" in {info["name"] for info in operator.ready["operations"]}
 
 
 @pytest.mark.behaviour("D-5")
