@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from hubbub.app.happenings import MessageSeen, NetworkUp, Report, Stopping
@@ -22,7 +22,7 @@ from hubbub.network.hub import Hub
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.frames import Event
-from hubbub.web.page import joining_page
+from hubbub.web.site import About, Site
 
 __all__ = ["serve"]
 
@@ -42,11 +42,15 @@ async def serve(
     """
     stop = stop or asyncio.Event()
     hub = Hub(config.file, open_store(config.file.network.store), mods=load_mods(config.file.mods))
-    async with hub, serve_hub(hub, page=_page(config)) as listening:
+    site = _site(config)
+    async with hub, serve_hub(hub, pages=site) as listening:
         tokens = _mint(hub, config)
         with _run_file(config, listening, tokens), _stopping(stop, report, signals):
             report(_up(config, listening))
-            async with _background(_watch(hub, tokens[OPERATOR], report)):
+            async with (
+                _background(_watch(hub, tokens[OPERATOR], report)),
+                _background(asyncio.to_thread(site.prepare)),
+            ):
                 agents = (
                     units(config, listening.url, tokens, secrets.token_hex(8))
                     if with_agents
@@ -145,7 +149,6 @@ def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:
     )
 
 
-def _page(config: LoadedConfig) -> Callable[[Listening], bytes]:
+def _site(config: LoadedConfig) -> Site:
     network = config.file.network
-    tokens = network.auth == "tokens"
-    return lambda listening: joining_page(network.name, listening.url, tokens=tokens)
+    return Site(About(network.name, network.auth, tuple(config.file.humans)))

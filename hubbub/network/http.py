@@ -1,4 +1,4 @@
-"""The HTTP side of the hub's port: health, metrics, and a page that says how to join.
+"""The HTTP side of the hub's port: health, metrics, and the page that people use.
 
 Browsers are told apart from programs by their `Origin`, which must be this very server; and the
 `Host` must be an address or a name of this machine, or a page elsewhere could have its own name
@@ -8,17 +8,38 @@ point here and talk to the hub as if from the same origin.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Protocol
 
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-__all__ = ["HttpSide", "refusal"]
+__all__ = ["HttpSide", "Page", "Pages", "refusal"]
 
-HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Page(Protocol):
+    """What a request for a page is answered."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+class Pages(Protocol):
+    """What people see in a browser (`hubbub.web` has it)."""
+
+    def find(self, path: str, headers: Mapping[str, str]) -> Page | None:
+        """The answer to a GET of `path`, given the request's headers; None if there is none."""
+        ...
 
 
 class HttpSide:
@@ -28,11 +49,11 @@ class HttpSide:
         self,
         *,
         host: str,
-        page: Callable[[], bytes],
+        pages: Pages | None,
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
     ):
-        self._host, self._page, self._ready, self._metrics = host, page, ready, metrics
+        self._host, self._pages, self._ready, self._metrics = host, pages, ready, metrics
 
     def respond(self, request: Request) -> Response | None:
         """The response to `request`, or None for a WebSocket handshake that may go on."""
@@ -50,8 +71,9 @@ class HttpSide:
             return _response(status, b"ready\n" if ready else b"stopping\n", TEXT)
         if path == "/metrics":
             return _response(HTTPStatus.OK, self._metrics(), PROMETHEUS)
-        if path == "/":
-            return _response(HTTPStatus.OK, self._page(), HTML)
+        page = self._pages.find(path, _plain(request.headers)) if self._pages else None
+        if page is not None:
+            return _response(HTTPStatus(page.status), page.body, headers=page.headers)
         return _response(HTTPStatus.NOT_FOUND, b"There is nothing here; try /\n", TEXT)
 
 
@@ -78,15 +100,24 @@ def _is_ours(host: str, listen_host: str) -> bool:
     return True
 
 
-def _response(status: HTTPStatus, body: bytes, content_type: str) -> Response:
-    headers = Headers(
-        {
-            "Content-Type": content_type,
-            "Content-Length": str(len(body)),
-            "Cache-Control": "no-store",
-            "Connection": "close",
-            "X-Content-Type-Options": "nosniff",
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-        }
-    )
-    return Response(status.value, status.phrase, headers, body)
+def _plain(headers: Headers) -> dict[str, str]:
+    """The headers by their usual names; of those that come twice, the last."""
+    return {name.title(): value for name, value in headers.raw_items()}
+
+
+def _response(
+    status: HTTPStatus,
+    body: bytes,
+    content_type: str = TEXT,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    made = {
+        "Content-Type": content_type,
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "Connection": "close",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        **(headers or {}),
+    }
+    return Response(status.value, status.phrase, Headers(made), body)

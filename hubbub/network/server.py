@@ -10,7 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from websockets.protocol import State
 from hubbub.errors import UserError
 from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
-from hubbub.network.http import HttpSide
+from hubbub.network.http import HttpSide, Pages
 from hubbub.network.hub import Hub
 from hubbub.network.session import Session
 from hubbub.protocol.codes import CloseCode
@@ -60,7 +60,7 @@ def parse_listen(listen: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serve_hub(
-    hub: Hub, listen: str | None = None, *, page: Callable[[Listening], bytes] | None = None
+    hub: Hub, listen: str | None = None, *, pages: Pages | None = None
 ) -> AsyncIterator[Listening]:
     """Serve a running hub on `listen` (default: its config's) until the context ends.
 
@@ -77,7 +77,7 @@ async def serve_hub(
     listening = Listening(host, sockets.getsockname()[1])
     http = HttpSide(
         host=host,
-        page=lambda: page(listening) if page else b"",
+        pages=pages,
         ready=lambda: not hub.draining,
         metrics=hub.metrics.render,
     )

@@ -1,4 +1,4 @@
-"""The page at `/`: it says how to join. (The page to take part on is not here yet.)"""
+"""The page at `/join`: how to join by other ways than the page. It needs no script."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pytest
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
@@ -87,10 +90,27 @@ def test_two_origins_are_refused() -> None:
     assert refusal(headers(("Host", "localhost:4820"), *pairs), "localhost") is not None
 
 
+@dataclass(frozen=True)
+class Found:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class OnePage:
+    """A page at `/` that says what the browser accepts."""
+
+    def find(self, path: str, headers: Mapping[str, str]) -> Found | None:
+        if path != "/":
+            return None
+        accepted = headers.get("Accept-Encoding", "nothing")
+        return Found(200, {"Cache-Control": "no-cache", "X-Asked": accepted}, b"<h1>join</h1>")
+
+
 def respond(path: str, *, ready: bool = True, upgrade: str = "") -> Response | None:
     side = HttpSide(
         host="127.0.0.1",
-        page=lambda: b"<h1>join</h1>",
+        pages=OnePage(),
         ready=lambda: ready,
         metrics=lambda: b"hubbub_sessions 0\n",
     )
@@ -121,7 +141,8 @@ def test_few_paths_are_answered_and_nothing_else(
     assert (response.status_code, response.body) == (status, body)
     assert response.headers["Content-Length"] == str(len(body))
     assert response.headers["X-Content-Type-Options"] == "nosniff"
-    assert response.headers["Cache-Control"] == "no-store"
+    page = path.partition("?")[0] == "/"
+    assert response.headers["Cache-Control"] == ("no-cache" if page else "no-store")
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
@@ -131,7 +152,7 @@ def test_a_websocket_handshake_goes_on_whatever_its_path(upgrade: str) -> None:
 
 
 def test_a_foreign_page_cannot_begin_a_handshake() -> None:
-    side = HttpSide(host="127.0.0.1", page=bytes, ready=lambda: True, metrics=bytes)
+    side = HttpSide(host="127.0.0.1", pages=None, ready=lambda: True, metrics=bytes)
     sent = headers(
         ("Host", "127.0.0.1:4820"), ("Origin", "https://example.org"), ("Upgrade", "websocket")
     )

@@ -1,0 +1,233 @@
+"""The page as files: read once, named by their content, compressed, with the headers they need.
+
+There is no build: what lies in `static/` is what browsers get. All files are served below
+`/static/<hash>/`, where the hash is of everything together, so that imports between modules stay
+relative and a browser may keep whatever it has for good. An edited file shows after a reload.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import mimetypes
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from string import Template
+
+from hubbub.web.page import joining_page
+
+__all__ = ["About", "Reply", "Site"]
+
+STATIC = Path(__file__).with_name("static")
+ENTRY = "main.js"
+PREFIX = "/static/"
+FOREVER = "public, max-age=31536000, immutable"
+SMALLEST_COMPRESSED = 512
+"""Bytes below which compressing gains nothing."""
+
+_IMPORT = re.compile(r"""^\s*(?:import|export)\b[^"'()=;]*["'](\.[^"']+)["']""", re.MULTILINE)
+_VENDOR_IMPORT = re.compile(r"""(?:from|import)\s*["'](\.[^"']+)["']""")
+
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".md": "text/plain; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "manifest-src 'self'; connect-src 'self' ws://{host} wss://{host}; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types dompurify"
+)
+"""Only files of this server run, talk to it alone, and no text becomes HTML unless it has been
+through the sanitizer."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What the page knows of the network before anybody has joined."""
+
+    network: str
+    auth: str
+    """`open` or `tokens`."""
+    humans: Sequence[str] = ()
+    """People that the config names."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    body: bytes
+
+    @cached_property
+    def type(self) -> str:
+        suffix = posixpath.splitext(self.name)[1]
+        return TYPES.get(suffix) or mimetypes.guess_type(self.name)[0] or "application/octet-stream"
+
+    @cached_property
+    def etag(self) -> str:
+        return f'"{hashlib.sha256(self.body).hexdigest()[:20]}"'
+
+    @cached_property
+    def compressed(self) -> bytes | None:
+        """Gzipped; None where that gains nothing."""
+        if len(self.body) < SMALLEST_COMPRESSED or not self.type.startswith(("text/", "image/svg")):
+            return None
+        return gzip.compress(self.body, 9, mtime=0)
+
+
+@dataclass
+class _Tree:
+    """All files as they were at one moment."""
+
+    stamp: object
+    files: dict[str, _File]
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole = hashlib.sha256()
+        for name, file in sorted(self.files.items()):
+            whole.update(f"{name}\0{file.etag}\0".encode())
+        self.hash = whole.hexdigest()[:16]
+
+    @cached_property
+    def modules(self) -> list[str]:
+        """What the entry imports, however deep: all of it can be asked for at once."""
+        found: dict[str, None] = {}
+        todo = [ENTRY]
+        while todo:
+            name = todo.pop(0)
+            if name in found or name not in self.files:
+                continue
+            found[name] = None
+            todo.extend(_imports(name, self.files[name].body.decode()))
+        return list(found)
+
+
+class Site:
+    """The page of one network."""
+
+    def __init__(self, about: About, static: Path = STATIC):
+        self._about, self._static = about, static
+        self._tree: _Tree | None = None
+
+    def prepare(self) -> None:
+        """Read and compress everything; needed by nobody, but then no request waits for it."""
+        for file in self._current().files.values():
+            _ = file.compressed
+
+    def find(self, path: str, headers: Mapping[str, str]) -> Reply | None:
+        """The answer to a GET of `path`; None if there is nothing here."""
+        if path == "/":
+            return self._index(headers)
+        if path == "/join":
+            return self._joining(headers)
+        if path == "/favicon.ico":
+            path = f"{PREFIX}-/icon.svg"
+        if not path.startswith(PREFIX):
+            return None
+        version, _, name = path.removeprefix(PREFIX).partition("/")
+        tree = self._current(look=False)
+        file = tree.files.get(name)
+        if file is None:
+            return None
+        # A page that was loaded before an update asks by an old hash: it gets what there is.
+        keep = FOREVER if version == tree.hash else "no-cache"
+        return _reply(file, headers, {"Cache-Control": keep})
+
+    def _index(self, headers: Mapping[str, str]) -> Reply:
+        tree = self._current()
+        base = f"{PREFIX}{tree.hash}"
+        about = {
+            "network": self._about.network,
+            "auth": self._about.auth,
+            "humans": list(self._about.humans),
+        }
+        body = Template(tree.files["index.html"].body.decode()).substitute(
+            base=base,
+            network=escape(self._about.network),
+            about=escape(json.dumps(about)),
+            preloads="\n".join(
+                f'<link rel="modulepreload" href="{base}/{name}">' for name in tree.modules
+            ),
+        )
+        extra = {
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": POLICY.format(host=headers.get("Host", "")),
+            "Cross-Origin-Opener-Policy": "same-origin",
+        }
+        return _reply(_File("index.html", body.encode()), headers, extra)
+
+    def _joining(self, headers: Mapping[str, str]) -> Reply:
+        about, url = self._about, f"ws://{headers.get('Host', '')}"
+        body = joining_page(about.network, url, tokens=about.auth == "tokens")
+        return Reply(200, {"Content-Type": TYPES[".html"]}, body)
+
+    def _current(self, *, look: bool = True) -> _Tree:
+        """The files as they are; `look`: whether they may have been edited since."""
+        if self._tree is None or (look and self._tree.stamp != _stamp(self._static)):
+            files = {
+                path.relative_to(self._static).as_posix(): path for path in _paths(self._static)
+            }
+            read = {name: _File(name, path.read_bytes()) for name, path in files.items()}
+            self._tree = _Tree(_stamp(self._static), read)
+        return self._tree
+
+
+def _paths(static: Path) -> Iterable[Path]:
+    return sorted(path for path in static.rglob("*") if path.is_file())
+
+
+def _stamp(static: Path) -> object:
+    return [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in _paths(static)]
+
+
+def _imports(name: str, text: str) -> list[str]:
+    """Files that a module imports when it loads (not those it asks for later)."""
+    pattern = _VENDOR_IMPORT if name.startswith("vendor/") else _IMPORT
+    folder = posixpath.dirname(name)
+    return [posixpath.normpath(posixpath.join(folder, found)) for found in pattern.findall(text)]
+
+
+def _reply(file: _File, headers: Mapping[str, str], extra: Mapping[str, str]) -> Reply:
+    made = {
+        "Content-Type": file.type,
+        "ETag": file.etag,
+        "Vary": "Accept-Encoding",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        **extra,
+    }
+    if file.etag in headers.get("If-None-Match", ""):
+        return Reply(304, made)
+    if file.compressed is not None and _takes_gzip(headers.get("Accept-Encoding", "")):
+        return Reply(200, {**made, "Content-Encoding": "gzip"}, file.compressed)
+    return Reply(200, made, file.body)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for part in accepted.lower().split(","):
+        name, _, weight = part.strip().partition(";")
+        if name == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -1,0 +1,236 @@
+// The page's one object: what features get. It joins the pieces (client, state, outbox, router,
+// registry) and has the handful of things that most features do: send, read, open, show.
+import { batch, computed, effect, signal } from "../vendor/signals.js";
+import { Client } from "./client.js";
+import { directThread, kindOf, replyThread } from "./ids.js";
+import { Keys } from "./keys.js";
+import { Outbox } from "./outbox.js";
+import { Registry } from "./registry.js";
+import { Router } from "./router.js";
+import { State } from "./state.js";
+import { PAGE } from "./thread.js";
+
+const MARK_AFTER_MS = 300;
+const MOST_THREADS = 1000;
+
+export class App {
+  /**
+   * @param about  {network, auth: "open" | "tokens", humans: [...]}
+   * @param {string} url  Of the WebSocket.
+   * @param {import("./storage.js").Storage} storage
+   */
+  constructor({ about, url, storage }) {
+    Object.assign(this, { about, storage });
+    this.add = new Registry();
+    this.state = new State();
+    this.client = new Client(url, this.listener());
+    this.status = this.client.status;
+    this.router = new Router();
+    this.route = this.router.route;
+    this.focused = signal(null); // the message that commands are about: {thread, message}
+    this.receipts = signal(new Map()); // message id -> what the hub answered when it was sent
+    this.here = computed(() => this.shownThread()); // id of the thread in the middle, or null
+    this.said = signal(""); // what screen readers are told next
+    this.marking = new Map(); // thread -> timer of its mark
+    this.fetching = new Map(); // "thread:first" -> promise
+    this.outbox = null;
+    this.keys = new Keys(this.add.commands, () => this.context());
+  }
+
+  /** Take in features: functions of the app. */
+  use(features) {
+    for (const feature of features) feature(this);
+  }
+
+  // Joining ---------------------------------------------------------------------------------
+
+  join(participant, token = null) {
+    this.state.forget();
+    this.mine = this.storage.within(participant);
+    this.outbox = new Outbox(
+      this.mine.within("outbox"),
+      (name, args, cid) => this.client.write(name, args, cid),
+      {
+        changed: (thread, entries) => (this.state.thread(thread).pending.value = entries),
+        stored: (entry, result, rest) => this.stored(entry, result, rest),
+      },
+    );
+    this.client.join(participant, token);
+    this.outbox.restore();
+  }
+
+  leave() {
+    this.client.leave();
+    this.state.forget();
+    this.state.me.value = null;
+  }
+
+  listener() {
+    return {
+      ready: (frame, hello) => this.ready(frame, hello),
+      event: (frame) => this.state.event(frame),
+      signal: (frame) => this.state.signal(frame),
+    };
+  }
+
+  ready(frame, hello) {
+    this.state.ready(frame, hello);
+    if (!frame.resumed) {
+      for (const entry of this.outbox.entries.values()) {
+        this.state.thread(entry.thread).pending.value = this.outbox.of(entry.thread);
+      }
+      this.catchUp(frame.threads);
+    }
+  }
+
+  /** `ready` has the latest threads; the others, and who was mentioned, are asked for. */
+  async catchUp(threads) {
+    try {
+      const { messages } = await this.client.call("list_mentions", { limit: 100 });
+      batch(() => messages.forEach((message) => this.state.mention(message)));
+      let last = threads.at(-1)?.last_seq;
+      for (let got = threads.length; last && got < MOST_THREADS; ) {
+        const page = await this.client.call("list_threads", { before: last, limit: 200 });
+        if (!page.threads.length) return;
+        batch(() => this.state.summaries(page.threads));
+        got += page.threads.length;
+        last = page.threads.at(-1).last_seq;
+      }
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
+  // Saying ----------------------------------------------------------------------------------
+
+  /** Say `text` in a thread; shown at once, stored soon. */
+  send(thread, text, extra = {}) {
+    const args = { to: thread, text, ...extra };
+    return this.outbox.say({ name: "send_text_message", args, thread, text });
+  }
+
+  /** Say `text` under a message, in its own thread. */
+  reply(message, text, extra = {}) {
+    const thread = replyThread(message.thread_id, message.seq);
+    const args = { message_id: message.id, text, ...extra };
+    return this.outbox.say({ name: "reply", args, thread, text });
+  }
+
+  async stored(entry, result, rest) {
+    batch(() => {
+      this.receipts.value = new Map(this.receipts.peek()).set(result.id, result);
+      const thread = this.state.thread(result.thread_id);
+      if (!thread.at(result.tseq)) this.state.message(provisional(entry, result, this.state.me.peek()));
+      this.state.thread(entry.thread).pending.value = rest;
+      if (thread.read.peek() >= result.tseq - 1) this.readUpTo(result.thread_id, result.tseq);
+    });
+    // As the hub has it: mentions, lineage, time.
+    const message = await this.client.call("read_message", { id: result.id });
+    this.state.thread(message.thread_id).take([message]);
+  }
+
+  // Reading ---------------------------------------------------------------------------------
+
+  /** Make sure that positions from..to of a thread are here. Resolves when they are. */
+  async load(id, from, to) {
+    const thread = this.state.thread(id);
+    for (let gap; (gap = thread.missing(from, to)); ) {
+      const before = gap[1] + 1;
+      const limit = Math.min(100, Math.max(PAGE, gap[1] - gap[0] + 1));
+      const key = `${id}:${before}:${limit}`;
+      if (!this.fetching.has(key)) {
+        const asked = this.client
+          .call("read_thread", { thread: id, before, limit })
+          .finally(() => this.fetching.delete(key));
+        this.fetching.set(key, asked);
+      }
+      const page = await this.fetching.get(key);
+      if (!page.messages.length) return;
+      thread.take(page.messages);
+    }
+  }
+
+  /** A message by its id, wherever it stands. Rejects with a CallError. */
+  async message(id) {
+    for (const thread of this.state.threads.peek().values()) {
+      for (const message of thread.messages.values()) if (message.id === id) return message;
+    }
+    return this.client.call("read_message", { id });
+  }
+
+  /** The reader has seen the thread up to here. */
+  readUpTo(id, tseq) {
+    const thread = this.state.thread(id);
+    if (tseq <= thread.read.peek()) return;
+    thread.read.value = tseq;
+    clearTimeout(this.marking.get(id));
+    const mark = () => {
+      this.marking.delete(id);
+      this.client.write("mark_read", { thread: id, upto: thread.read.peek() }).catch(() => {});
+    };
+    this.marking.set(id, setTimeout(mark, MARK_AFTER_MS));
+  }
+
+  /** From `tseq` on nothing counts as read. */
+  async unreadFrom(id, tseq) {
+    clearTimeout(this.marking.get(id));
+    this.state.thread(id).read.value = tseq - 1;
+    await this.client.write("mark_unread", { thread: id, since: tseq });
+  }
+
+  // Going places ----------------------------------------------------------------------------
+
+  /** Show a thread, at a message of it if one is given. */
+  show(thread, message = null) {
+    this.router.go("thread", message ? [thread, message] : [thread]);
+  }
+
+  /** Show the conversation with somebody. */
+  talkTo(participant) {
+    const thread = directThread(this.state.me.peek(), participant);
+    this.state.thread(thread);
+    this.show(thread);
+  }
+
+  /** Open something on the right: a message, thread, participant, turn, interaction. */
+  open(kind, id) {
+    this.router.open(kind, id);
+  }
+
+  close() {
+    this.router.open(null);
+  }
+
+  shownThread() {
+    const { view, args } = this.route.value;
+    return view === "thread" && args[0] ? args[0] : null;
+  }
+
+  /** What a command is about. */
+  context() {
+    const focused = this.focused.peek();
+    return { thread: this.here.peek(), message: focused?.message ?? null, text: "" };
+  }
+
+  /** Run a command by its id. */
+  run(id, context = this.context(), rest = "") {
+    return this.add.commands.find((command) => command.id === id)?.run(context, rest);
+  }
+
+  /** Tell in one line what has happened, to eyes and to screen readers. */
+  say(text) {
+    this.said.value = { text, at: Date.now() };
+  }
+}
+
+/** A message of one's own as far as it is known before the hub tells it. */
+function provisional(entry, result, me) {
+  return {
+    id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
+    sender_id: me, sender_kind: "human", type: kindOf(result.thread_id), content: entry.text,
+    recipients: [], mentions: [], attachments: [], interaction_id: `i${result.seq}`, hop: 0,
+    sent_at: new Date(entry.at).toISOString(),
+  };
+}
+
+export { effect };

@@ -1,0 +1,230 @@
+// A participant's connection to the hub: joins, resumes, calls, acknowledges.
+//
+//   out -> connecting -> ready -> waiting -> connecting -> ...
+//                     \-> refused (a close code of 4500 and more: coming back would not help)
+//
+// Writes carry a cid and are repeated until they are answered, over as many connections as it
+// takes; the hub does each once. Reads are repeated likewise. Frames: docs/reference/protocol.md.
+import { signal } from "../vendor/signals.js";
+import { newCid } from "./ids.js";
+
+const VERSION = "hubbub.v1";
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 10_000;
+const ACK_AFTER_MS = 100;
+const ACK_EVERY = 64;
+const SILENCE_MS = 15_000; // without an answer the socket is taken for dead
+
+/** The hub refused a call: `code` for programs, `message` for people. */
+export class CallError extends Error {
+  constructor({ code, message, temporary = false, retry_after_s = null, details = {} }) {
+    super(message);
+    Object.assign(this, { code, temporary, retryAfter: retry_after_s, details });
+  }
+}
+
+export class Client {
+  /**
+   * @param {string} url  ws://host:port
+   * @param {{ready, event, signal}} listener  Told of frames, in order.
+   */
+  constructor(url, listener, { Socket = WebSocket, random = Math.random } = {}) {
+    Object.assign(this, { url, listener, Socket, random });
+    this.status = signal({ state: "out" });
+    this.hello = null;
+    this.me = null;
+    this.operations = new Map();
+    this.calls = new Map(); // ref -> {frame, resolve, reject, write}
+    this.nextRef = 1;
+    this.cursor = null; // {epoch, seq}: what this page has
+    this.acked = 0;
+    this.tries = 0;
+    this.socket = null;
+    this.retryTimer = this.ackTimer = this.silenceTimer = 0;
+  }
+
+  /** Join as `participant`, and stay until `leave`. */
+  join(participant, token = null) {
+    this.leave();
+    this.me = participant;
+    this.token = token;
+    this.cursor = null;
+    this.tries = 0;
+    this.connect();
+  }
+
+  leave() {
+    this.drop();
+    clearTimeout(this.retryTimer);
+    for (const call of this.calls.values()) call.reject(new Error("left"));
+    this.calls.clear();
+    this.status.value = { state: "out" };
+  }
+
+  /** Ask the hub. Resolves to the operation's value; rejects with a CallError if it is refused. */
+  call(name, args = {}) {
+    return this.ask({ name, args });
+  }
+
+  /** The same for operations that write: repeated until answered, done once. */
+  write(name, args, cid = newCid()) {
+    return this.ask({ name, args, cid });
+  }
+
+  /** Something ephemeral: typing, for example. Lost when nobody is connected. */
+  signal(type, thread_id, data = null) {
+    if (this.status.value.state === "ready") this.say({ op: "signal", type, thread_id, data });
+  }
+
+  may(operation) {
+    return this.operations.has(operation);
+  }
+
+  /** Do not wait any longer: try to connect now. */
+  retry() {
+    if (this.status.value.state === "waiting") this.connect();
+  }
+
+  // Connecting ------------------------------------------------------------------------------
+
+  connect() {
+    clearTimeout(this.retryTimer);
+    this.drop();
+    this.status.value = { state: "connecting" };
+    const socket = (this.socket = new this.Socket(this.url));
+    socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(data));
+    socket.onclose = ({ code, reason }) => socket === this.socket && this.closed(code, reason);
+    this.expectAnswer();
+  }
+
+  drop(code = 1000) {
+    clearTimeout(this.ackTimer);
+    clearTimeout(this.silenceTimer);
+    this.ackTimer = 0;
+    const socket = this.socket;
+    this.socket = null;
+    if (socket && socket.readyState < 2) socket.close(code);
+  }
+
+  closed(code, reason) {
+    this.drop();
+    if (code >= 4500 && code < 5000) {
+      this.status.value = { state: "refused", code, reason: this.refusal ?? reason };
+      return;
+    }
+    const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.tries++) * (0.5 + this.random() / 2);
+    this.status.value = { state: "waiting", until: Date.now() + wait, tries: this.tries };
+    this.retryTimer = setTimeout(() => this.connect(), wait);
+  }
+
+  identify() {
+    const frame = {
+      op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true,
+    };
+    if (this.token) frame.token = this.token;
+    if (this.cursor?.epoch === this.hello.epoch) frame.cursor = this.cursor;
+    this.say(frame);
+  }
+
+  // Frames in -------------------------------------------------------------------------------
+
+  take(frame) {
+    clearTimeout(this.silenceTimer);
+    this.silenceTimer = 0;
+    if (this.calls.size) this.expectAnswer();
+    switch (frame.op) {
+      case "hello":
+        this.hello = frame;
+        this.refusal = null;
+        return this.identify();
+      case "ready":
+        return this.joined(frame);
+      case "event":
+        return this.event(frame);
+      case "signal":
+        return this.listener.signal(frame);
+      case "result":
+        return this.settle(frame.ref, (call) => call.resolve(frame.value));
+      case "error":
+        return this.failed(frame);
+      case "reconnect":
+        return this.closed(4006, "the hub is stopping");
+    }
+  }
+
+  joined(frame) {
+    this.tries = 0;
+    this.cursor = { epoch: this.hello.epoch, seq: frame.cursor };
+    this.acked = frame.cursor;
+    this.operations = new Map(frame.operations.map((operation) => [operation.name, operation]));
+    this.listener.ready(frame, this.hello);
+    this.status.value = { state: "ready" };
+    this.acknowledge();
+    for (const call of this.calls.values()) this.say(call.frame);
+    if (this.calls.size) this.expectAnswer();
+  }
+
+  event(frame) {
+    if (frame.prev !== this.cursor.seq) {
+      this.drop(4004); // something is missing: resume from what is here
+      return this.connect();
+    }
+    this.listener.event(frame);
+    this.cursor.seq = frame.seq;
+    if (frame.seq - this.acked >= ACK_EVERY) this.acknowledge();
+    else this.ackTimer ||= setTimeout(() => this.acknowledge(), ACK_AFTER_MS);
+  }
+
+  acknowledge() {
+    clearTimeout(this.ackTimer);
+    this.ackTimer = 0;
+    this.acked = this.cursor.seq;
+    this.say({ op: "ack", seq: this.acked });
+  }
+
+  failed(frame) {
+    if (!frame.ref) {
+      this.refusal = frame.message; // the reason why the hub closes, if it does
+      return;
+    }
+    const call = this.calls.get(frame.ref);
+    if (call && frame.temporary) {
+      const wait = Math.max(0.2, frame.retry_after_s ?? 1) * 1000;
+      setTimeout(() => this.calls.has(frame.ref) && this.say(call.frame), wait);
+      return;
+    }
+    this.settle(frame.ref, () => call.reject(new CallError(frame)));
+  }
+
+  settle(ref, how) {
+    const call = this.calls.get(ref);
+    if (!call) return;
+    this.calls.delete(ref);
+    if (!this.calls.size) clearTimeout(this.silenceTimer);
+    how(call);
+  }
+
+  // Frames out ------------------------------------------------------------------------------
+
+  ask(call) {
+    const ref = String(this.nextRef++);
+    const frame = { op: "call", ref, ...call };
+    return new Promise((resolve, reject) => {
+      this.calls.set(ref, { frame, resolve, reject });
+      if (this.status.value.state === "ready") {
+        this.say(frame);
+        this.expectAnswer();
+      }
+    });
+  }
+
+  say(frame) {
+    if (this.socket?.readyState === 1) this.socket.send(JSON.stringify(frame));
+  }
+
+  /** A socket can be dead without anybody telling: no answer in time means it is. */
+  expectAnswer() {
+    if (this.silenceTimer) return;
+    this.silenceTimer = setTimeout(() => this.closed(4003, "no answer"), SILENCE_MS);
+  }
+}

@@ -1,0 +1,72 @@
+// Ids as the protocol has them (docs/reference/protocol.md, "Thread ids"), and new ones.
+
+const REPLY = /\.t[1-9][0-9]{0,17}$/;
+
+/** The thread that a reply thread hangs in; null for a thread that is none. */
+export function parentOf(thread) {
+  const match = REPLY.exec(thread);
+  const up = match ? thread.slice(0, match.index) : "";
+  return up.includes(".") || up === "broadcast" ? up : null;
+}
+
+export function rootOf(thread) {
+  const up = parentOf(thread);
+  return up === null ? thread : rootOf(up);
+}
+
+/** The position of the message whose replies the thread holds; null for other threads. */
+export function repliedSeq(thread) {
+  return parentOf(thread) === null ? null : Number(thread.slice(thread.lastIndexOf(".t") + 2));
+}
+
+export function replyThread(thread, seq) {
+  return `${thread}.t${seq}`;
+}
+
+/** "direct", "channel", "broadcast" or "mod". */
+export function kindOf(thread) {
+  const head = thread.split(".", 1)[0];
+  return head === "dm" ? "direct" : head;
+}
+
+/** The participants of a direct thread; empty for others. */
+export function membersOf(thread) {
+  const root = rootOf(thread);
+  return root.startsWith("dm.") ? root.split(".").slice(1) : [];
+}
+
+export function directThread(...participants) {
+  return `dm.${[...participants].sort(byCode).join(".")}`;
+}
+
+export function channelThread(name) {
+  return `channel.${name}`;
+}
+
+/** How a thread is called when `me` reads it. */
+export function titleOf(thread, me) {
+  const root = rootOf(thread);
+  const kind = kindOf(root);
+  if (kind === "direct") {
+    return membersOf(root).filter((member) => member !== me).join(", ") || me;
+  }
+  if (kind === "broadcast") return "Everyone";
+  const name = root.slice(root.indexOf(".") + 1);
+  return kind === "channel" ? `#${name}` : name;
+}
+
+/** The position in the log that a message id (m42) means; null for anything else. */
+export function seqOf(message) {
+  const match = /^m([1-9][0-9]{0,17})$/.exec(message);
+  return match ? Number(match[1]) : null;
+}
+
+/** A new id for a write, so that repeating it does nothing twice. */
+export function newCid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function byCode(a, b) {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

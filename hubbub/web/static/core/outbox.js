@@ -1,0 +1,70 @@
+// What a person has said and the hub has not confirmed yet. It survives reloads, and since every
+// entry keeps its cid, saying it again says it once.
+import { newCid } from "./ids.js";
+
+export class Outbox {
+  /**
+   * @param {import("./storage.js").Storage} storage  One person's part of it.
+   * @param write  (name, args, cid) => Promise of the operation's value
+   * @param {{changed, stored}} listener  Told of every change, and of what came of an entry.
+   */
+  constructor(storage, write, listener) {
+    Object.assign(this, { storage, write, listener });
+    this.entries = new Map(); // cid -> entry
+  }
+
+  /** Take up what an earlier page left behind. */
+  restore() {
+    const left = this.storage.keys().map((key) => this.storage.get(key)).filter((entry) => entry?.cid);
+    for (const entry of left.sort((a, b) => a.at - b.at)) this.push(entry);
+  }
+
+  /**
+   * Say something: `name` and `args` are the operation, `thread` and `text` what is shown meanwhile.
+   * Returns the entry: {cid, name, args, thread, text, at, state, error}.
+   */
+  say({ name, args, thread, text }) {
+    const entry = { cid: newCid(), name, args, thread, text, at: Date.now(), state: "sending" };
+    this.storage.set(entry.cid, entry);
+    this.push(entry);
+    return entry;
+  }
+
+  /** Try a refused entry again, as a new write. */
+  again(entry) {
+    this.drop(entry);
+    return this.say(entry);
+  }
+
+  /** Forget an entry. */
+  drop(entry) {
+    this.entries.delete(entry.cid);
+    this.storage.remove(entry.cid);
+    this.listener.changed(entry.thread, this.of(entry.thread));
+  }
+
+  of(thread) {
+    return [...this.entries.values()].filter((entry) => entry.thread === thread);
+  }
+
+  push(entry) {
+    this.entries.set(entry.cid, entry);
+    this.listener.changed(entry.thread, this.of(entry.thread));
+    if (entry.state === "sending") this.deliver(entry);
+  }
+
+  async deliver(entry) {
+    try {
+      const result = await this.write(entry.name, entry.args, entry.cid);
+      this.entries.delete(entry.cid);
+      this.storage.remove(entry.cid);
+      this.listener.stored(entry, result, this.of(entry.thread));
+    } catch (error) {
+      if (!error.code) return; // left: it stays for the next time
+      const refused = { ...entry, state: "refused", error: error.message };
+      this.entries.set(entry.cid, refused);
+      this.storage.set(entry.cid, refused);
+      this.listener.changed(entry.thread, this.of(entry.thread));
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// Where one is, as the address says: `#/thread/channel.general/m42?open=turn:bot-m3` is the view
+// `thread` with its arguments, and what is opened on the right. Back and forward work, links can be
+// copied, and nothing in an address is secret.
+import { signal } from "../vendor/signals.js";
+
+export class Router {
+  constructor(window_ = window) {
+    this.window = window_;
+    this.route = signal(parse(window_.location.hash));
+    window_.addEventListener("hashchange", () => {
+      this.route.value = parse(window_.location.hash);
+    });
+  }
+
+  /** The address of a view; what is opened on the right stays if `open` is left out. */
+  href(view, args = [], open = null) {
+    const path = [view, ...args].map(encodeURIComponent).join("/");
+    return `#/${path}${open ? `?open=${open.kind}:${encodeURIComponent(open.id)}` : ""}`;
+  }
+
+  go(view, args = [], { open = null, replace = false } = {}) {
+    const hash = this.href(view, args, open);
+    if (replace) {
+      this.window.history.replaceState(null, "", hash);
+      this.route.value = parse(hash);
+    } else {
+      this.window.location.hash = hash;
+      this.route.value = parse(hash);
+    }
+  }
+
+  /** Show `kind` `id` on the right of where one is; null closes it. */
+  open(kind, id) {
+    const { view, args } = this.route.peek();
+    this.go(view, args, { open: kind ? { kind, id } : null });
+  }
+}
+
+export function parse(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [view = "", ...args] = path.split("/").map(decode);
+  const [kind, ...id] = (new URLSearchParams(query).get("open") ?? "").split(":");
+  return { view, args, open: kind ? { kind, id: id.join(":") } : null };
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

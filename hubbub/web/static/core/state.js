@@ -1,0 +1,185 @@
+// What the page knows of the network: the frames of the hub go in, signals come out. Applying the
+// events after a `ready` gives the same as a `ready` that came after them.
+import { batch, computed, signal } from "../vendor/signals.js";
+import { seqOf } from "./ids.js";
+import { Thread } from "./thread.js";
+
+const FLOW = 400; // messages that are remembered for the picture of the network
+
+export class State {
+  constructor(now = Date.now) {
+    this.now = now;
+    this.me = signal(null);
+    this.network = signal("");
+    this.owner = signal(false);
+    this.head = signal(0);
+    this.participants = signal(new Map()); // id -> {id, kind, present, card}
+    this.channels = signal(new Map()); // name -> {name, description, members, joined}
+    this.threads = signal(new Map()); // id -> Thread; a new Map when one is added
+    this.activities = signal(new Map()); // agent -> Map thread -> {state, tool, turn, since}
+    this.busy = signal(new Set()); // agents at work somewhere
+    this.typing = signal(new Map()); // thread -> Map person -> until
+    this.delivered = signal(new Map()); // participant -> seq up to which it has everything
+    this.flow = signal([]); // the last messages: {seq, sender, thread, to, at, cause}
+    this.arrived = signal(null); // the message that has just come in, for those who want to know
+
+    this.byActivity = computed(() =>
+      [...this.threads.value.values()].sort((a, b) => b.lastSeq.value - a.lastSeq.value),
+    );
+    this.unread = computed(() => sum(this.threads.value.values(), (t) => t.unread.value));
+    this.unreadMentions = computed(() =>
+      sum(this.threads.value.values(), (t) => t.unreadMentions.value),
+    );
+  }
+
+  /** The thread, made if it was not known. */
+  thread(id) {
+    const known = this.threads.peek().get(id);
+    if (known) return known;
+    const made = new Thread(id);
+    this.threads.value = new Map(this.threads.peek()).set(id, made);
+    return made;
+  }
+
+  participant(id) {
+    return this.participants.value.get(id) ?? null;
+  }
+
+  /** Threads of replies that hang in `thread`, by the seq of the message they reply to. */
+  repliesIn(thread) {
+    const found = new Map();
+    for (const each of this.threads.value.values()) {
+      if (each.parent === thread && each.head.value) found.set(each.repliesTo, each);
+    }
+    return found;
+  }
+
+  // Frames ----------------------------------------------------------------------------------
+
+  ready(frame, hello) {
+    batch(() => {
+      if (!frame.resumed) this.forget();
+      this.me.value = frame.participant;
+      this.network.value = hello.network;
+      this.limits = hello.limits;
+      this.owner.value = frame.operations.some((operation) => operation.permission === "admin");
+      this.head.value = Math.max(this.head.value, frame.cursor);
+      this.participants.value = byKey(frame.participants, "id");
+      this.channels.value = byKey(frame.channels, "name");
+      this.activities.value = new Map();
+      this.busy.value = new Set();
+      this.summaries(frame.threads);
+    });
+  }
+
+  /** Another log, or too much was missed: nothing that is known counts. */
+  forget() {
+    this.threads.value = new Map();
+    this.flow.value = [];
+    this.delivered.value = new Map();
+    this.head.value = 0;
+  }
+
+  summaries(threads) {
+    const known = new Map(this.threads.peek());
+    for (const summary of threads) {
+      const thread = known.get(summary.id) ?? new Thread(summary.id);
+      thread.summarise(summary);
+      known.set(summary.id, thread);
+    }
+    this.threads.value = known;
+  }
+
+  event({ message }) {
+    batch(() => {
+      this.message(message);
+      this.arrived.value = message;
+    });
+  }
+
+  /** A message that stands in the log now, whether it came as an event or as an answer. */
+  message(message) {
+    this.thread(message.thread_id).take([message]);
+    if (message.mentions.includes(this.me.peek())) this.mention(message);
+    if (message.seq > this.head.peek()) this.head.value = message.seq;
+    this.flows(message);
+  }
+
+  mention(message) {
+    this.thread(message.thread_id).mentioned(message.tseq);
+  }
+
+  flows(message) {
+    const at = this.now();
+    this.flow.value = [...this.flow.peek().slice(1 - FLOW), { message, at }];
+  }
+
+  signal(frame) {
+    const heard = this[`on_${frame.type}`];
+    if (heard) batch(() => heard.call(this, frame));
+  }
+
+  on_presence({ data }) {
+    const participants = new Map(this.participants.peek());
+    for (const person of data.online) participants.set(person.id, person);
+    for (const id of data.offline) {
+      const known = participants.get(id);
+      if (known) participants.set(id, { ...known, present: false });
+      this.endActivities(id);
+    }
+    this.participants.value = participants;
+  }
+
+  on_activity({ sender, thread_id, data, age_s = 0 }) {
+    if (!thread_id) {
+      const busy = new Set(this.busy.peek());
+      if (data.state === "idle") busy.delete(sender);
+      else busy.add(sender);
+      this.busy.value = busy;
+      return;
+    }
+    const mine = new Map(this.activities.peek().get(sender));
+    const since = this.now() - age_s * 1000;
+    if (data.state === "idle") mine.delete(thread_id);
+    else mine.set(thread_id, { ...data, since });
+    this.activities.value = new Map(this.activities.peek()).set(sender, mine);
+  }
+
+  endActivities(agent) {
+    const activities = new Map(this.activities.peek());
+    if (activities.delete(agent)) this.activities.value = activities;
+    const busy = new Set(this.busy.peek());
+    if (busy.delete(agent)) this.busy.value = busy;
+  }
+
+  on_typing({ sender, thread_id }) {
+    if (!thread_id) return;
+    const here = new Map(this.typing.peek().get(thread_id)).set(sender, this.now() + 5000);
+    this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
+  }
+
+  on_delivered({ data }) {
+    const delivered = new Map(this.delivered.peek());
+    for (const [participant, seq] of Object.entries(data)) delivered.set(participant, seq);
+    this.delivered.value = delivered;
+  }
+
+  on_read({ thread_id, data }) {
+    this.thread(thread_id).read.value = data.upto;
+  }
+
+  /** Whether `participant` is known to have the message, by what was heard since this page opened. */
+  hasReached(participant, message) {
+    return (this.delivered.value.get(participant) ?? 0) >= (seqOf(message) ?? Infinity);
+  }
+}
+
+function byKey(items, key) {
+  return new Map(items.map((item) => [item[key], item]));
+}
+
+function sum(items, of) {
+  let total = 0;
+  for (const item of items) total += of(item);
+  return total;
+}

@@ -1,0 +1,70 @@
+// What the browser keeps for this network: drafts, the outbox, a token, taste. Falls back to memory
+// where storage is full or forbidden.
+
+export class Storage {
+  /** @param {string} prefix  All keys begin with it, so that networks on one origin stay apart. */
+  constructor(prefix, backing = safeBacking()) {
+    this.prefix = prefix;
+    this.backing = backing;
+    this.memory = new Map();
+  }
+
+  within(name) {
+    return new Storage(`${this.prefix}${name}:`, this.backing);
+  }
+
+  get(key, fallback = null) {
+    try {
+      const text = this.backing?.getItem(this.prefix + key) ?? this.memory.get(key);
+      return text == null ? fallback : JSON.parse(text);
+    } catch {
+      return fallback; // what another program wrote there is nothing of ours
+    }
+  }
+
+  set(key, value) {
+    const text = JSON.stringify(value);
+    try {
+      this.backing.setItem(this.prefix + key, text);
+      this.memory.delete(key);
+    } catch {
+      this.memory.set(key, text);
+    }
+  }
+
+  remove(key) {
+    this.memory.delete(key);
+    try {
+      this.backing?.removeItem(this.prefix + key);
+    } catch {
+      // forbidden: then it was never there
+    }
+  }
+
+  /** The keys below this prefix. */
+  keys() {
+    const found = new Set(this.memory.keys());
+    for (let i = 0; i < (this.backing?.length ?? 0); i++) {
+      const key = this.backing.key(i);
+      if (key.startsWith(this.prefix)) found.add(key.slice(this.prefix.length));
+    }
+    return [...found];
+  }
+
+  /** Calls `then(value)` when another tab changes the key; returns how to stop. */
+  watch(key, then) {
+    const listen = (event) => {
+      if (event.key === this.prefix + key) then(this.get(key));
+    };
+    window.addEventListener("storage", listen);
+    return () => window.removeEventListener("storage", listen);
+  }
+}
+
+function safeBacking() {
+  try {
+    return window.localStorage;
+  } catch {
+    return null;
+  }
+}

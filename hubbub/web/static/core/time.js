@@ -1,0 +1,36 @@
+// Times in the reader's zone and language.
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const dayAndYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+export const timeOf = (iso) => clock.format(new Date(iso));
+export const fullTime = (iso) => full.format(new Date(iso));
+
+/** A number that is the same for times of the same local day. */
+export function dayOf(iso) {
+  const date = new Date(iso);
+  return date.getFullYear() * 10000 + date.getMonth() * 100 + date.getDate();
+}
+
+/** "Today", "Yesterday", or the date. */
+export function dayName(iso, today = new Date()) {
+  const date = new Date(iso);
+  const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate());
+  const days = Math.round((midnight(today) - midnight(date)) / 86_400_000);
+  if (days === 0) return "Today";
+  if (days === 1) return "Yesterday";
+  return date.getFullYear() === today.getFullYear() ? day.format(date) : dayAndYear.format(date);
+}
+
+/** A duration as people say it: 0.4 s, 12 s, 3 min, 2 h. */
+export function duration(ms) {
+  if (ms == null) return "";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 90) return `${Math.round(s)} s`;
+  if (s < 5400) return `${Math.round(s / 60)} min`;
+  return `${(s / 3600).toFixed(1)} h`;
+}

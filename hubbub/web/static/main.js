@@ -1,0 +1,20 @@
+// The page: makes the app, gives it its features, and draws.
+import { App } from "./core/app.js";
+import { Desk } from "./core/desk.js";
+import { Storage } from "./core/storage.js";
+import { html, render } from "./core/ui.js";
+import { FEATURES } from "./features/index.js";
+import { Join, rejoin } from "./features/join/join.js";
+
+const about = JSON.parse(document.querySelector("meta[name=hubbub]").content);
+const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}`;
+const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:`) });
+
+app.use(FEATURES);
+rejoin(app);
+
+function Page() {
+  return app.state.me.value ? html`<${Desk} app=${app} />` : html`<${Join} app=${app} />`;
+}
+
+render(html`<${Page} />`, document.getElementById("desk"));

@@ -1,0 +1,184 @@
+"""The page as files: names, headers, compression, imports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from hubbub.web.site import STATIC, About, Reply, Site
+
+OPEN = About("town", "open", ("ann", "bob"))
+ASKED = {"Host": "127.0.0.1:4820", "Accept-Encoding": "gzip, br"}
+
+
+def found(site: Site, path: str, headers: dict[str, str] | None = None) -> Reply:
+    reply = site.find(path, ASKED if headers is None else headers)
+    assert reply is not None
+    return reply
+
+
+def text(reply: Reply) -> str:
+    body = reply.body
+    if reply.headers.get("Content-Encoding") == "gzip":
+        body = gzip.decompress(body)
+    return body.decode()
+
+
+def small(folder: Path, **files: str) -> Site:
+    (folder / "index.html").write_text("$base $network $about $preloads")
+    (folder / "main.js").write_text('import "./core/a.js";\n')
+    (folder / "core").mkdir()
+    (folder / "core" / "a.js").write_text(
+        "export {\n  b,\n} from '../b.js';\nimport('./later.js');\n"
+    )
+    (folder / "b.js").write_text("export const b = 1;\n")
+    (folder / "core" / "later.js").write_text("export const c = 1;\n")
+    for name, body in files.items():
+        (folder / name).write_text(body)
+    return Site(OPEN, folder)
+
+
+def base(site: Site) -> str:
+    match = re.search(r"/static/[0-9a-f]{16}", text(found(site, "/")))
+    assert match is not None
+    return match[0]
+
+
+def test_the_page_knows_its_network_before_anybody_has_joined() -> None:
+    page = text(found(Site(OPEN), "/"))
+    match = re.search(r'<meta name="hubbub" content="([^"]*)">', page)
+    assert match is not None
+    assert json.loads(unescape(match[1])) == {
+        "network": "town",
+        "auth": "open",
+        "humans": ["ann", "bob"],
+    }
+
+
+def test_a_networks_name_is_text_never_markup() -> None:
+    page = text(found(Site(About('"><script>alert(1)</script>', "open")), "/"))
+    assert "<script>alert" not in page
+
+
+def test_no_script_and_no_style_stands_in_the_page_itself() -> None:
+    page = text(found(Site(OPEN), "/"))
+    assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
+    assert "<style" not in page
+    assert not re.search(r"\son[a-z]+=", page)
+
+
+def test_the_policy_allows_this_server_only_and_no_inline_script() -> None:
+    policy = found(Site(OPEN), "/").headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "ws://127.0.0.1:4820 " in policy
+    assert "require-trusted-types-for 'script'" in policy
+
+
+def test_every_module_that_the_page_needs_at_once_is_asked_for_at_once() -> None:
+    site = Site(OPEN)
+    page = text(found(site, "/"))
+    preloaded = set(re.findall(r'modulepreload" href="[^"]*?/static/[0-9a-f]+/([^"]+)"', page))
+    assert "main.js" in preloaded
+    for name in preloaded:
+        source = (STATIC / name).read_text()
+        for imported in re.findall(r"""\b(?:from|import)\s*["'](\.[^"'()]+\.js)["']""", source):
+            target = (STATIC / name).parent.joinpath(imported).resolve()
+            assert target.relative_to(STATIC.resolve()).as_posix() in preloaded
+
+
+def test_what_is_imported_later_is_not_asked_for_at_once(tmp_path: Path) -> None:
+    page = text(found(small(tmp_path), "/"))
+    names = re.findall(r"/static/[0-9a-f]{16}/(\S+?)\"", page)
+    assert names == ["main.js", "core/a.js", "b.js"]
+
+
+def test_files_by_the_current_hash_may_be_kept_for_good() -> None:
+    site = Site(OPEN)
+    reply = found(site, f"{base(site)}/main.js")
+    assert reply.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert reply.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert text(reply) == (STATIC / "main.js").read_text()
+
+
+def test_a_page_from_before_an_update_still_finds_its_files(tmp_path: Path) -> None:
+    site = small(tmp_path)
+    old = base(site)
+    (tmp_path / "b.js").write_text("export const b = 2;\n")
+    new = base(site)
+    assert new != old
+    reply = found(site, f"{old}/b.js")
+    assert reply.headers["Cache-Control"] == "no-cache"
+    assert text(reply) == "export const b = 2;\n"
+
+
+def test_what_a_browser_has_is_not_sent_again() -> None:
+    site = Site(OPEN)
+    for path in ("/", f"{base(site)}/main.js"):
+        etag = found(site, path).headers["ETag"]
+        again = found(site, path, {**ASKED, "If-None-Match": etag})
+        assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [
+        ("gzip, deflate, br", True),
+        ("GZIP;q=0.5", True),
+        ("gzip;q=0", False),
+        ("br", False),
+        ("", False),
+    ],
+)
+def test_files_are_compressed_for_those_who_take_it(accepted: str, compressed: bool) -> None:
+    site = Site(OPEN)
+    reply = found(site, f"{base(site)}/vendor/purify.js", {"Accept-Encoding": accepted})
+    assert (reply.headers.get("Content-Encoding") == "gzip") is compressed
+    assert reply.headers["Vary"] == "Accept-Encoding"
+    assert text(reply) == (STATIC / "vendor" / "purify.js").read_text()
+
+
+def test_preparing_compresses_ahead_and_changes_nothing() -> None:
+    site = Site(OPEN)
+    site.prepare()
+    assert text(found(site, f"{base(site)}/main.js")) == (STATIC / "main.js").read_text()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/x/../site.py",
+        "/static/x/..%2fsite.py",
+        "/static//etc/passwd",
+        "/static/x/",
+        "/static/",
+        "/static/x/core",
+        "/other",
+    ],
+)
+def test_nothing_but_the_files_of_the_page_can_be_had(path: str) -> None:
+    assert Site(OPEN).find(path, ASKED) is None
+
+
+def test_how_to_join_otherwise_is_told_with_the_address_that_was_asked() -> None:
+    page = text(found(Site(OPEN), "/join"))
+    assert "Connect to <code>ws://127.0.0.1:4820</code>" in page
+
+
+def test_a_browser_finds_its_icon_where_it_looks_for_it() -> None:
+    assert found(Site(OPEN), "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
+
+
+def test_every_library_is_listed_with_its_licence() -> None:
+    vendor = STATIC / "vendor"
+    listed = (vendor / "README.md").read_text()
+    licences = {path.stem for path in (vendor / "licences").iterdir()}
+    names = {line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") == 5}
+    packages = names - {"package", "---"}
+    assert {name.removeprefix("@").replace("/", "-") for name in packages} == licences
