@@ -57,6 +57,13 @@ PROTOCOL = {
     "P-29": "An owner may observe the whole log and is nobody's recipient for it.",
     "P-30": "A draining hub finishes what it took and sends everybody away to come back.",
     "P-31": "The reference pages are generated from the models and tested for being current.",
+    "P-32": "How far a person has read is kept, durable, and told to its other connections.",
+    "P-33": "Who joins a network or a channel has read what was said before.",
+    "P-34": "Mentions are listed, newest first, and so are notices that concern the asker.",
+    "P-35": "Receipts tell with whom a message arrived, who has read it, whom it woke and why.",
+    "P-36": "An interaction is followed through the log, as far as the asker may read it.",
+    "P-37": "People hear what has arrived and who is at work, also those who join later.",
+    "P-38": "A client may start at the head of the log instead of the hub's cursor.",
 }
 
 BOUNDS = {

@@ -63,9 +63,15 @@ async def _wake(sender: Socket, frame: bytes, model: ModelServer, before: int) -
     committed = time.perf_counter()
     await model.received(before + 1)
     took = (time.perf_counter() - committed) * 1e3
-    while (await _frame(sender, "signal")).get("data") != {"state": "idle"}:
+    while not _is_end(await _frame(sender, "signal")):
         pass  # the turn is not over yet: its end is told as an activity
     return took
+
+
+def _is_end(signal: dict[str, JsonValue]) -> bool:
+    """Whether the agent says that its turn in the thread is over."""
+    data = signal.get("data")
+    return "thread_id" in signal and isinstance(data, dict) and data.get("state") == "idle"
 
 
 async def _frame(socket: Socket, op: str) -> dict[str, JsonValue]:

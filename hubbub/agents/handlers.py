@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue
 
+from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.agent import Agent
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.journal import Journal
@@ -37,7 +37,8 @@ _BY_REASON: dict[str, HandlerName] = {
 """The handler for a wake, by the reason code that the hub gives."""
 
 SHOWN_AFTER_S = 1.0
-"""Seconds after which the others in the thread are shown that the agent is at work."""
+"""Seconds after which the others in the thread are shown that the agent is at work, and between
+two changes of what they are shown."""
 
 log = get_logger(__name__)
 
@@ -48,6 +49,7 @@ class HandlerBrain:
     def __init__(self, agent: Agent, link: Link, *, timeout: float = 300.0):
         """`timeout`: seconds that a turn may take."""
         self._agent, self._link, self._timeout = agent, link, timeout
+        self._activities = Activities(link.activity)
         self._plain = asyncio.Lock()
         self._first = True
 
@@ -55,7 +57,8 @@ class HandlerBrain:
         """Call `on_start`; what it raises is raised."""
         await self._call(self._agent.on_start)
 
-    def ready(self, ready: Ready) -> None:
+    async def ready(self, ready: Ready) -> None:
+        await self._activities.repeat()
         if self._first or not ready.resumed:  # later, turns that have begun are our own
             self._first = False
             self._link.take_up({p.started for p in ready.pending if p.started is not None})
@@ -86,45 +89,41 @@ class HandlerBrain:
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         await journal.begin()
         try:
-            async with self._shown(plan.thread_id), asyncio.timeout(self._timeout) as limit:
-                for n, (message, reason) in enumerate(
-                    zip(plan.incoming, plan.reasons, strict=True)
-                ):
-                    scope = Scope(plan.id, n + 1, len(plan.incoming) > 1)
-                    await self._step(self._handler(message, reason), message, scope, journal)
+            async with self._activities.of(plan, SHOWN_AFTER_S) as activity:
+                await self._run(plan, journal, activity)
+        finally:
+            self._link.turn_over(plan.id)
+
+    async def _run(self, plan: TurnPlan, journal: Journal, activity: Activity) -> None:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                await self._take_steps(plan, journal, activity)
         except TimeoutError:
             if not limit.expired():
                 raise  # the handler's own
             await journal.end("timeout", f"not finished after {self._timeout:g} s")
-            return
-        finally:
-            self._link.turn_over(plan.id)
-        await journal.end("finished")
+        else:
+            await journal.end("finished")
 
-    @contextlib.asynccontextmanager
-    async def _shown(self, thread_id: str) -> AsyncIterator[None]:
-        """What takes long inside gives a sign of life."""
-
-        async def show() -> None:
-            await asyncio.sleep(SHOWN_AFTER_S)
-            await self._link.signal(thread_id, "thinking")
-
-        showing = asyncio.create_task(show())
-        try:
-            yield
-        finally:
-            if not showing.cancel():  # it has been shown
-                await self._link.signal(thread_id, "idle")
+    async def _take_steps(self, plan: TurnPlan, journal: Journal, activity: Activity) -> None:
+        """One step for each message that woke the agent."""
+        several = len(plan.incoming) > 1
+        for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
+            await activity.show("thinking", n)
+            scope = Scope(plan.id, n, several, journal.clock, activity)
+            await self._step(self._handler(message, reason), message, scope, journal)
 
     async def _step(
         self, name: HandlerName, message: Message, scope: Scope, journal: Journal
     ) -> None:
+        at = scope.clock.ms
         try:
             with entered(scope):
                 await self._handle(name, message)
         finally:
             if scope.calls:
-                journal.step(Step(n=scope.step, calls=tuple(scope.calls)))
+                took, calls = scope.clock.since(at), tuple(scope.calls)
+                journal.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
 
     def _handler(self, message: Message, reason: str) -> HandlerName:
         name = _BY_REASON.get(reason, "on_direct" if message.type == "direct" else "on_mention")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.timing import TurnClock
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -37,7 +38,8 @@ class Journal:
     """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn.
 
     `plan` is the turn; `on_begin` is awaited when its beginning is on its way, so that the events
-    that woke the agent may be acknowledged.
+    that woke the agent may be acknowledged. `clock` starts when the turn begins: the offsets in its
+    record are taken from it.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Journal:
     ):
         self.plan = plan
         self.ended = False
+        self.clock = TurnClock()
         self._client = client
         self._on_begin = on_begin
         self._begun = False
@@ -73,10 +76,12 @@ class Journal:
             tools=tools,
         )
         self._begun = True
+        self.clock = TurnClock()
         steps: tuple[Step, ...] = ()
         if self.plan.resumed:
             told = await self._client.call("begin_turn", start=self._fitted(start))
             steps = BeginTurnResult.model_validate(told).steps
+            self.clock = TurnClock(steps)
         else:
             self._post("begin_turn", "begin", {"start": self._fitted(start)})
         if self._on_begin is not None:

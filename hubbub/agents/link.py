@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from collections.abc import Iterable
 
 from pydantic import JsonValue
@@ -41,18 +41,24 @@ class Link:
         if scope is None:  # not in a handler: nothing caused it, nothing repeats it
             value = await self._voice.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
-        cid, since = scope.next_cid(), time.monotonic()
+        cid, at = scope.next_cid(), scope.clock.ms
         value = await self._voice.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
-        took = round((time.monotonic() - since) * 1000, 1)
         scope.calls.append(
-            ToolCallRecord(id=cid, name=operation, arguments=args, result=sent.id, duration_ms=took)
+            ToolCallRecord(
+                id=cid,
+                name=operation,
+                arguments=args,
+                result=sent.id,
+                at_ms=at,
+                duration_ms=scope.clock.since(at),
+            )
         )
         return sent
 
-    async def signal(self, thread_id: str, state: str) -> None:
-        """Show the others in the thread what the agent is at: `thinking`, then `idle`."""
-        await self._voice.signal(thread_id, state)
+    async def activity(self, thread_id: str, data: JsonValue) -> None:
+        """Show the others in the thread what the agent is at."""
+        await self._voice.activity(thread_id, data)
 
     async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
         """Send a direct message, and wait for the answer to it.
@@ -60,7 +66,7 @@ class Link:
         Raises TimeoutError after `within` seconds, and `OperationError`.
         """
         try:
-            async with asyncio.timeout(within), self._asks.lock(to):
+            async with _shown_waiting(to), asyncio.timeout(within), self._asks.lock(to):
                 ask = self._asks.begin(to)
                 try:
                     operation = "send_text_message" if "text" in content else "send_message"
@@ -117,3 +123,11 @@ class Link:
     def _thread(self, thread_id: str) -> tuple[Message, ...]:
         thread = self._inbox.thread(thread_id)
         return thread.messages if thread is not None else ()
+
+
+def _shown_waiting(whom: str) -> contextlib.AbstractAsyncContextManager[None]:
+    """Within, the running handler's turn is shown to wait."""
+    scope = current_scope()
+    if scope is None or scope.activity is None:
+        return contextlib.nullcontext()
+    return scope.activity.waiting(whom)

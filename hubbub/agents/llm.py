@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from pydantic import JsonValue
-
+from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.chat import chat_messages
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
@@ -42,13 +41,15 @@ class LlmBrain:
         template: ConversationTemplate,
         tools: Callable[[Ready], Toolbox],
     ):
-        self._client, self._inbox, self._config = client, inbox, config
+        self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
         self._tools = tools(client.ready)
         self._system = system_prompt(config.instruction, inbox.me, client.network)
+        self._activities = Activities(partial(client.signal, "activity"))
 
-    def ready(self, ready: Ready) -> None:
+    async def ready(self, ready: Ready) -> None:
         self._tools = self._make_tools(ready)
+        await self._activities.repeat()
 
     def claims(self, message: Message) -> None:
         """Nothing: a turn of a model does not wait for messages."""
@@ -76,24 +77,22 @@ class LlmBrain:
             speaking=toolbox.speaking,
         )
         loop = Loop(rules, toolbox.names, steps)
-        turn = _Turn(self._client, self._model, toolbox, self._system, prompt, loop, journal)
-        try:
+        async with self._activities.of(plan) as activity:
+            turn = _Turn(self._model, toolbox, self._system, prompt, loop, journal, activity)
             await turn.run(self._config.turn_timeout)
-        finally:
-            await turn.signal("idle")
 
 
 @dataclass(slots=True)
 class _Turn:
     """One turn under way: carries out what the loop commands."""
 
-    client: Client
     model: Model
     toolbox: Toolbox
     system: str
     prompt: str
     loop: Loop
     journal: Journal
+    activity: Activity
 
     async def run(self, within: float) -> None:
         try:
@@ -109,34 +108,30 @@ class _Turn:
             match todo.popleft():
                 case Record(step):
                     self.journal.step(step)
-                case AskModel():
-                    todo.extend(await self._ask())
+                case AskModel(n):
+                    todo.extend(await self._ask(n))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
 
-    async def _ask(self) -> list[Command]:
-        await self.signal("thinking")
+    async def _ask(self, n: int) -> list[Command]:
+        await self.activity.show("thinking", n)
         messages = chat_messages(self.system, self.prompt, self.loop.steps)
-        since = time.monotonic()
+        clock = self.journal.clock
+        at = clock.ms
         try:
             answer = await self.model.answer(Question(messages, self.toolbox.specs))
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
-        return self.loop.answered(answer, round((time.monotonic() - since) * 1000, 1))
+        return self.loop.answered(answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         if self.toolbox.must_be_recorded(run.calls):
             await self.journal.step(run.step)
-        await self.signal("calling", [call.name for call in run.calls])
         turn, step = self.journal.plan.id, run.step
-        results = await self.toolbox.run(turn, step.n, step.calls, run.calls, again=run.again)
+        await self.activity.show("calling", step.n, [call.name for call in run.calls])
+        results = await self.toolbox.run(
+            turn, step.n, step.calls, run.calls, again=run.again, clock=self.journal.clock
+        )
         return self.loop.ran(results)
-
-    async def signal(self, state: str, tools: Sequence[str] = ()) -> None:
-        """Tell the others in the thread what the agent is at."""
-        data: dict[str, JsonValue] = {"state": state}
-        if tools:
-            data["tool"] = ", ".join(dict.fromkeys(tools))
-        await self.client.signal("activity", self.journal.plan.thread_id, data)

@@ -73,6 +73,8 @@ class CallResult:
     id: str
     result: str
     error: str | None = None
+    at_ms: float | None = None
+    """When it began, after the turn's start."""
     duration_ms: float | None = None
 
 
@@ -126,9 +128,11 @@ class Loop:
         """The first commands, or those that follow from the steps of an earlier process."""
         return self._next(again=True)
 
-    def answered(self, answer: Answer, duration_ms: float | None = None) -> list[Command]:
-        """The model has answered."""
-        self.steps.append(self._step(answer, duration_ms))
+    def answered(
+        self, answer: Answer, at_ms: float | None = None, duration_ms: float | None = None
+    ) -> list[Command]:
+        """The model has answered. It was asked `at_ms` after the turn's start."""
+        self.steps.append(self._step(answer, at_ms, duration_ms))
         return [Record(self.steps[-1]), *self._next()]
 
     def ran(self, results: Sequence[CallResult]) -> list[Command]:
@@ -206,7 +210,7 @@ class Loop:
 
     # Steps --------------------------------------------------------------------------------------
 
-    def _step(self, answer: Answer, duration_ms: float | None) -> Step:
+    def _step(self, answer: Answer, at_ms: float | None, duration_ms: float | None) -> Step:
         n = len(self.steps) + 1
         cut = answer.finish_reason == "length"
         taken: set[str] = set()
@@ -218,7 +222,9 @@ class Loop:
             ),
             tokens_in=answer.tokens_in,
             tokens_out=answer.tokens_out,
+            cost_usd=answer.cost_usd,
             finish_reason=answer.finish_reason,
+            at_ms=at_ms,
             duration_ms=duration_ms,
         )
 
@@ -315,6 +321,7 @@ def _with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallRec
     told = {
         "result": reveal(result.result),
         "error": result.error,
+        "at_ms": result.at_ms,
         "duration_ms": result.duration_ms,
     }
     return call.model_copy(update=told)

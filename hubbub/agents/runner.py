@@ -28,7 +28,7 @@ log = get_logger(__name__)
 class Brain(Protocol):
     """What an agent does with its turns."""
 
-    def ready(self, ready: Ready) -> None:
+    async def ready(self, ready: Ready) -> None:
         """A connection stands; called before the inbox takes it in."""
         ...
 
@@ -132,7 +132,7 @@ class AgentRunner:
             self._acks = AckWindow()
         self._fresh = self._fresh or not ready.resumed
         self._ready = False
-        self._brain.ready(ready)
+        await self._brain.ready(ready)
         earlier = self._backlog.wakes if ready.resumed else []
         self._backlog.close()
         self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)

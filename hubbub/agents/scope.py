@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from hubbub.agents.activity import Activity
+from hubbub.agents.timing import TurnClock
 from hubbub.ids import write_id
 from hubbub.protocol.turns import ToolCallRecord
 
@@ -25,6 +27,10 @@ class Scope:
     step: int = 1
     several: bool = False
     """Whether the same turn answers other messages too."""
+    clock: TurnClock = field(default_factory=TurnClock)
+    """The turn's."""
+    activity: Activity | None = None
+    """What the turn shows of itself; an observer shows nothing."""
     calls: list[ToolCallRecord] = field(default_factory=list)
     _writes: int = 0
 

@@ -46,9 +46,9 @@ class Voice:
         self._remember(args, value)
         return value
 
-    async def signal(self, thread_id: str, state: str) -> None:
+    async def activity(self, thread_id: str, data: JsonValue) -> None:
         """Show the others in the thread what the agent is at."""
-        await self._client.signal("activity", thread_id, {"state": state})
+        await self._client.signal("activity", thread_id, data)
 
     def _remember(self, args: dict[str, JsonValue], value: JsonValue) -> None:
         content = args.get("text", args.get("content"))

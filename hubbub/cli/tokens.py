@@ -1,4 +1,4 @@
-"""`token add | list | revoke`: what participants prove with that they are who they say."""
+"""`token add | show | list | revoke`: what participants prove with that they are who they say."""
 
 from __future__ import annotations
 
@@ -65,6 +65,26 @@ def add(
     )
 
 
+@group.command()
+def show(
+    participant: ParticipantArgument,
+    address: AddressOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print the token that a network you run here has made for a participant."""
+    _check_name(participant)
+    token = _of_this_run(participant, address)
+    if as_json:
+        emit_json({"participant": participant, "token": token})
+        return
+    typer.echo(token)
+    typer.echo(
+        f"This token proves {participant} until the network stops. The page asks for it, or use it "
+        "with --token.",
+        err=True,
+    )
+
+
 @group.command(name="list")
 def list_(
     config: ConfigOption = None, address: AddressOption = None, as_json: JsonFlag = False
@@ -108,6 +128,27 @@ def _check_name(participant: str) -> None:
             f"nobody can be called '{participant}': a name has 1 to 64 letters, digits, '-' or '_'"
             " and is not reserved"
         )
+
+
+def _of_this_run(participant: str, address: str | None) -> str:
+    """What the run file, which only its user can read, says. Raises `UserError`."""
+    from hubbub.client.runfile import find_network, find_run_files
+
+    url = find_network(address).url
+    run = next((run for run in find_run_files() if run.url == url), None)
+    if run is None:
+        raise UserError(
+            f"you run no network at {url}, and only who runs one is shown its tokens; there, "
+            f"`hubbub token add {participant}` makes one"
+        )
+    if participant in run.tokens:
+        return run.tokens[participant]
+    if run.auth == "open":
+        raise UserError(f"{run.network} is open: people join it without a token")
+    raise UserError(
+        f"{run.network} has made no token for {participant}"
+        f"{did_you_mean(participant, run.tokens)}; `hubbub token add {participant}` makes one"
+    )
 
 
 def _counts(target: Target | None, config: Path | None) -> Mapping[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import floor, log10
 from typing import Annotated
 
 import typer
@@ -40,7 +41,7 @@ def turns(
     if as_json:
         emit_json(found.turns)
         return
-    head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "MODEL", "")
+    head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "COST", "MODEL", "")
     table(head, map(_row, found.turns))
 
 
@@ -52,6 +53,7 @@ def _row(turn: TurnSummary) -> tuple[str, ...]:
         turn.outcome or "running",
         str(turn.steps),
         f"{turn.tokens_in}+{turn.tokens_out}",
+        _cost(turn.cost_usd).strip(),
         turn.model or "",
         turn.reason[:60],
     )
@@ -81,7 +83,8 @@ def _lines(turn: Turn) -> list[str]:
         f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
         f"woken by  {', '.join(start.messages)}",
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
-        f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}",
+        f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
+        f"{_cost(turn.cost_usd)}",
         f"tools     {', '.join(start.tools) or '-'}",
         f"outcome   {outcome}",
         f"sent      {', '.join(turn.sent) or 'nothing'}",
@@ -101,15 +104,30 @@ def _outcome(end: TurnEnd) -> str:
 
 
 def _step(step: Step) -> list[str]:
-    took = f"  {step.duration_ms:.0f} ms" if step.duration_ms is not None else ""
-    lines = [f"--- step {step.n}{took}  tokens {step.tokens_in}+{step.tokens_out}"]
+    tokens = f"tokens {step.tokens_in}+{step.tokens_out}{_cost(step.cost_usd)}"
+    lines = [f"--- step {step.n}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
     if step.text:
         lines.append(step.text)
     for call in step.calls:
-        lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})")
+        times = _times(call.at_ms, call.duration_ms)
+        lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)}){times}")
         result = call.result if call.result is not None else "has not run"
         lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
     return lines
+
+
+def _times(at_ms: float | None, duration_ms: float | None) -> str:
+    """How long it took, and how long after the turn's start it began, as far as that is known."""
+    took = f"  {duration_ms:.0f} ms" if duration_ms is not None else ""
+    return took + (f"  at {at_ms / 1000:.1f} s" if at_ms is not None else "")
+
+
+def _cost(usd: float | None) -> str:
+    """`  $0.0042`, to two digits that count; nothing where it is not known."""
+    if usd is None:
+        return ""
+    digits = 1 - floor(log10(usd)) if 0 < usd < 1 else 2
+    return f"  ${usd:.{digits}f}"
 
 
 def why(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hubbub.cli.output import JsonFlag
 from hubbub.errors import UserError
+
+if TYPE_CHECKING:
+    from hubbub.app.happenings import Happening, Report
 
 __all__ = ["ConfigArgument", "register"]
 
@@ -36,9 +39,18 @@ def up(
     agents: Annotated[
         bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")
     ] = True,
+    browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--browser/--no-browser",
+            help="Whether to open the page in a browser; left out: if there is a desktop here.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Start a network: the hub and its agents, until Ctrl-C."""
+    from hubbub.app.browser import wants_browser
     from hubbub.app.logs import configure_logging
     from hubbub.app.loops import run_loop
     from hubbub.app.network import serve
@@ -52,10 +64,28 @@ def up(
         )
     overrides = {"listen": listen, "store": _absolute(store)}
     loaded = load_checked(config, {k: v for k, v in overrides.items() if v is not None})
+    if browser is None:
+        terminal = not as_json and sys.stdout.isatty()
+        browser = wants_browser(os.environ, sys.platform, terminal)
     shape = JsonView if as_json else TerminalView
     with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
-        run_loop(serve(loaded, shape(printer.write), with_agents=agents, signals=True))
+        view = shape(printer.write)
+        report = _with_browser(view) if browser else view
+        run_loop(serve(loaded, report, with_agents=agents, signals=True))
+
+
+def _with_browser(view: Report) -> Report:
+    """Shows what happens, and the page in a browser as soon as there is a hub to serve it."""
+    from hubbub.app.browser import open_browser, page_url
+    from hubbub.app.happenings import NetworkUp
+
+    def report(happening: Happening) -> None:
+        view(happening)
+        if isinstance(happening, NetworkUp):
+            open_browser(page_url(happening.url))
+
+    return report
 
 
 def _absolute(store: str | None) -> str | None:

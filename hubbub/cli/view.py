@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from hubbub.app.browser import page_url
 from hubbub.app.happenings import (
     AgentDied,
     AgentGivenUp,
@@ -30,6 +31,10 @@ __all__ = ["JsonView", "TerminalView", "happening_line"]
 
 MOST = (6, 400)
 """Lines and columns of a message that are shown; `hubbub log` shows all of it."""
+MOST_PEOPLE = 6
+"""People for each of whom the banner says how to get in; with more, it is said once."""
+_TITLE = 10
+"""Columns before what a line of the banner says."""
 Write = Callable[[str], object]
 """Takes whole lines. It is called in the hub's loop and must not block."""
 
@@ -101,30 +106,44 @@ def happening_line(happening: Happening) -> Text | None:
 def _banner(up: NetworkUp) -> Text:
     from rich.text import Text
 
-    address = up.url.removeprefix("ws://")
-    option = "" if address == DEFAULT_ADDRESS else f" --address {address}"
-    join = f"{program()} chat{option}"
     text = Text()
     text.append("hubbub ", style="bold")
-    text.append(up.network, style="bold green")
-    text.append(f"  {up.url}\n")
+    text.append(f"{up.network}\n", style="bold green")
+    text.append(f"  {'page':<{_TITLE}}", style="dim")
+    text.append(page_url(up.url), style="bold underline")
+    text.append("  open it in a browser and join\n", style="dim")
     for title, names in (("agents", up.agents), ("people", up.humans), ("channels", up.channels)):
         if names:
-            text.append(f"  {title:<10}", style="dim")
+            text.append(f"  {title:<{_TITLE}}", style="dim")
             for name in names:
                 text.append(f"{name}  ", style=colour_of(name) if title != "channels" else "")
             text.append("\n")
-    rows = (
-        ("join", join, "in another terminal, as a person"),
-        ("", address and f"http://{address}/", "in a browser: how to join"),
-        ("", up.url, "with any WebSocket client"),
-        ("stop", "Ctrl-C", ""),
-    )
-    for title, what, how in rows:
-        text.append(f"  {title:<10}", style="dim")
+    for title, what, how in _ways_in(up):
+        text.append(f"  {title:<{_TITLE}}", style="dim")
         text.append(f"{what:<38}  ")
         text.append(f"{how}\n", style="dim")
     return text
+
+
+def _ways_in(up: NetworkUp) -> Iterator[tuple[str, str, str]]:
+    """Lines of title, command and explanation. Tokens are named by the command that shows them."""
+    address = up.url.removeprefix("ws://")
+    option = "" if address == DEFAULT_ADDRESS else f" --address {address}"
+    if up.auth == "tokens":
+        for n, (what, how) in enumerate(_tokens(up, option)):
+            yield "" if n else "token", what, how
+    yield "join", f"{program()} chat{option}", "in another terminal, as a person"
+    yield "", up.url, "with any WebSocket client"
+    yield "stop", "Ctrl-C", ""
+
+
+def _tokens(up: NetworkUp, option: str) -> Iterator[tuple[str, str]]:
+    """How people come by what they have to enter on the page: a command, and what it does."""
+    if not up.humans:
+        yield f"{program()} token add NAME{option}", "makes the token to join as NAME with"
+        return
+    for name in up.humans if len(up.humans) <= MOST_PEOPLE else ("NAME",):
+        yield f"{program()} token show {name}{option}", f"shows the token to join as {name} with"
 
 
 def _output(agents: tuple[str, ...], stream: str, line: str) -> Text:

@@ -174,7 +174,9 @@ def _model_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseMode
     here: object = model
     for part in loc:
         here = _step(here, part)
-    return here if isinstance(here, type) and issubclass(here, BaseModel) else None
+    optional = get_origin(here) in (Union, UnionType)
+    kinds = get_args(here) if optional else (here,)
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
 
 
 def _step(annotation: object, part: str | int) -> object:

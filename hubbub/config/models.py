@@ -25,6 +25,7 @@ __all__ = [
     "ModelConfig",
     "NetworkConfig",
     "NetworkFile",
+    "Price",
     "WakePolicy",
 ]
 
@@ -147,6 +148,20 @@ class ChannelConfig(Section):
     """`all` (who joins the network joins the channel), or a list: then nobody else may join."""
 
 
+class Price(Section):
+    """What a model's tokens cost, in US dollars per million. The endpoint's page of prices says it;
+    nothing is charged here: turns tell what they have cost by it."""
+
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """For a million tokens that the model reads (prompt, tools, results)."""
+    output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """For a million tokens that it writes."""
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """The price of so many tokens, in US dollars."""
+        return round((self.input * tokens_in + self.output * tokens_out) / 1_000_000, 12)
+
+
 class ModelConfig(Section):
     """An OpenAI-compatible endpoint and a model of it."""
 
@@ -168,6 +183,9 @@ class ModelConfig(Section):
     """Read answers as they are written."""
     tool_choice: Literal["required", "auto"] = "required"
     """`auto` for endpoints that do not know `required`."""
+    price: Price | None = None
+    """What its tokens cost, for example `{input: 0.25, output: 2.00}`; left out: turns tell tokens
+    and no money."""
 
 
 class History(Section):

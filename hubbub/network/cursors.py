@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.network.log import Change, Log
 from hubbub.network.ports import CursorMoved, Record, WakesSettled
@@ -18,8 +18,9 @@ WRITE_AFTER_S = 1.0
 class Cursors:
     """Remembers acknowledgements and writes them now and then."""
 
-    def __init__(self, state: NetworkState, log: Log):
-        self._state, self._log = state, log
+    def __init__(self, state: NetworkState, log: Log, written: Callable[[Mapping[str, int]], None]):
+        """`written` is called with the cursors that have moved, when they are durable."""
+        self._state, self._log, self._written = state, log, written
         self._moved: dict[str, int] = {}
         self._settled: dict[str, int] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -59,5 +60,7 @@ class Cursors:
                 # Kept in memory: the next acknowledgement writes it again.
                 self._moved = {**moved, **self._moved}
                 self._settled = {**settled, **self._settled}
+            else:
+                self._written(moved)
 
         self._log.change(Change(records, done))

@@ -20,6 +20,7 @@ class Fanout:
         self._state, self._metrics = state, metrics
         self._sessions: dict[str, list[Session]] = {}
         self._observers: list[Session] = []
+        self._people: dict[Session, None] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._sessions.values())) + len(self._observers)
@@ -29,9 +30,12 @@ class Fanout:
             self._observers.append(session)
         else:
             self._sessions.setdefault(session.participant, []).append(session)
+        if session.caller is not None and session.caller.kind == "human":
+            self._people[session] = None
 
     def discard(self, session: Session) -> bool:
         """Forget a session. False if it was not there."""
+        self._people.pop(session, None)
         if session in self._observers:
             self._observers.remove(session)
             return True
@@ -42,6 +46,11 @@ class Fanout:
         if not held:
             del self._sessions[session.participant]
         return True
+
+    @property
+    def people(self) -> bool:
+        """Whether any person is connected."""
+        return bool(self._people)
 
     def of(self, participant: str) -> Sequence[Session]:
         return self._sessions.get(participant, ())
@@ -82,6 +91,17 @@ class Fanout:
             if participant != without:
                 for session in self._sessions.get(participant, ()):
                     session.whisper(frame)
+
+    def whisper_readers(self, participants: Iterable[str], frame: bytes) -> None:
+        """Write an ephemeral frame to the readers of a thread, observers included."""
+        self.whisper(participants, frame)
+        for session in self._observers:
+            session.whisper(frame)
+
+    def whisper_people(self, frame: bytes) -> None:
+        """Write an ephemeral frame to all people's connections."""
+        for session in list(self._people):
+            session.whisper(frame)
 
     def whisper_all(self, frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to everybody, observers included."""

@@ -32,6 +32,7 @@ from hubbub.network.joining import Joining
 from hubbub.network.limits import TokenBucket
 from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
+from hubbub.network.news import HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.ports import Store, StoredEvent
 from hubbub.network.repeats import call_digest
@@ -48,12 +49,6 @@ from hubbub.protocol.session import SessionState
 from hubbub.protocol.wire import Outlet
 
 __all__ = ["Hub"]
-
-PRESENCE_AFTER_S = 0.05
-"""Comings and goings gather this long, so that a thousand joins are a handful of signals."""
-
-HUBS_SIGNALS = frozenset({"presence", "caught_up"})
-"""Types of signals that readers believe, and that no participant may send."""
 
 log = get_logger(__name__)
 
@@ -88,7 +83,6 @@ class Hub:
         self._pipeline = Pipeline(mods)
         self._buckets: dict[str, TokenBucket] = {}
         self._sessions: set[Session] = set()
-        self._presence_timer: asyncio.TimerHandle | None = None
         self._stack = AsyncExitStack()
 
     # Life ---------------------------------------------------------------------------------
@@ -120,7 +114,8 @@ class Hub:
         )
         self.fanout = Fanout(state, self.metrics)
         self.backplane.subscribe(self.fanout.push)
-        self.cursors = Cursors(state, self.log)
+        self.news = News(state, self.fanout, self.clock)
+        self.cursors = Cursors(state, self.log, self.news.delivered)
         self.joining = Joining(self, self.file, self.store, self.writes)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(self.log.run(), name="log")
@@ -146,8 +141,7 @@ class Hub:
         self.cursors.flush()
         if not self._writer.done():
             await self.log.settle()
-        if self._presence_timer is not None:
-            self._presence_timer.cancel()
+        self.news.stop()
         for session in list(self._sessions):
             session.close(CloseCode.DRAIN, "the hub is stopping")
 
@@ -200,18 +194,14 @@ class Hub:
         session.start(caller, cursor, behind=behind)
         self.fanout.add(session)
         self.metrics.sessions = len(self.fanout)
-        if self.state.knows(caller.participant) and not session.observe:
-            self.state.presence.join(caller.participant)
-            self._presence_changed()
+        self.news.joined(session)
 
     def detach(self, session: Session) -> None:
         """The session is over, whoever ended it."""
         self._sessions.discard(session)
         if self.fanout.discard(session):
             self.metrics.sessions = len(self.fanout)
-            if self.state.knows(session.participant) and not session.observe:
-                self.state.presence.leave(session.participant)
-                self._presence_changed()
+            self.news.left(session)
 
     def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
         """The session's participant has everything up to `seq`; `wakes`: among it are wakes."""
@@ -422,36 +412,13 @@ class Hub:
             text = f"type: {frame.type} is for the hub to say"
             session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
-        told = frame.model_copy(update={"sender": caller.participant})
         if frame.thread_id is None:
-            self.fanout.whisper_all(_dump(told), without=caller.participant)
+            self.news.relay(session, frame, None)
             return
         canonical = thread_ids.canonical(frame.thread_id, caller.participant)
         thread = self.state.threads.get(canonical or "")
         if thread is not None and self.state.may_read(thread, caller.participant):
-            told = told.model_copy(update={"thread_id": thread.id})
-            readers = self.state.readers(thread, caller.participant)
-            self.fanout.whisper(readers, _dump(told))
-
-    def _presence_changed(self) -> None:
-        if self._presence_timer is None and not self.draining:
-            loop = asyncio.get_running_loop()
-            self._presence_timer = loop.call_later(PRESENCE_AFTER_S, self._tell_presence)
-
-    def _tell_presence(self) -> None:
-        self._presence_timer = None
-        came, went = self.state.presence.changes()
-        if came or went:
-            people = [self.state.get(name) for name in came]
-            data = {
-                "online": [self.state.describe(p).model_dump(mode="json") for p in people if p],
-                "offline": went,
-            }
-            self.fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
-
-
-def _dump(frame: Signal) -> bytes:
-    return frame.model_dump_json(exclude_none=True).encode()
+            self.news.relay(session, frame, thread)
 
 
 def _is_temporary(error: Exception) -> bool:

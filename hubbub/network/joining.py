@@ -22,6 +22,7 @@ from hubbub.network.ports import (
     MemberJoined,
     ParticipantSeen,
     PendingRow,
+    ReadMarked,
     Record,
     Store,
     ThreadCreated,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from hubbub.network.hub import Hub
     from hubbub.network.session import Session
 
-__all__ = ["Joining", "Refused"]
+__all__ = ["Joining", "Refused", "said_before"]
 
 
 CARD_BYTES = 8 * 1024
@@ -113,8 +114,7 @@ class Joining:
             members = state.participants() if channel.members == "all" else channel.members
             for member in list(members):
                 if state.members.since(member, scope) is None:
-                    state.members.join(member, scope, self._hub.log.head)
-                    yield MemberJoined(member, scope, self._hub.log.head)
+                    yield from self._enter(member, scope)
 
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
         """Records and takes over a participant that is new or has changed."""
@@ -133,8 +133,18 @@ class Joining:
             if config.members == "all"
         ]
         for scope in scopes:
-            state.members.join(name, scope, head)
-            yield MemberJoined(name, scope, head)
+            yield from self._enter(name, scope)
+
+    def _enter(self, name: str, scope: int) -> Iterable[Record]:
+        """Let a participant into a scope. What was said there before counts as read."""
+        state, head = self._hub.state, self._hub.log.head
+        state.members.join(name, scope, head)
+        yield MemberJoined(name, scope, head)
+        known = state.get(name)
+        if known is not None and known.kind == "human":
+            for mark in said_before(self._hub, name, scope):
+                state.marks.put(name, mark.thread_no, mark.tseq)
+                yield mark
 
     # Tokens -------------------------------------------------------------------------------
 
@@ -243,7 +253,7 @@ class Joining:
         if wanted is not None and wanted.epoch == self._hub.state.epoch and wanted.seq <= head:
             return wanted.seq, True
         known = self._hub.state.get(frame.participant)
-        if frame.observe or known is None:
+        if frame.observe or frame.latest or known is None:
             return head, False
         return min(known.cursor, head), False
 
@@ -288,7 +298,8 @@ class Joining:
         size = 0
         for thread in latest:
             if tails.get(thread.no) and size < SNAPSHOT_BYTES:
-                found.append(thread_json(thread, tails[thread.no]))
+                read = state.marks.get(participant, thread.no)
+                found.append(thread_json(thread, tails[thread.no], read))
                 size += len(found[-1])
         return b",".join(found)
 
@@ -309,14 +320,21 @@ def _check_card(frame: Identify) -> None:
         raise Refused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)
 
 
-def thread_json(thread: Thread, bodies: Sequence[bytes]) -> bytes:
+def said_before(hub: Hub, participant: str, scope: int) -> Sequence[ReadMarked]:
+    """Marks for all that was said in a scope by now."""
+    found = ((thread.no, hub.log.position(thread)) for thread in hub.state.threads.in_scope(scope))
+    return [ReadMarked(participant, number, tseq) for number, tseq in found if tseq]
+
+
+def thread_json(thread: Thread, bodies: Sequence[bytes], read: int) -> bytes:
     """A `ThreadSummary` as JSON, as it stood at the last of the messages."""
     last = json.loads(bodies[-1])
-    return b'{"id":"%b","type":"%b","head":%d,"last_seq":%d,"messages":[%b]}' % (
+    return b'{"id":"%b","type":"%b","head":%d,"last_seq":%d,"read":%d,"messages":[%b]}' % (
         thread.id.encode(),
         thread.type.encode(),
         last["tseq"],
         last["seq"],
+        read,
         b",".join(bodies),
     )
 

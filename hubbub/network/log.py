@@ -152,6 +152,8 @@ class Log:
         self._idle.set()
         self._stamp = (-1, "")
         self._stopped = False
+        self._under_way = _Undo()
+        """What the batch that is being written moves."""
         self.head = 0
         """The last committed position."""
 
@@ -159,6 +161,11 @@ class Log:
     def waiting(self) -> int:
         """Entries and changes that wait for the next commit."""
         return len(self._entries) + len(self._changes)
+
+    def position(self, thread: Thread) -> int:
+        """The position (tseq) of the last committed message of a thread; 0 if it has none."""
+        marks = self._under_way.before.get(thread)
+        return thread.tseq if marks is None else marks[0]
 
     def append(self, entry: Entry) -> None:
         """Queue an entry; its askers are answered after the commit."""
@@ -203,7 +210,7 @@ class Log:
 
     async def _write(self, entries: list[Entry], changes: list[Change]) -> None:
         while entries or changes:
-            undo = _Undo()
+            undo = self._under_way = _Undo()
             started = self._clock.monotonic()
             try:
                 await self._store.append(self._number(entries, changes, undo))
@@ -222,6 +229,7 @@ class Log:
                     self._give_up(entries, changes, error)
                 return
             else:
+                undo.before.clear()
                 for thread in undo.created:
                     thread.stored = True
                 self.head += len(entries)

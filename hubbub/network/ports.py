@@ -8,7 +8,7 @@ the contract suite in `hubbub.testing.store_contract`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -24,6 +24,7 @@ __all__ = [
     "MessageRow",
     "ParticipantSeen",
     "PendingRow",
+    "ReadMarked",
     "Record",
     "Settled",
     "StepRecorded",
@@ -31,7 +32,10 @@ __all__ = [
     "StoreState",
     "StoredChannel",
     "StoredEvent",
+    "StoredInteraction",
+    "StoredMark",
     "StoredMember",
+    "StoredMentions",
     "StoredParticipant",
     "StoredThread",
     "StoredTurn",
@@ -116,6 +120,15 @@ class MemberLeft:
     participant: str
     scope: int
     until: int
+
+
+@dataclass(slots=True)
+class ReadMarked:
+    """The participant has read the thread up to `tseq`; replaces what was marked before."""
+
+    participant: str
+    thread_no: int
+    tseq: int
 
 
 @dataclass(slots=True)
@@ -207,6 +220,7 @@ Record = (
     | ChannelCreated
     | MemberJoined
     | MemberLeft
+    | ReadMarked
     | CursorMoved
     | WakesSettled
     | TurnBegun
@@ -270,6 +284,14 @@ class StoredMember(NamedTuple):
     since: int
 
 
+class StoredMark(NamedTuple):
+    """How far a participant has read a thread."""
+
+    participant: str
+    thread_no: int
+    tseq: int
+
+
 @dataclass(frozen=True)
 class StoreState:
     """What the hub keeps in memory, read once at start."""
@@ -281,6 +303,7 @@ class StoreState:
     threads: Sequence[StoredThread]
     channels: Sequence[StoredChannel]
     members: Sequence[StoredMember]
+    marks: Sequence[StoredMark]
 
 
 class StoredEvent(NamedTuple):
@@ -313,6 +336,22 @@ class StoredWake(NamedTuple):
     turn: str | None
     state: str | None
     """`pending`, `running` or `ended`; None if it does not wake."""
+    taken: str | None = None
+    """The turn that has taken it; another than `turn` when several wakes became one turn."""
+
+
+class StoredMentions(NamedTuple):
+    bodies: Sequence[bytes]
+    """Newest first."""
+    upto: int
+    """What lies before this seq has not been looked at; 1 if that is nothing."""
+
+
+class StoredInteraction(NamedTuple):
+    found: Sequence[tuple[int, bytes]]
+    """`thread_no` and body of each message of the interaction, oldest first."""
+    upto: int
+    """What comes after this seq has not been looked at."""
 
 
 class Settled(NamedTuple):
@@ -401,6 +440,25 @@ class Store(Protocol):
         """Whether a message with this scope and seq reached the participant as a member."""
         ...
 
+    async def members_at(self, scope: int, seq: int) -> Collection[str]:
+        """Whom a message with this scope and seq reached as members."""
+        ...
+
+    async def mentions(self, participant: str, before: int, limit: int) -> StoredMentions:
+        """The last `limit` messages with seq < `before` that reach the participant by name and
+        mention it.
+
+        Looks at a bounded part of the log in one call, and gives about 256 KiB at most.
+        """
+        ...
+
+    async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
+        """The messages in (after, upto] that belong to the interaction.
+
+        Reads the log forward, a bounded part of it in one call, and gives about 256 KiB at most.
+        """
+        ...
+
     async def settled(self, sender: str, cid: str) -> Settled | None: ...
 
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
@@ -411,10 +469,18 @@ class Store(Protocol):
         """The delivery row of a participant and message."""
         ...
 
+    async def wakes(self, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
+        """The delivery rows of these messages, by seq and participant, in that order."""
+        ...
+
     async def turn(self, turn: str) -> StoredTurn | None: ...
 
     async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
         """The latest turns, newest first."""
+        ...
+
+    async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
+        """Those of these turns that have begun, oldest first."""
         ...
 
     async def token_hashes(self, participant: str) -> Sequence[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
 
 from hubbub.errors import OperationError
+from hubbub.network.marks import ReadMarks
 from hubbub.network.ports import StoreState
 from hubbub.network.presence import Presence
 from hubbub.network.router import nearest
@@ -54,6 +55,7 @@ class NetworkState:
         self.members = Members()
         for member in stored.members:
             self.members.join(member.participant, member.scope, member.since)
+        self.marks = ReadMarks(stored.marks)
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(
@@ -87,6 +89,7 @@ class NetworkState:
         """Take back a participant who could not be stored."""
         self._known.pop(participant, None)
         self.agents.discard(participant)
+        self.marks.forget(participant)
         for scope in list(self.members.scopes(participant)):
             self.members.leave(participant, scope)
 

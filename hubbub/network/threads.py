@@ -114,11 +114,15 @@ class Threads:
             self._in_scope.setdefault(scope, set()).add(thread)
         return thread
 
+    def in_scope(self, scope: int) -> Iterable[Thread]:
+        """The threads whose messages reach the members of a scope."""
+        return self._in_scope.get(scope, ())
+
     def visible(self, participant: str, scopes: Iterable[int]) -> Iterator[Thread]:
         """The threads that a participant with these memberships may read."""
         yield from self._direct.get(participant, ())
         for scope in scopes:
-            yield from self._in_scope.get(scope, ())
+            yield from self.in_scope(scope)
 
 
 class Members:

@@ -307,8 +307,13 @@ class Writes:
         self._log.change(Change(records, settle))
         await done
 
-    def notice(self, thread_id: str, text: str, details: dict[str, str], once: str) -> None:
-        """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time."""
+    def notice(
+        self, thread_id: str, text: str, details: dict[str, str], once: str, *, to: str
+    ) -> None:
+        """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
+
+        It mentions `to`, whom it concerns, if that participant still reads the thread.
+        """
         thread = self._state.threads.ensure(thread_id)
         draft = Draft(
             sender_id="hub",
@@ -317,6 +322,7 @@ class Writes:
             type=thread.type,
             content={"notice": details.get("code", ""), **details},
             recipients=thread_ids.members_of(thread_id),
+            mentions=(to,) if self._state.may_read(thread, to) else (),
             text_representation=text,
         )
         self.speak(draft, _Waiter(), cid=once, digest=0)

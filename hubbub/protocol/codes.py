@@ -37,6 +37,8 @@ class ErrorCode(StrEnum):
     """There is no such channel."""
     UNKNOWN_MESSAGE = "unknown_message"
     """There is no such message for you."""
+    UNKNOWN_INTERACTION = "unknown_interaction"
+    """There is no such interaction for you."""
     UNKNOWN_TURN = "unknown_turn"
     """There is no such turn for you."""
     CHANNEL_EXISTS = "channel_exists"

@@ -104,6 +104,9 @@ class Identify(Model):
     turns: bool = False
     """Whether the client records its turns (`begin_turn`, `end_turn`): then a wake stays pending
     until its turn has ended; otherwise the acknowledgement of the event settles it."""
+    latest: bool = False
+    """Without a cursor that can be resumed, start at the head of the log instead of the hub's own
+    cursor: `ready.threads` is the present state, and nothing is caught up with."""
     observe: bool = False
     """Stream the whole log instead of one's own messages (admin only). An observer is nobody's
     recipient: not listed, not present, never woken. Without a cursor it starts at the head."""
@@ -204,9 +207,24 @@ class Ack(Model):
 class Signal(Model):
     """both: ephemeral news (typing, activity, presence, partial text); never stored, dropped first.
 
-    The hub adds `sender` to what it passes on. Its own are `presence` (data: `online`, a list of
-    participants, and `offline`, a list of ids) and `caught_up`: after a `ready` whose cursor was
-    behind its head it says once that all that was missed has been sent.
+    The hub adds `sender` to what it passes on, and says these itself:
+
+    `presence`: everybody is told who came (data: `online`, a list of participants) and who went
+    (`offline`, a list of ids).
+
+    `caught_up`: after a `ready` whose cursor was behind its head, all that was missed has been
+    sent.
+
+    `read`: the other connections of a participant (`sender`) are told how far it has read the
+    thread (data: `upto`, a `tseq`; it may have moved back).
+
+    `delivered`: people are told, about once a second, whose cursors have moved (data: `seq` by
+    participant; it has everything up to there).
+
+    `activity` without a thread: people are told that an agent (`sender`) has begun to work
+    somewhere, or no longer works anywhere (data: `state`, `working` or `idle`). What an agent
+    itself has said of its `activity` in a thread is told again, with `age_s`, to a person who
+    joins.
     """
 
     op: Literal["signal"] = "signal"
@@ -218,6 +236,8 @@ class Signal(Model):
     """Added by the hub."""
     data: JsonValue = None
     """Whatever belongs to the type."""
+    age_s: float | None = None
+    """Added by the hub to what it tells again: the seconds since it was said."""
 
 
 class Reconnect(Model):

@@ -194,6 +194,8 @@ class ThreadSummary(Model):
     """`tseq` of the last message."""
     last_seq: int
     """`seq` of the last message: the order of activity."""
+    read: int = 0
+    """`tseq` up to which the reader has read the thread; what is beyond is unread."""
     messages: tuple[Message, ...] = ()
     """The last messages up to the reader's position, oldest first."""
 

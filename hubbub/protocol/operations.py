@@ -14,10 +14,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 from hubbub.protocol.messages import (
     Attachment,
     Channel,
+    Kind,
     Message,
     Model,
     Participant,
     Quote,
+    ReplyNeed,
     ThreadSummary,
     Wake,
 )
@@ -34,18 +36,28 @@ __all__ = [
     "EndTurn",
     "ExplainWake",
     "Input",
+    "InteractionPage",
+    "InteractionWake",
     "ListChannels",
+    "ListMentions",
     "ListParticipants",
     "ListThreads",
     "ListTurns",
+    "MarkRead",
+    "MarkUnread",
+    "MentionPage",
     "NetworkStatus",
     "NewToken",
     "Participants",
     "PostToChannel",
+    "ReadInteraction",
     "ReadMessage",
+    "ReadReceipts",
     "ReadStatus",
     "ReadThread",
     "ReadTurn",
+    "Receipt",
+    "Receipts",
     "RecordStep",
     "Reply",
     "SendMessage",
@@ -68,6 +80,7 @@ class Input(BaseModel):
 
 Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
+Position = Annotated[int, Field(ge=1, le=2**62)]
 Recipients = Annotated[
     str | Annotated[list[str], Field(min_length=1, max_length=128)],
     Field(
@@ -140,17 +153,21 @@ class Participants(Model):
 
 
 class ListThreads(Input):
+    before: Position | None = None
+    """Only threads whose last message (`last_seq`) stands before this position of the log."""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class Threads(Model):
     threads: tuple[ThreadSummary, ...]
+    more: bool = False
+    """Whether there are others, less recently active."""
 
 
 class ReadThread(Input):
     thread: str
     """The thread's id, as you are shown it or canonical."""
-    before: Annotated[int, Field(ge=1, le=2**62)] | None = None
+    before: Position | None = None
     """Only messages before this position (tseq) of the thread."""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
@@ -161,6 +178,35 @@ class ThreadPage(Model):
     """Oldest first."""
     more: bool
     """Whether older messages exist."""
+
+
+class MarkRead(Input):
+    thread: str
+    """The thread's id, in either form."""
+    upto: Position
+    """The last position (tseq) that has been read."""
+
+
+class MarkUnread(Input):
+    thread: str
+    """The thread's id, in either form."""
+    since: Position
+    """The first position (tseq) that counts as unread again."""
+
+
+class ListMentions(Input):
+    before: Position | None = None
+    """Only messages before this position (seq) of the log: `upto` of the page before."""
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+
+
+class MentionPage(Model):
+    messages: tuple[Message, ...]
+    """Newest first."""
+    upto: int
+    """How far back (seq) this page has looked; a page may be empty and not the last."""
+    more: bool
+    """Whether there is anything before `upto` that has not been looked at."""
 
 
 class ListChannels(Input):
@@ -185,6 +231,77 @@ class ChannelName(Input):
 class ReadMessage(Input):
     id: str
     """The message's id, for example m42."""
+
+
+class ReadReceipts(Input):
+    id: str
+    """The message's id, for example m42."""
+
+
+class Receipt(Model):
+    """What has become of a message with one of those who read its thread."""
+
+    participant: str
+    kind: Kind
+    present: bool
+    delivered: bool
+    """The participant has acknowledged it."""
+    read: bool | None = None
+    """Whether a person has read it; left out for others."""
+    woken: bool
+    reason: str
+    """Why it was woken or not, as a code."""
+    explanation: str
+    """The same as a sentence."""
+    turn: str | None = None
+    """Of a wake: the turn that has taken it, or is to."""
+    state: str | None = None
+    """Of a wake: pending, running or ended."""
+
+
+class Receipts(Model):
+    message_id: str
+    thread_id: str
+    receipts: tuple[Receipt, ...]
+    """Agents first, without the sender."""
+    more: bool
+    """Whether there are more readers than these."""
+
+
+class ReadInteraction(Input):
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    """The interaction's id, for example i42."""
+    after: Annotated[int, Field(ge=0, le=2**62)] | None = None
+    """Only messages after this position (seq) of the log: `upto` of the page before."""
+
+
+class InteractionWake(Model):
+    """A turn that a message of the interaction asked for."""
+
+    message_id: str
+    agent: str
+    reason: str
+    reply: ReplyNeed
+    turn: str
+    """The turn that has taken it, or is to."""
+    state: str
+    """pending, running or ended."""
+
+
+class InteractionPage(Model):
+    id: str
+    messages: tuple[Message, ...]
+    """Those that you may read, oldest first."""
+    hidden: int
+    """How many there are that you may not."""
+    wakes: tuple[InteractionWake, ...] = ()
+    """Whom these messages woke."""
+    turns: tuple[TurnSummary, ...] = ()
+    """The turns that they started; for owners only."""
+    upto: int
+    """How far (seq) this page has looked; a page may be empty and not the last."""
+    more: bool
+    """Whether the log goes on after `upto`."""
 
 
 class Done(Model):
@@ -231,6 +348,8 @@ class TurnSummary(Model):
     steps: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    cost_usd: float | None = None
+    """What its model has cost; left out where no price is known."""
 
 
 class Turns(Model):

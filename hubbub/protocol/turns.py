@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
@@ -24,10 +25,16 @@ Outcome = Literal[
 
 
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
+Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ToolCallRecord(Model):
-    """One tool call of a step. `result` is None until it has run."""
+    """One tool call of a step. `result` is None until it has run.
+
+    Times are those of the call that has the result; a call that was never run (`finish`, a name
+    that no tool has) has none.
+    """
 
     id: str
     name: str
@@ -37,11 +44,19 @@ class ToolCallRecord(Model):
     """What the model was told."""
     error: str | None = None
     """The kind of failure, for example `unknown_tool`; None when the call succeeded."""
+    at_ms: Milliseconds | None = None
+    """When it began: milliseconds after the turn's start, as `Step.at_ms`."""
     duration_ms: float | None = None
+    """Milliseconds that it took."""
 
 
 class Step(Model):
-    """One answer of the model and what came of it."""
+    """One answer of the model and what came of it; in a Python agent, one handler's run.
+
+    Times are offsets by a clock that only goes forward, from the beginning of the turn. After a
+    crash they go on where the recorded steps end: the time in which nobody worked on the turn is
+    left out, so that a turn with `attempts` above 1 may have taken longer than its offsets say.
+    """
 
     n: int = Field(ge=1, le=10**6)
     text: str | None = None
@@ -49,8 +64,14 @@ class Step(Model):
     calls: tuple[ToolCallRecord, ...] = ()
     tokens_in: Tokens = 0
     tokens_out: Tokens = 0
+    cost_usd: Dollars | None = None
+    """What the answer cost; None if the model has no price or its endpoint counts no tokens."""
     finish_reason: str | None = None
+    at_ms: Milliseconds | None = None
+    """When the model was asked, or the handler called: milliseconds after the turn's start."""
     duration_ms: float | None = None
+    """Milliseconds until the model had answered (its calls run after that), or the handler ended
+    (its calls ran within)."""
 
 
 class TurnStart(Model):
@@ -101,3 +122,9 @@ class Turn(Model):
     @property
     def tokens_out(self) -> int:
         return sum(step.tokens_out for step in self.steps)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the steps cost together, as far as it is known; None if it is of none of them."""
+        known = [step.cost_usd for step in self.steps if step.cost_usd is not None]
+        return round(fsum(known), 12) if known else None

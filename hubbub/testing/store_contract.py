@@ -27,10 +27,12 @@ from hubbub.network.ports import (
     MemberJoined,
     MemberLeft,
     ParticipantSeen,
+    ReadMarked,
     Settled,
     StepRecorded,
     Store,
     StoredChannel,
+    StoredMark,
     StoredMember,
     StoredParticipant,
     StoredThread,
@@ -44,6 +46,7 @@ from hubbub.network.ports import (
     WakesSettled,
 )
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
+from hubbub.testing.store_contract_searches import SearchesContract
 from hubbub.testing.store_rows import (
     body,
     delivery,
@@ -236,10 +239,12 @@ class FailureContract(StoreMaker):
             assert len(state.epoch) == 26
             assert state.head == 0
             everything = [*state.participants, *state.threads, *state.channels, *state.members]
-            assert everything == []
+            assert [*everything, *state.marks] == []
 
 
-class StoreContract(EventsContract, HistoryContract, TurnsContract, FailureContract):
+class StoreContract(
+    EventsContract, HistoryContract, TurnsContract, SearchesContract, FailureContract
+):
     """Everything that needs no second `open`."""
 
 
@@ -287,6 +292,19 @@ class DurableStoreContract(StoreContract):
             await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
         async with opened(store) as state:
             assert [participant.cursor for participant in state.participants] == [9]
+
+    async def test_a_read_mark_is_what_was_marked_last(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store):
+            await write(store, ReadMarked("bob", 1, 7), ReadMarked("bob", 2, 1))
+            await write(store, ReadMarked("bob", 1, 9), ReadMarked("bob", 1, 3))
+            await write(store, ReadMarked("alice", 1, 5), ReadMarked("bob", 2, 4))
+        async with opened(store) as state:
+            assert set(state.marks) == {
+                StoredMark("bob", 1, 3),
+                StoredMark("bob", 2, 4),
+                StoredMark("alice", 1, 5),
+            }
 
     async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)

@@ -4,4 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("hubbub.testing.store_contract", "hubbub.testing.store_contract_log")
+pytest.register_assert_rewrite(
+    "hubbub.testing.store_contract",
+    "hubbub.testing.store_contract_log",
+    "hubbub.testing.store_contract_searches",
+)

@@ -255,7 +255,10 @@ async def test_the_terminal_shows_a_banner_and_messages(home: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = await process.communicate()
     assert (process.returncode, err) == (0, b"")
-    assert shown.startswith("hubbub my-network  ws://127.0.0.1:")
+    name, page = shown.splitlines()[:2]
+    assert name == "hubbub my-network"
+    assert page.split()[0] == "page"
+    assert page.split()[1].startswith("http://127.0.0.1:")
     assert "greeter → everybody  " in shown
     assert out.decode().endswith("stopping …\n")
 

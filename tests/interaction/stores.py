@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.ports import (
@@ -12,6 +12,8 @@ from hubbub.network.ports import (
     Settled,
     Store,
     StoredEvent,
+    StoredInteraction,
+    StoredMentions,
     StoredTurn,
     StoredWake,
     StoreState,
@@ -29,6 +31,7 @@ class MoodyStore:
     gate       commits wait until it is set
     reads      reads wait until it is set
     batches    what was committed
+    asked      how often something was read
     """
 
     def __init__(self, store: str | Store = "sqlite::memory:"):
@@ -42,6 +45,7 @@ class MoodyStore:
         self.waiting = asyncio.Event()
         """Set when somebody has come to a closed gate."""
         self.batches: list[Batch] = []
+        self.asked = 0
 
     async def open(self) -> StoreState:
         return await self._store.open()
@@ -60,6 +64,7 @@ class MoodyStore:
         self.batches.append(batch)
 
     async def _listen(self) -> None:
+        self.asked += 1
         if not self.reads.is_set():
             self.waiting.set()
             await self.reads.wait()
@@ -94,6 +99,18 @@ class MoodyStore:
         await self._listen()
         return await self._store.was_member(participant, scope, seq)
 
+    async def members_at(self, scope: int, seq: int) -> Collection[str]:
+        await self._listen()
+        return await self._store.members_at(scope, seq)
+
+    async def mentions(self, participant: str, before: int, limit: int) -> StoredMentions:
+        await self._listen()
+        return await self._store.mentions(participant, before, limit)
+
+    async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
+        await self._listen()
+        return await self._store.interaction(interaction, after, upto)
+
     async def settled(self, sender: str, cid: str) -> Settled | None:
         await self._listen()
         return await self._store.settled(sender, cid)
@@ -106,6 +123,10 @@ class MoodyStore:
         await self._listen()
         return await self._store.wake(participant, seq)
 
+    async def wakes(self, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
+        await self._listen()
+        return await self._store.wakes(seqs)
+
     async def turn(self, turn: str) -> StoredTurn | None:
         await self._listen()
         return await self._store.turn(turn)
@@ -113,6 +134,10 @@ class MoodyStore:
     async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
         await self._listen()
         return await self._store.turns(agent, limit)
+
+    async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
+        await self._listen()
+        return await self._store.turns_called(ids)
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
         await self._listen()

@@ -14,7 +14,7 @@ from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Answer, Breakdown, Call, ModelServer, Refusal, Script
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
-from tests.interaction.peers import Networks, Peer, config, soon
+from tests.interaction.peers import Networks, Peer, config
 
 DESK = config(channels={"desk": {"members": "all"}})
 
@@ -283,20 +283,3 @@ class TestTools:
             error = await net.death("bot")
             assert isinstance(error, ConfigError)
             assert says_what in str(error)
-
-
-async def test_what_the_agent_is_at_goes_out_as_signals(in_memory: Networks) -> None:
-    async with playing(says(send("ann", "x")), says(finish())) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        states: list[dict[str, str]] = []
-        async with soon():
-            while not states or states[-1]["state"] != "idle":
-                states.append((await ann.signal("activity"))["data"])
-        assert states == [
-            {"state": "thinking"},
-            {"state": "calling", "tool": "send_text_message"},
-            {"state": "thinking"},
-            {"state": "idle"},
-        ]

@@ -257,8 +257,11 @@ async def test_the_snapshot_and_the_events_after_it_are_the_fresh_state(
         root = await ann.call("broadcast_text_message", text="4")
         await ann.call("reply", message_id=root["id"], text="5")
         await bob.say("ann", "6")  # bob's other tab
+        await bob.call("mark_read", thread="direct_ann", upto=2)
         for event in await old.sync():
             apply(seen, event)
+        read = await old.signal("read")
+        seen[read["thread_id"]]["read"] = read["data"]["upto"]
         last = max(thread["last_seq"] for thread in seen.values())
         fresh = await network.join("bob", cursor={"epoch": ann.hello["epoch"], "seq": last})
         assert {t["id"]: t for t in fresh.ready["threads"]} == seen
@@ -272,7 +275,7 @@ def apply(threads: dict[str, dict[str, object]], event: dict[str, object]) -> No
     assert isinstance(message, dict)
     known = threads.setdefault(
         message["thread_id"],
-        {"id": message["thread_id"], "type": message["type"], "messages": []},
+        {"id": message["thread_id"], "type": message["type"], "read": 0, "messages": []},
     )
     messages = known["messages"]
     assert isinstance(messages, list)

@@ -231,3 +231,46 @@ async def test_a_newcomer_hears_what_comes_and_not_what_was(networks: Networks) 
         assert await bob.texts() == ["after"]
         page = await bob.call("read_thread", thread="broadcast")
         assert [m["content"] for m in page["messages"]] == ["before", "after"]
+
+
+@pytest.mark.behaviour("P-38")
+async def test_a_client_may_start_at_the_head(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for n in range(3):
+            await ann.say("bob", str(n))
+        await bob.close()
+        await network.gone("bob")
+        latest = await network.join("bob", latest=True)
+        assert (latest.ready["cursor"], latest.ready["head"]) == (3, 3)
+        assert latest.ready["resumed"] is False
+        (thread,) = latest.ready["threads"]
+        assert [message["content"] for message in thread["messages"]] == ["0", "1", "2"]
+        assert await latest.sync() == []
+        await ann.say("bob", "3")
+        (event,) = await latest.sync()
+        assert (event["seq"], event["prev"]) == (4, 3)
+        assert (await network.join("bob")).ready["cursor"] == 0, "the hub's cursor has not moved"
+
+
+@pytest.mark.behaviour("P-38")
+async def test_a_cursor_that_can_be_resumed_comes_before_the_head(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for n in range(3):
+            await ann.say("bob", str(n))
+        epoch = bob.hello["epoch"]
+        back = await network.join("bob", latest=True, cursor={"epoch": epoch, "seq": 1})
+        assert (back.ready["cursor"], back.ready["resumed"]) == (1, True)
+        assert await back.take_texts(2) == ["1", "2"]
+        lost = await network.join("bob", latest=True, cursor={"epoch": "another", "seq": 1})
+        assert (lost.ready["cursor"], lost.ready["resumed"]) == (3, False)
+
+
+@pytest.mark.behaviour("P-38", "W-7")
+async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(networks: Networks) -> None:
+    async with networks.start(config(agents={"bot": {"kind": "python", "class": "x.py:X"}})) as net:
+        ann = await net.join("ann")
+        sent = await ann.say("bot", "wake up")
+        bot = await net.join("bot", "agent", turns=True, latest=True)
+        assert [wake["message"]["id"] for wake in bot.ready["pending"]] == [sent["id"]]

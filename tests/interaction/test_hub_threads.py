@@ -226,7 +226,7 @@ async def test_nobody_signals_in_the_name_of_another(networks: Networks) -> None
 
 
 @pytest.mark.behaviour("P-26")
-@pytest.mark.parametrize("type", ["presence", "caught_up"])
+@pytest.mark.parametrize("type", ["presence", "caught_up", "read", "delivered"])
 async def test_what_the_hub_signals_no_participant_can(networks: Networks, type: str) -> None:
     async with networks.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -268,3 +268,23 @@ async def test_a_channel_can_be_made_only_with_people_who_exist(networks: Networ
         assert (await ann.call("list_channels"))["channels"] == []
         for name in ("a b", "", "x" * 65, "ä"):
             assert (await ann.ask("create_channel", name=name))["code"] == "bad_request"
+
+
+@pytest.mark.behaviour("P-24")
+async def test_threads_are_listed_page_by_page(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann = await network.join("ann")
+        others = [f"p{n}" for n in range(7)]
+        for other in others:
+            await network.join(other)
+            await ann.say(other, "hi")
+        await ann.say("p0", "once more")
+        found: list[str] = []
+        page = await ann.call("list_threads", limit=3)
+        while page["more"]:
+            assert len(page["threads"]) == 3
+            found += [thread["id"] for thread in page["threads"]]
+            page = await ann.call("list_threads", limit=3, before=page["threads"][-1]["last_seq"])
+        found += [thread["id"] for thread in page["threads"]]
+        assert found == [f"dm.ann.{other}" for other in ("p0", *reversed(others[1:]))]
+        assert await ann.call("list_threads", before=1) == {"threads": [], "more": False}

@@ -16,10 +16,12 @@ from hubbub.network.ports import (
     MessageRow,
     ParticipantSeen,
     PendingRow,
+    ReadMarked,
     Record,
     Settled,
     StepRecorded,
     StoredEvent,
+    StoredMark,
     StoredMember,
     StoredWake,
     ThreadCreated,
@@ -63,6 +65,7 @@ class StoreModel:
         self.memberships: list[Membership] = []
         self.calls: dict[tuple[str, str], CallSettled] = {}
         self.cursors: dict[str, int] = {}
+        self.marks: dict[tuple[str, int], int] = {}
         self.floors: dict[str, int] = {}
         self.turns: dict[str, ModelTurn] = {}
         self.taken: dict[tuple[str, int], str] = {}
@@ -93,6 +96,8 @@ class StoreModel:
                     membership.until = until
             case CursorMoved(participant, seq):
                 self.cursors[participant] = max(seq, self.cursors.get(participant, 0))
+            case ReadMarked(participant, thread_no, tseq):
+                self.marks[participant, thread_no] = tseq
             case WakesSettled(participant, upto):
                 self.floors[participant] = max(upto, self.floors.get(participant, 0))
             case CallSettled(sender, cid):
@@ -136,6 +141,12 @@ class StoreModel:
             if each.until is None
         }
 
+    def read_marks(self) -> set[StoredMark]:
+        return {StoredMark(*key, tseq) for key, tseq in self.marks.items()}
+
+    def members_at(self, scope: int, seq: int) -> set[str]:
+        return {e.participant for e in self.memberships if e.scope == scope and e.reaches(seq)}
+
     def was_member(self, participant: str, scope: int, seq: int) -> bool:
         return any(
             (each.participant, each.scope) == (participant, scope) and each.reaches(seq)
@@ -169,7 +180,22 @@ class StoreModel:
         row = self.deliveries.get((participant, seq))
         if row is None:
             return None
-        return StoredWake(*row[2:], self._state(row) if row.turn else None)
+        taken = self.taken.get((participant, seq))
+        return StoredWake(*row[2:], self._state(row) if row.turn else None, taken)
+
+    def wakes(self, seqs: Iterable[int]) -> dict[tuple[int, str], StoredWake]:
+        found = {
+            (seq, name): self.wake(name, seq) for name, seq in self.deliveries if seq in set(seqs)
+        }
+        return {key: wake for key, wake in sorted(found.items()) if wake}
+
+    def named(self, participant: str, text: str, before: int) -> list[int]:
+        """Positions of what reaches a participant by name and contains the text, newest first."""
+        return [
+            row.seq
+            for row in reversed(self.messages[: before - 1])
+            if (participant, row.seq) in self.deliveries and text in row.body
+        ]
 
     def _state(self, row: Delivery) -> str:
         turn = self.taken.get((row.participant, row.seq))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -22,6 +23,7 @@ from hubbub.network.ports import (
     MemberLeft,
     MessageRow,
     ParticipantSeen,
+    ReadMarked,
     Record,
     StepRecorded,
     StoreState,
@@ -101,7 +103,9 @@ class StoreMachine(RuleBasedStateMachine):
             numbers = [row.thread_no for row in (*self.model.messages, *batch.messages)]
             tseq = numbers.count(thread) + 1
             digest = None if cid is None else seq
-            text = f'{{"seq":{seq},"from":"{sender}"}}'
+            named = f',"mentions":["{PEOPLE[seq % 3]}"]' if seq % 2 else ""
+            opened = max(1, seq // 4)
+            text = f'{{"seq":{seq},"from":"{sender}"{named},"interaction_id":"i{opened}"}}'
             row = MessageRow(seq, thread, tseq, THREADS[thread], sender, cid, digest, text)
             batch.messages.append(row)
             for name, reply in decided.items():
@@ -133,6 +137,10 @@ class StoreMachine(RuleBasedStateMachine):
     def acknowledge(self, name: str, share: float, settle: bool) -> None:
         seq = int(share * self.model.head)
         self.write([WakesSettled(name, seq)] if settle else [CursorMoved(name, seq)])
+
+    @rule(name=people, thread=st.sampled_from(tuple(THREADS)), tseqs=st.lists(st.integers(0, 9)))
+    def read(self, name: str, thread: int, tseqs: list[int]) -> None:
+        self.write([ReadMarked(name, thread, tseq) for tseq in tseqs])
 
     @precondition(lambda self: any(self.model.woken(name) for name in PEOPLE))
     @rule(data=st.data())
@@ -177,6 +185,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert state.head == self.model.head
         assert {row.id: row.cursor for row in state.participants} == self.model.cursors
         assert set(state.members) == self.model.members()
+        assert set(state.marks) == self.model.read_marks()
         for thread in state.threads:
             numbers = [row.seq for row in self.model.messages if row.thread_no == thread.no]
             assert (thread.tseq, thread.last_seq) == (len(numbers), max(numbers, default=0))
@@ -209,6 +218,29 @@ class StoreMachine(RuleBasedStateMachine):
         assert set(ask(self.store.token_hashes(name))) == self.model.hashes(name)
         turns = ask(self.store.turns(name, 9))
         assert [turn.id for turn in turns] == self.model.latest_turns(name)[:9]
+
+    @rule(name=people, share=fractions, limit=st.integers(1, 4))
+    def read_mentions(self, name: str, share: float, limit: int) -> None:
+        before = int(share * self.model.head) + 1
+        found, expected = list[int](), self.model.named(name, f'"mentions":["{name}"]', before)
+        while before > 1:
+            page = self.runner.run(self.store.mentions(name, before, limit))
+            found += [json.loads(body)["seq"] for body in page.bodies]
+            assert page.upto < before
+            before = page.upto
+        assert found == expected
+
+    @rule(opened=st.integers(1, 5), start=fractions, scope=scopes)
+    def read_an_interaction(self, opened: int, start: float, scope: int) -> None:
+        after, head = int(start * self.model.head), self.model.head
+        found = self.runner.run(self.store.interaction(f"i{opened}", after, head))
+        bodies = [row for row in self.model.messages[after:] if f'"i{opened}"' in row.body]
+        assert list(found.found) == [(row.thread_no, row.body.encode()) for row in bodies]
+        seqs = [row.seq for row in bodies]
+        assert self.runner.run(self.store.wakes(seqs)) == self.model.wakes(seqs)
+        assert set(self.runner.run(self.store.members_at(scope, after))) == self.model.members_at(
+            scope, after
+        )
 
     @invariant()
     def nothing_is_pending_that_should_not_be(self) -> None:

@@ -41,13 +41,17 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said. `finish_reason` is the endpoint's word: `tool_calls`, `length`, ..."""
+    """What a model said. `finish_reason` is the endpoint's word: `tool_calls`, `length`, ...
+
+    `cost_usd` is None where it is not known: without a price, or without a count of the tokens.
+    """
 
     text: str | None = None
     calls: tuple[CallRequest, ...] = ()
     tokens_in: int = 0
     tokens_out: int = 0
     finish_reason: str | None = None
+    cost_usd: float | None = None
 
 
 class Model(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
@@ -47,17 +47,24 @@ class OpenAIModel:
     async def answer(self, question: Question) -> Answer:
         """Ask once. A stream that breaks off is asked for again, as often as `retries` says."""
         try:
-            if not self._config.stream:
-                return _answer(
-                    await self._client.chat.completions.create(**self._request(question))
-                )
-            return await self._streamed(question)
+            ask = self._streamed if self._config.stream else self._whole
+            return self._priced(await ask(question))
         except self._openai.OpenAIError as exc:
             raise ModelError(self._advice(exc)) from exc
         except _Broken as exc:
             raise ModelError(f"{self._place} {exc}") from exc
         except ValueError as exc:  # its JSON
             raise ModelError(f"{self._place} answers with something that is no JSON") from exc
+
+    def _priced(self, answer: Answer) -> Answer:
+        """The answer with what it cost. No tokens at all: the endpoint does not count them."""
+        price, counted = self._config.price, answer.tokens_in + answer.tokens_out > 0
+        if price is None or not counted:
+            return answer
+        return replace(answer, cost_usd=price.of(answer.tokens_in, answer.tokens_out))
+
+    async def _whole(self, question: Question) -> Answer:
+        return _answer(await self._client.chat.completions.create(**self._request(question)))
 
     async def _streamed(self, question: Question) -> Answer:
         request = self._request(question)
@@ -188,7 +195,8 @@ async def _assemble(stream: AsyncIterable[ChatCompletionChunk]) -> Answer:
     finish_reason, tokens_in, tokens_out = None, 0, 0
     async for chunk in stream:
         if chunk.usage is not None:
-            tokens_in, tokens_out = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
+            tokens_in = chunk.usage.prompt_tokens or 0  # endpoints leave out what they like
+            tokens_out = chunk.usage.completion_tokens or 0
         for choice in (chunk.choices or ())[:1]:
             finish_reason = choice.finish_reason or finish_reason
             text.append(choice.delta.content or "")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
 from hubbub.agents.loop import FINISH, CallResult, failure
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
@@ -75,18 +75,21 @@ class Toolbox:
         calls: Sequence[ToolCallRecord],
         *,
         again: bool = False,
+        clock: TurnClock | None = None,
     ) -> list[CallResult]:
         """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
 
         They run side by side, except that those that write to the network keep their order. `again`
-        says that they may have run before: then only idempotent ones run.
+        says that they may have run before: then only idempotent ones run. `clock` is the turn's;
+        without it times count from here.
         """
+        clock = clock or TurnClock()
         results: dict[str, CallResult] = {}
         places = {call.id: CallSite(turn, n, i) for i, call in enumerate(all_calls)}
 
         async def run(*some: ToolCallRecord) -> None:
             for call in some:
-                results[call.id] = await self._run_one(call, places[call.id], again)
+                results[call.id] = await self._run_one(call, places[call.id], again, clock)
 
         async with asyncio.TaskGroup() as group:
             ordered = [call for call in calls if self._tools[call.name].ordered]
@@ -97,16 +100,17 @@ class Toolbox:
                     group.create_task(run(call))
         return [results[call.id] for call in calls]
 
-    async def _run_one(self, call: ToolCallRecord, site: CallSite, again: bool) -> CallResult:
-        since = time.monotonic()
+    async def _run_one(
+        self, call: ToolCallRecord, site: CallSite, again: bool, clock: TurnClock
+    ) -> CallResult:
+        at = clock.ms
         error: str | None = None
         try:
             text = _cut(await self._attempt(self._tools[call.name], call.arguments, site, again))
         except ToolFailed as exc:
             error = exc.error
             text = failure(exc.error, _cut(exc.message), retry=exc.retry, near=exc.near)
-        took = (time.monotonic() - since) * 1000
-        return CallResult(call.id, text, error, round(took, 1))
+        return CallResult(call.id, text, error, at, clock.since(at))
 
     async def _attempt(self, tool: Tool, arguments: JsonValue, site: CallSite, again: bool) -> str:
         if tool.confirm:

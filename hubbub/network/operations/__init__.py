@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from hubbub.mods.operation import Operation
-from hubbub.network.operations import admin, channels, messages, participants, threads, turns
+from hubbub.network.operations import (
+    admin,
+    channels,
+    interactions,
+    marks,
+    mentions,
+    messages,
+    participants,
+    threads,
+    turns,
+    wakes,
+)
 
 __all__ = ["CORE_OPERATIONS"]
 
@@ -17,6 +28,9 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     participants.list_participants,
     threads.list_threads,
     threads.read_thread,
+    marks.mark_read,
+    marks.mark_unread,
+    mentions.list_mentions,
     channels.list_channels,
     channels.create_channel,
     channels.join_channel,
@@ -26,7 +40,9 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     turns.end_turn,
     turns.list_turns,
     turns.read_turn,
-    turns.explain_wake,
+    wakes.explain_wake,
+    wakes.read_receipts,
+    interactions.read_interaction,
     admin.add_token,
     admin.revoke_tokens,
     admin.list_tokens,

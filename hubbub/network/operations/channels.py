@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
+from hubbub.network.joining import said_before
 from hubbub.network.ports import (
     ChannelCreated,
     MemberJoined,
     MemberLeft,
+    ReadMarked,
     Record,
     ThreadCreated,
 )
@@ -92,14 +94,22 @@ def join_channel(call: Caller, args: ChannelName) -> Recording:
             f"the members of {channel.name!r} are named in the network's config; you are none",
         )
     since = call.hub.log.head
+    marks: Sequence[ReadMarked] = ()
 
     # Recorded for a member too: leaving may be on its way to the log.
     def records(head: int) -> Sequence[Record]:
-        nonlocal since
+        nonlocal since, marks
         since = head
-        return [MemberJoined(call.participant, scope, head)]
+        if call.kind == "human" and state.members.since(call.participant, scope) is None:
+            marks = said_before(call.hub, call.participant, scope)
+        return [MemberJoined(call.participant, scope, head), *marks]
 
-    return Recording(records, Done(), lambda: state.members.join(call.participant, scope, since))
+    def committed() -> None:
+        state.members.join(call.participant, scope, since)
+        for mark in marks:
+            state.marks.put(call.participant, mark.thread_no, mark.tseq)
+
+    return Recording(records, Done(), committed)
 
 
 @operation(permission="write", idempotent=True, output=Done)

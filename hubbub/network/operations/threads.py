@@ -13,26 +13,31 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message, ThreadSummary
 from hubbub.protocol.operations import ListThreads, ReadThread, ThreadPage, Threads
 
-__all__ = ["list_threads", "read_thread"]
+__all__ = ["find_thread", "list_threads", "read_thread"]
 
 
 @operation()
 async def list_threads(call: Caller, args: ListThreads) -> Threads:
-    """List your threads, most recently active first, each with its last message."""
-    state = call.hub.state
-    visible = state.threads.visible(call.participant, state.members.scopes(call.participant))
-    latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[: args.limit]
-    tails = await call.hub.store.tails([t.no for t in latest if t.tseq], call.hub.log.head, 1)
-    return Threads(threads=tuple(_summary(t, tails[t.no]) for t in latest if tails.get(t.no)))
+    """List your threads, most recently active first, each with its last message; `before` pages
+    back in time."""
+    state, me = call.hub.state, call.participant
+    visible = state.threads.visible(me, state.members.scopes(me))
+    spoken = [t for t in visible if t.tseq and (args.before is None or t.last_seq < args.before)]
+    latest = sorted(spoken, key=lambda thread: thread.last_seq, reverse=True)
+    page = latest[: args.limit]
+    tails = await call.hub.store.tails([t.no for t in page], call.hub.log.head, 1)
+    told = [_summary(t, tails[t.no], state.marks.get(me, t.no)) for t in page if tails.get(t.no)]
+    return Threads(threads=tuple(told), more=len(latest) > len(page))
 
 
-def _summary(thread: Thread, bodies: Sequence[bytes]) -> ThreadSummary:
+def _summary(thread: Thread, bodies: Sequence[bytes], read: int) -> ThreadSummary:
     messages = tuple(Message.model_validate_json(body) for body in bodies)
     return ThreadSummary(
         id=thread.id,
         type=thread.type,
         head=messages[-1].tseq,
         last_seq=messages[-1].seq,
+        read=read,
         messages=messages,
     )
 
@@ -40,14 +45,18 @@ def _summary(thread: Thread, bodies: Sequence[bytes]) -> ThreadSummary:
 @operation()
 async def read_thread(call: Caller, args: ReadThread) -> ThreadPage:
     """Read the messages of one of your threads, oldest first; `before` pages back in time."""
-    thread = _find(call, args.thread)
+    thread = find_thread(call, args.thread)
     bodies = await call.hub.store.thread_page(thread.no, args.before, args.limit)
     messages = [Message.model_validate_json(body) for body in bodies]
     more = bool(messages) and messages[0].tseq > 1  # positions in a thread are dense
     return ThreadPage(thread_id=thread.id, messages=tuple(messages), more=more)
 
 
-def _find(call: Caller, name: str) -> Thread:
+def find_thread(call: Caller, name: str) -> Thread:
+    """The thread that `name` means, in either form, or that with a participant of this name.
+
+    Raises `OperationError` if there is none that the caller may read.
+    """
     state = call.hub.state
     canonical = thread_ids.canonical(name, call.participant)
     if canonical is None and state.knows(name) and name != call.participant:

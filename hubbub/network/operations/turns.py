@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,31 +9,27 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
-from hubbub.network.operations.messages import find_message
 from hubbub.network.ports import StepRecorded, StoredTurn, TurnBegun, TurnEnded
 from hubbub.network.speaking import cause_position
-from hubbub.network.wakes import SENTENCES, Reason, explain_absence
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message, Wake
+from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
     BeginTurn,
     BeginTurnResult,
     Done,
     EndTurn,
-    ExplainWake,
     ListTurns,
     ReadTurn,
     RecordStep,
     Turns,
     TurnSummary,
-    WakeExplanation,
 )
 from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
-__all__ = ["begin_turn", "end_turn", "explain_wake", "list_turns", "read_turn", "record_step"]
+__all__ = ["begin_turn", "end_turn", "list_turns", "read_turn", "record_step", "summarised"]
 
 RECORD = 0.1
 """What a record costs of the rate limit: an agent at work makes several for each thing it says."""
@@ -127,7 +122,8 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
             "message": message_id,
         }
         once = f"notice:{stored.id}:{seq}"[:200]
-        hub.writes.notice(json.loads(body)["thread_id"], text, details, once)
+        waits = Message.model_validate_json(body)
+        hub.writes.notice(waits.thread_id, text, details, once, to=waits.sender_id)
 
 
 @operation(tool=False)
@@ -135,7 +131,7 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
     """List the latest turns, newest first: of everybody for an owner, else your own."""
     agent = args.agent if call.owner else call.participant
     stored = await call.hub.store.turns(agent, args.limit)
-    return Turns(turns=tuple(map(_summary, stored)))
+    return Turns(turns=tuple(map(summarised, stored)))
 
 
 @operation(tool=False)
@@ -145,55 +141,6 @@ async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     if not call.owner and stored.agent != call.participant:
         raise _unknown(args.id)
     return _turn(stored)
-
-
-@operation(tool=False)
-async def explain_wake(call: Caller, args: ExplainWake) -> WakeExplanation:
-    """Tell why a message woke an agent, or why it did not."""
-    # What an owner learns here is why somebody woke, and nothing of what was said.
-    message = await find_message(call, args.message_id, unseen=call.owner)
-    known = call.hub.state.get(args.agent)
-    if known is None or known.kind != "agent":
-        raise OperationError(
-            ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
-        )
-    stored = await call.hub.store.wake(args.agent, message.seq)
-    if stored is None:
-        return await _absence(call, args.agent, message)
-    reason = Reason(stored.reason)
-    wake = None
-    if stored.reply in ("required", "optional") and stored.turn is not None:
-        need = "required" if stored.reply == "required" else "optional"
-        wake = Wake(reason=reason, reply=need, turn=stored.turn)
-    return WakeExplanation(
-        agent=args.agent,
-        message_id=message.id,
-        woken=wake is not None,
-        reason=reason,
-        explanation=SENTENCES[reason],
-        wake=wake,
-        state=stored.state,
-    )
-
-
-async def _absence(call: Caller, agent: str, message: Message) -> WakeExplanation:
-    thread = call.hub.state.threads.ensure(message.thread_id)
-    received = agent in thread.members
-    if thread.scope is not None:
-        received = await call.hub.store.was_member(agent, thread.scope, message.seq)
-    reason = explain_absence(
-        own=message.sender_id == agent,
-        received=received,
-        type=message.type,
-        sender_kind=message.sender_kind,
-    )
-    return WakeExplanation(
-        agent=agent,
-        message_id=message.id,
-        woken=False,
-        reason=reason,
-        explanation=SENTENCES[reason],
-    )
 
 
 def _own_turn(call: Caller, turn: str) -> None:
@@ -234,7 +181,8 @@ def _turn(stored: StoredTurn) -> Turn:
     )
 
 
-def _summary(stored: StoredTurn) -> TurnSummary:
+def summarised(stored: StoredTurn) -> TurnSummary:
+    """A turn as lists show it."""
     turn = _turn(stored)
     duration = None
     if turn.ended_at is not None:
@@ -251,4 +199,5 @@ def _summary(stored: StoredTurn) -> TurnSummary:
         steps=len(turn.steps),
         tokens_in=turn.tokens_in,
         tokens_out=turn.tokens_out,
+        cost_usd=turn.cost_usd,
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.network.ports import (
     PendingRow,
     Settled,
     StoredChannel,
+    StoredMark,
     StoredMember,
     StoredParticipant,
     StoredThread,
@@ -26,6 +27,8 @@ from hubbub.network.store.floors import floor_of
 from hubbub.network.store.index import indexed_upto
 
 __all__ = [
+    "PAGE_BYTES",
+    "members_at",
     "message",
     "pending",
     "settled",
@@ -35,6 +38,7 @@ __all__ = [
     "token_counts",
     "token_hashes",
     "wake",
+    "wakes",
     "was_member",
 ]
 
@@ -66,6 +70,7 @@ def state(db: sqlite3.Connection) -> StoreState:
             "ORDER BY scope, participant",
             (_END,),
         ).fetchall()
+        marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark").fetchall()
     return StoreState(
         epoch=epoch,
         head=head,
@@ -73,6 +78,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         threads=[StoredThread._make(row) for row in threads],
         channels=[StoredChannel._make(row) for row in channels],
         members=[StoredMember._make(row) for row in members],
+        marks=[StoredMark._make(row) for row in marks],
     )
 
 
@@ -174,6 +180,14 @@ def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -
     return row is not None
 
 
+def members_at(db: sqlite3.Connection, scope: int, seq: int) -> Collection[str]:
+    rows = db.execute(
+        "SELECT participant FROM member WHERE scope = ? AND since < ? AND until >= ?",
+        (scope, seq, seq),
+    )
+    return frozenset(participant for (participant,) in rows)
+
+
 SETTLED_QUERY = """
 SELECT coalesce(i.digest, m.digest, 0), i.seq, CAST(i.value AS BLOB)
 FROM by_cid i LEFT JOIN message m ON m.seq = i.seq WHERE i.sender = ?1 AND i.cid = ?2
@@ -218,24 +232,33 @@ def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRo
     return [PendingRow._make(row) for row in rows]
 
 
-WAKE_QUERY = """
-SELECT d.reason, d.reply, d.turn, CASE
+_WAKE_COLUMNS = """d.reason, d.reply, d.turn, CASE
     WHEN d.turn IS NULL THEN NULL
     WHEN t.ended_at IS NOT NULL THEN 'ended'
     WHEN t.id IS NOT NULL THEN 'running'
     WHEN d.seq <= p.floor THEN 'ended'
-    ELSE 'pending' END
-FROM delivery d
+    ELSE 'pending' END, t.id
+"""
+_WAKE_TABLES = """delivery d
 LEFT JOIN turn_wake w ON w.agent = d.participant AND w.seq = d.seq
 LEFT JOIN turn t ON t.id = w.turn
 LEFT JOIN progress p ON p.participant = d.participant
-WHERE d.participant = ? AND d.seq = ?
 """
+WAKE_QUERY = f"SELECT {_WAKE_COLUMNS} FROM {_WAKE_TABLES} WHERE d.participant = ? AND d.seq = ?"
+WAKES_QUERY = (
+    f"SELECT d.seq, d.participant, {_WAKE_COLUMNS} FROM json_each(?) "
+    f"CROSS JOIN {_WAKE_TABLES} WHERE d.seq = json_each.value ORDER BY 1, 2"
+)
 
 
 def wake(db: sqlite3.Connection, participant: str, seq: int) -> StoredWake | None:
     row = db.execute(WAKE_QUERY, (participant, seq)).fetchone()
     return StoredWake._make(row) if row else None
+
+
+def wakes(db: sqlite3.Connection, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
+    rows = db.execute(WAKES_QUERY, (json.dumps(sorted(set(seqs))),))
+    return {(seq, participant): StoredWake(*wake) for seq, participant, *wake in rows}
 
 
 def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:

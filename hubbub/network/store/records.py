@@ -15,6 +15,7 @@ from hubbub.network.ports import (
     MemberJoined,
     MemberLeft,
     ParticipantSeen,
+    ReadMarked,
     Record,
     StepRecorded,
     ThreadCreated,
@@ -61,6 +62,15 @@ def _cursors_moved(db: sqlite3.Connection, records: Sequence[CursorMoved]) -> No
         "INSERT INTO progress (participant, cursor) VALUES (?, ?) ON CONFLICT (participant) "
         "DO UPDATE SET cursor = excluded.cursor WHERE excluded.cursor > cursor",
         furthest.items(),
+    )
+
+
+def _read_marked(db: sqlite3.Connection, records: Sequence[ReadMarked]) -> None:
+    last = {(record.participant, record.thread_no): record.tseq for record in records}
+    db.executemany(
+        "INSERT INTO read_mark (participant, thread_no, tseq) VALUES (?, ?, ?) "
+        "ON CONFLICT (participant, thread_no) DO UPDATE SET tseq = excluded.tseq",
+        [(*key, tseq) for key, tseq in last.items()],
     )
 
 
@@ -131,6 +141,7 @@ _WRITERS: dict[type[Record], Writer] = {
         "participant",
         "scope",
     ),
+    ReadMarked: _read_marked,
     CursorMoved: _cursors_moved,
     WakesSettled: _wakes_settled,
     TurnBegun: _turns_begun,

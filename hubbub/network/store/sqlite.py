@@ -7,7 +7,7 @@ Every commit is on the disk when `append` returns (WAL, `synchronous=FULL`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.ports import (
@@ -15,11 +15,13 @@ from hubbub.network.ports import (
     PendingRow,
     Settled,
     StoredEvent,
+    StoredInteraction,
+    StoredMentions,
     StoredTurn,
     StoredWake,
     StoreState,
 )
-from hubbub.network.store import events, reads, turns
+from hubbub.network.store import events, reads, searches, turns
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
@@ -114,6 +116,15 @@ class SqliteStore:
     async def was_member(self, participant: str, scope: int, seq: int) -> bool:
         return await self.reading.run(reads.was_member, participant, scope, seq)
 
+    async def members_at(self, scope: int, seq: int) -> Collection[str]:
+        return await self.reading.run(reads.members_at, scope, seq)
+
+    async def mentions(self, participant: str, before: int, limit: int) -> StoredMentions:
+        return await self.reading.run(searches.mentions, participant, before, limit)
+
+    async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
+        return await self.reading.run(searches.interaction, interaction, after, upto)
+
     async def settled(self, sender: str, cid: str) -> Settled | None:
         return await self.reading.run(reads.settled, sender, cid)
 
@@ -123,11 +134,17 @@ class SqliteStore:
     async def wake(self, participant: str, seq: int) -> StoredWake | None:
         return await self.reading.run(reads.wake, participant, seq)
 
+    async def wakes(self, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
+        return await self.reading.run(reads.wakes, seqs)
+
     async def turn(self, turn: str) -> StoredTurn | None:
         return await self.reading.run(turns.turn, turn)
 
     async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
         return await self.reading.run(turns.turns, agent, limit)
+
+    async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
+        return await self.reading.run(turns.turns_called, ids)
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
         return await self.reading.run(reads.token_hashes, participant)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
 from hubbub.network.ports import StoredTurn
 from hubbub.network.store.connection import snapshot
 
-__all__ = ["turn", "turns"]
+__all__ = ["turn", "turns", "turns_called"]
 
 _COLUMNS = 'id, agent, started_at, attempts, CAST(start AS BLOB), ended_at, CAST("end" AS BLOB)'
 
@@ -29,6 +30,16 @@ def turns(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence[Sto
         rows = db.execute(
             f"SELECT {_COLUMNS} FROM turn {where} ORDER BY no DESC LIMIT :limit",
             {"agent": agent, "limit": limit},
+        ).fetchall()
+        return [_whole(db, row) for row in rows]
+
+
+def turns_called(db: sqlite3.Connection, ids: Sequence[str]) -> Sequence[StoredTurn]:
+    """Those of these turns that there are, in the order in which they began."""
+    with snapshot(db):
+        rows = db.execute(
+            f"SELECT {_COLUMNS} FROM turn WHERE id IN (SELECT value FROM json_each(?)) ORDER BY no",
+            (json.dumps(list(ids)),),
         ).fetchall()
         return [_whole(db, row) for row in rows]
 

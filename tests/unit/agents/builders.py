@@ -20,9 +20,19 @@ from hubbub.protocol.messages import (
     Wake,
 )
 
-__all__ = ["ME", "event", "message", "pending", "plan", "ready", "wake"]
+__all__ = ["ME", "Watch", "event", "message", "pending", "plan", "ready", "wake"]
 
 ME = "bot"
+
+
+class Watch:
+    """A monotonic clock, in seconds, that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 12345.678
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def message(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
@@ -70,18 +71,29 @@ class TestSteps:
     def test_results_are_recorded_and_the_model_is_asked_again(self) -> None:
         loop = loop_of()
         loop.answered(calls(call("add", {"a": 1})))
-        record, ask = loop.ran([CallResult("id_add", "2", None, 3.5)])
+        record, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)])
         assert isinstance(record, Record)
         assert record.step.calls[0].result == "2"
-        assert record.step.calls[0].duration_ms == 3.5
+        assert (record.step.calls[0].at_ms, record.step.calls[0].duration_ms) == (20.5, 3.5)
         assert ask == AskModel(2)
 
     def test_the_record_of_a_step_has_tokens_text_and_time(self) -> None:
         loop = loop_of()
-        loop.answered(calls(call("add"), text="let me see"), duration_ms=12.0)
+        loop.answered(calls(call("add"), text="let me see"), at_ms=3.5, duration_ms=12.0)
         step = loop.steps[0]
         assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
-        assert (step.finish_reason, step.duration_ms) == ("tool_calls", 12.0)
+        assert (step.finish_reason, step.at_ms, step.duration_ms) == ("tool_calls", 3.5, 12.0)
+
+    @pytest.mark.parametrize("cost", [None, 0.0, 0.0042])
+    def test_what_an_answer_cost_stands_in_its_step(self, cost: float | None) -> None:
+        loop = loop_of()
+        loop.answered(replace(calls(call("add")), cost_usd=cost))
+        assert loop.steps[0].cost_usd == cost
+
+    def test_a_call_that_was_never_run_has_no_times(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("fly"), finish()), at_ms=1.0, duration_ms=2.0)
+        assert [(c.at_ms, c.duration_ms) for c in loop.steps[0].calls] == [(None, None)] * 2
 
     def test_results_belong_to_their_calls_whatever_their_order(self) -> None:
         loop = loop_of()

@@ -74,6 +74,32 @@ class TestBothWays:
         assert answer.finish_reason == "tool_calls"
         assert answer.text is None
 
+    async def test_a_model_with_a_price_tells_what_its_answer_cost(
+        self, asking: Ask, stream: bool
+    ) -> None:
+        price = {"input": 0.25, "output": 2.00}
+        answer = await (await asking(CALLING, stream=stream, price=price)).answer()
+        assert answer.cost_usd == pytest.approx(11 * 0.25e-6 + 7 * 2e-6)
+
+    async def test_one_without_a_price_tells_none(self, asking: Ask, stream: bool) -> None:
+        answer = await (await asking(CALLING, stream=stream)).answer()
+        assert answer.cost_usd is None
+
+    async def test_an_endpoint_that_counts_no_tokens_is_not_taken_for_free(
+        self, asking: Ask, stream: bool
+    ) -> None:
+        uncounted = CALLING.model_copy(
+            update={"usage": Usage(prompt_tokens=0, completion_tokens=0)}
+        )
+        price = {"input": 0.25, "output": 2.00}
+        answer = await (await asking(uncounted, stream=stream, price=price)).answer()
+        assert (answer.tokens_in, answer.cost_usd) == (0, None)
+
+    async def test_a_model_that_is_free_costs_nothing(self, asking: Ask, stream: bool) -> None:
+        price = {"input": 0, "output": 0}
+        answer = await (await asking(CALLING, stream=stream, price=price)).answer()
+        assert answer.cost_usd == 0.0
+
     async def test_text_comes_back(self, asking: Ask, stream: bool) -> None:
         said = script.Answer(text="Grüße, 👩‍🚀!", ignore_tool_choice=True)
         answer = await (await asking(said, stream=stream)).answer()

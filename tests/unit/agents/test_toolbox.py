@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.compact import compact
 from hubbub.agents.tools.hub import HubTool
@@ -20,7 +21,8 @@ from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.operations import PostToChannel, ReadThread
-from hubbub.protocol.turns import ToolCallRecord
+from hubbub.protocol.turns import Step, ToolCallRecord
+from tests.unit.agents.builders import Watch
 
 
 class Telephone:
@@ -176,6 +178,37 @@ class TestOrder:
         made = [record("meet", {"who": who}, who) for who in ("a", "b")]
         results = await asyncio.wait_for(Toolbox([meet]).run("bot-m1", 1, made, made), 10)
         assert [r.result for r in results] == ["a", "b"]
+
+    async def test_each_result_tells_when_its_call_began_in_the_turn(self) -> None:
+        recorded = [Step(n=1, at_ms=0.0, duration_ms=5000.0)]  # before a crash
+        made = [record("double", {"n": n}, f"c{n}") for n in (1, 2)]
+        results = await Toolbox([double]).run("bot-m1", 2, made, made, clock=TurnClock(recorded))
+        for result in results:
+            assert result.at_ms is not None
+            assert result.at_ms >= 5000.0
+            assert result.duration_ms is not None
+            assert result.duration_ms >= 0
+
+    async def test_a_call_that_waits_for_another_begins_when_that_has_ended(self) -> None:
+        watch = Watch()
+
+        class Slow(Telephone):
+            async def call(
+                self,
+                name: str,
+                /,
+                *,
+                cid: str | None = None,
+                cause: str | None = None,
+                **args: JsonValue,
+            ) -> JsonValue:
+                watch.now += 2.0
+                return await super().call(name, cid=cid, cause=cause, **args)
+
+        made = [record("post_to_channel", {"channel": "c", "text": t}, t) for t in ("a", "b")]
+        box = Toolbox([HubTool(POST, Slow(SENT), "bot")])
+        results = await box.run("bot-m1", 1, made, made, clock=TurnClock(monotonic=watch))
+        assert [(r.at_ms, r.duration_ms) for r in results] == [(0.0, 2000.0), (2000.0, 2000.0)]
 
     @pytest.mark.behaviour("A-9")
     async def test_writes_wait_for_each_other_while_others_go_on(self) -> None:

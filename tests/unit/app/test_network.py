@@ -139,16 +139,26 @@ async def test_a_signal_stops_the_network(loading: Loading) -> None:
     assert find_run_files() == []
 
 
-async def test_the_page_says_how_to_join(loading: Loading) -> None:
+async def fetched(url: str, path: str) -> str:
+    """The hub's answer to a browser."""
+    host, _, port = url.removeprefix("ws://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+    writer.write(request.encode())
+    async with asyncio.timeout(10):
+        text = (await reader.read(-1)).decode()
+    writer.close()
+    return text
+
+
+async def test_the_hub_serves_the_page_and_says_how_else_to_join(loading: Loading) -> None:
     async with running(loading(TEXT.format(auth="tokens"))) as (_, url):
-        host, _, port = url.removeprefix("ws://").rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(f"GET / HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-        text = (await reader.read(20_000)).decode()
-        writer.close()
-    assert text.startswith("HTTP/1.1 200 OK")
-    assert f"hubbub chat --address {host}:{port}" in text
-    assert '"token"' in text
+        page, joining = await fetched(url, "/"), await fetched(url, "/join")
+    for text in (page, joining):
+        assert text.startswith("HTTP/1.1 200 OK")
+    assert "<!doctype html>" in page.lower()
+    assert f"hubbub chat --address {url.removeprefix('ws://')}" in joining
+    assert '"token"' in joining
 
 
 async def test_one_who_comes_after_the_end_is_refused(loading: Loading) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +68,15 @@ def hubbub(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def town(home: Path) -> Iterator[str]:
     """A running network without agents; its URL."""
-    path = home / "town.yaml"
-    path.write_text(NETWORK, encoding="utf-8")
+    with running(NETWORK, home) as url:
+        yield url
+
+
+@contextmanager
+def running(text: str, folder: Path) -> Iterator[str]:
+    """The network of a YAML text, in a thread of its own; its URL."""
+    path = folder / "town.yaml"
+    path.write_text(text, encoding="utf-8")
     config = load(path, environ={})
     up = threading.Event()
     urls: list[str] = []

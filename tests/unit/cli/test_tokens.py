@@ -1,14 +1,17 @@
-"""`token add | list | revoke`, with the hub running or not."""
+"""`token add | show | list | revoke`, with the hub running or not."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import Command
+from hubbub.client import Client, WebSocketTransport
+from tests.unit.cli.conftest import NETWORK, Command, running
 
 CLOSED = "network: {name: closed, listen: '127.0.0.1:0', store: 'sqlite:closed.db'}\n"
 
@@ -109,6 +112,67 @@ def test_a_name_that_nobody_can_have_is_refused(
     assert ran.code == 2
     assert "nobody can be called" in ran.err
     assert not Path("closed.db").exists()
+
+
+class TestOfThisRun:
+    """`token show`: what the network that runs here has made for the people of its config."""
+
+    @pytest.fixture
+    def guarded(self, home: Path) -> Iterator[str]:
+        """A running network that wants tokens; its URL."""
+        with running(NETWORK.replace("auth: open", "auth: tokens"), home) as url:
+            yield url
+
+    @pytest.mark.behaviour("D-1")
+    def test_the_token_of_a_person_opens_the_network(self, guarded: str, hubbub: Command) -> None:
+        ran = hubbub("token", "show", "ann")
+        token = ran.out.strip()
+        assert ran.code == 0
+        assert token.startswith("hub_")
+        assert "proves ann until the network stops" in ran.err
+        assert token not in ran.err
+
+        async def join() -> str:
+            async with Client(WebSocketTransport(guarded), "ann", "human", token=token) as ann:
+                return ann.network
+
+        assert asyncio.run(join()) == "town"
+
+    def test_it_is_the_same_every_time_and_as_json(self, guarded: str, hubbub: Command) -> None:
+        token = hubbub("token", "show", "ann").out.strip()
+        told = hubbub("token", "show", "ann", "--json", "--address", guarded)
+        assert told.json() == {"participant": "ann", "token": token}
+
+    @pytest.mark.parametrize("name", ["zoe", "amn"])
+    def test_one_for_whom_none_was_made_is_told_how_to_make_one(
+        self, guarded: str, hubbub: Command, name: str
+    ) -> None:
+        ran = hubbub("token", "show", name)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"made no token for {name}" in ran.err
+        assert f"`hubbub token add {name}` makes one" in ran.err
+        assert ("did you mean ann?" in ran.err) is (name == "amn")
+
+    def test_another_user_is_shown_nothing(
+        self, guarded: str, hubbub: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "elsewhere"))
+        ran = hubbub("token", "show", "ann", "--address", guarded)
+        assert (ran.code, ran.out) == (2, "")
+        assert "you run no network at" in ran.err
+
+    def test_in_an_open_network_nobody_needs_one(self, town: str, hubbub: Command) -> None:
+        ran = hubbub("token", "show", "ann")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err == "hubbub: town is open: people join it without a token\n"
+
+    def test_where_nothing_runs_there_is_nothing_to_show(self, hubbub: Command) -> None:
+        ran = hubbub("token", "show", "ann")
+        assert (ran.code, ran.out) == (2, "")
+        assert "no network runs here" in ran.err
+
+    def test_a_name_that_nobody_can_have_is_told(self, guarded: str, hubbub: Command) -> None:
+        assert "nobody can be called" in hubbub("token", "show", "a b").err
 
 
 def test_a_store_in_memory_keeps_no_tokens(closed: Path, hubbub: Command) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hubbub.cli.joining import Target, joined
-from hubbub.cli.turns import _outcome
+from hubbub.cli.turns import _cost, _outcome
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
 from tests.unit.cli.conftest import Command
@@ -27,8 +27,14 @@ STEP = Step(
     calls=(ToolCallRecord(id="c1", name="finish", arguments={"reason": "ok"}, result="done"),),
     tokens_in=7,
     tokens_out=3,
+    cost_usd=0.00042,
+    at_ms=1500.0,
     duration_ms=12.0,
 )
+LOOKED = ToolCallRecord(
+    id="c2", name="look", arguments={}, result="seen", at_ms=3000.0, duration_ms=7.0
+)
+SECOND = Step(n=2, calls=(LOOKED,), tokens_in=1, tokens_out=1, at_ms=2000.0)
 
 
 @pytest.fixture
@@ -41,6 +47,7 @@ def turn(town: str, hubbub: Command) -> str:
                 await ann.call("send_text_message", to="bot", text="hello")
             await bot.call("begin_turn", start=START)
             await bot.call("record_step", turn=START.id, step=STEP)
+            await bot.call("record_step", turn=START.id, step=SECOND)
             end = TurnEnd(id=START.id, outcome="no_action", reason="nothing to do", text="a poem")
             await bot.call("end_turn", end=end)
 
@@ -53,7 +60,7 @@ def test_turns_are_listed_with_their_outcome(turn: str, hubbub: Command) -> None
     head, row = hubbub("turns").out.splitlines()
     assert head.split()[:3] == ["TURN", "STARTED", "TOOK"]
     assert row.split()[0] == turn
-    for words in ("no_action", "7+3", "tiny", "nothing to do"):
+    for words in ("no_action", "8+4", "$0.00042", "tiny", "nothing to do"):
         assert words in row
     listed = hubbub("turns", "--json", "--agent", "bot").json()
     assert isinstance(listed, list)
@@ -72,7 +79,10 @@ def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
         "outcome   no_action: nothing to do",
         "--- text that was not published\na poem",
         "--- system prompt\nBe brief.",
-        '--- step 1  12 ms  tokens 7+3\nthinking\nfinish({"reason": "ok"})\n  → done',
+        "model     tiny  tokens 8+4  $0.00042",
+        "--- step 1  12 ms  at 1.5 s  tokens 7+3  $0.00042\nthinking\n"
+        'finish({"reason": "ok"})\n  → done',
+        "--- step 2  at 2.0 s  tokens 1+1\nlook({})  7 ms  at 3.0 s\n  → seen",
         "sent      nothing",
         "<U+001B>",
         "(--full shows all)",
@@ -91,7 +101,23 @@ def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:
     record = hubbub("turn", turn, "--json").json()
     assert isinstance(record, dict)
     assert record["agent"] == "bot"
-    assert record["steps"] == [STEP.model_dump(mode="json")]
+    assert record["steps"] == [step.model_dump(mode="json") for step in (STEP, SECOND)]
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [
+        (None, ""),
+        (0.0, "  $0.00"),
+        (0.0000307, "  $0.000031"),
+        (0.0042, "  $0.0042"),
+        (0.25, "  $0.25"),
+        (0.996, "  $1.00"),
+        (12.345, "  $12.35"),
+    ],
+)
+def test_money_is_shown_by_the_digits_that_count(usd: float | None, shown: str) -> None:
+    assert _cost(usd) == shown
 
 
 @pytest.mark.behaviour("U-5", "W-13")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,7 +21,8 @@ from hubbub.app.happenings import (
     Stopping,
 )
 from hubbub.cli.messages import message_line, where
-from hubbub.cli.view import MOST, JsonView, TerminalView, happening_line
+from hubbub.cli.output import program
+from hubbub.cli.view import MOST, MOST_PEOPLE, JsonView, TerminalView, happening_line
 from hubbub.protocol.messages import Message, MessageType
 
 UP = NetworkUp(
@@ -59,7 +61,7 @@ def shown(happening: Happening) -> str:
 def test_the_banner_tells_who_where_and_how_to_join() -> None:
     text = shown(UP)
     for words in (
-        "hubbub town  ws://127.0.0.1:5000",
+        "hubbub town",
         "agents    bot",
         "people    ann",
         "channels  general",
@@ -69,6 +71,50 @@ def test_the_banner_tells_who_where_and_how_to_join() -> None:
         "Ctrl-C",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize("auth", ["open", "tokens"])
+def test_the_link_of_the_page_stands_above_everything_else(auth: str) -> None:
+    lines = shown(replace(UP, auth=auth)).splitlines()
+    assert lines[0] == "hubbub town"
+    assert lines[1].split()[:2] == ["page", "http://127.0.0.1:5000/"]
+
+
+def test_a_network_on_all_addresses_is_opened_at_this_machine_s_own() -> None:
+    text = shown(replace(UP, url="ws://0.0.0.0:5000", auth="tokens"))
+    assert "http://127.0.0.1:5000/" in text
+    assert "http://0.0.0.0" not in text
+
+
+class TestGettingIn:
+    def lines(self, *humans: str, url: str = "ws://127.0.0.1:5000") -> list[str]:
+        """What the banner of a network with tokens says about them."""
+        text = shown(replace(UP, auth="tokens", humans=humans, url=url))
+        return [" ".join(line.split()) for line in text.splitlines() if " token " in line]
+
+    def test_every_person_is_told_by_name_where_the_token_is(self) -> None:
+        ann, bob = self.lines("ann", "bob")
+        option = "--address 127.0.0.1:5000"
+        assert ann == (
+            f"token {program()} token show ann {option} shows the token to join as ann with"
+        )
+        assert bob == f"{program()} token show bob {option} shows the token to join as bob with"
+
+    def test_at_the_usual_address_the_command_is_short(self) -> None:
+        (line,) = self.lines("ann", url="ws://127.0.0.1:4820")
+        assert line.startswith(f"token {program()} token show ann shows")
+
+    def test_many_people_are_told_once(self) -> None:
+        (line,) = self.lines(*(f"person{n}" for n in range(MOST_PEOPLE + 1)))
+        assert "token show NAME" in line
+        assert len(self.lines(*(f"person{n}" for n in range(MOST_PEOPLE)))) == MOST_PEOPLE
+
+    def test_where_nobody_is_known_a_token_has_to_be_made(self) -> None:
+        (line,) = self.lines()
+        assert "token add NAME" in line
+
+    def test_in_an_open_network_nobody_is_told_of_tokens(self) -> None:
+        assert "token" not in shown(UP)
 
 
 def test_at_the_usual_address_joining_needs_no_option() -> None:

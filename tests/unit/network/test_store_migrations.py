@@ -69,3 +69,30 @@ def test_a_database_of_tomorrow_is_left_alone(db: sqlite3.Connection) -> None:
     migrate(db, "x", NEXT)
     with pytest.raises(StoreVersionError, match="schema version 2, written by a newer Hubbub"):
         migrate(db, "x", {1: NEXT[1]})
+
+
+def said(seq: int, thread: int, tseq: int, scope: int | None = None) -> tuple[object, ...]:
+    return seq, thread, tseq, scope, "bot", None, None, "{}"
+
+
+@pytest.mark.behaviour("P-33")
+def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {1: scripts()[1]})
+    people = [("ann", "human", "{}"), ("bob", "human", "{}"), ("bot", "agent", "{}")]
+    db.executemany("INSERT INTO participant VALUES (?, ?, ?)", people)
+    threads = {1: "dm.ann.bot", 2: "channel.desk", 3: "channel.desk.t2", 4: "channel.desk2", 5: "x"}
+    threads |= {6: "dm.ann.bot.t1", 7: "broadcast"}
+    db.executemany("INSERT INTO thread VALUES (?, ?)", threads.items())
+    members = [("ann", 2), ("bot", 2), ("bob", 4), ("ann", 7), ("bob", 7), ("bot", 7)]
+    db.executemany("INSERT INTO member (participant, scope, since) VALUES (?, ?, 0)", members)
+    db.execute("INSERT INTO member VALUES ('bob', 2, 0, 1)")  # bob has left the desk
+    log = [said(1, 1, 1), said(2, 2, 1, 2), said(3, 3, 1, 2), said(4, 4, 1, 4), said(5, 1, 2)]
+    log += [said(6, 3, 2, 2), said(7, 6, 1)]
+    db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", log)
+    db.execute("INSERT INTO by_thread VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3)")
+    db.execute("UPDATE indexed SET upto = 3 WHERE name = 'by_thread'")  # the rest is its tail
+    migrate(db, "x")
+    marks = db.execute("SELECT * FROM read_mark ORDER BY participant, thread_no").fetchall()
+    assert marks == [("ann", 1, 2), ("ann", 2, 1), ("ann", 3, 2), ("ann", 6, 1), ("bob", 4, 1)]
+    assert db.execute("SELECT upto FROM indexed WHERE name = 'by_thread'").fetchone() == (7,)
+    assert db.execute("SELECT count(*) FROM by_thread").fetchone() == (7,)

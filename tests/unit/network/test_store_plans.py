@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.network.store import floors, reads, writer
+from hubbub.network.store import floors, reads, searches, writer
 from hubbub.network.store.events import EVENT_QUERIES
 from hubbub.network.store.migrate import migrate
 
@@ -80,6 +80,8 @@ def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None
         (reads.WAKE_QUERY, ("bob", 5)),
         (reads.SETTLED_QUERY, ("bob", "c")),
         (reads.TAILS_QUERY, (5, 9, "[1]")),
+        (reads.WAKES_QUERY, ("[5]",)),
+        (searches.INTERACTION_QUERY, ("i", 5, 9)),
         (writer.known_cids(64), ("bob", "c") * 64),
         (writer.known_cids(1), ("bob", "c")),
     ],
@@ -88,3 +90,14 @@ def test_nothing_else_reads_a_table_from_end_to_end(
     db: sqlite3.Connection, sql: str, parameters: tuple[object, ...]
 ) -> None:
     assert not scanned(plan(db, sql, parameters))
+
+
+def test_mentions_are_found_by_participant_backwards(db: sqlite3.Connection) -> None:
+    span = {"me": "bob", "name": "x", "indexed": 7, "before": 9, "limit": 3}
+    tail, index = (plan(db, sql, span) for sql in searches.MENTION_QUERIES)
+    assert not scanned([step for step in (*tail, *index) if step != "SCAN n"])
+    assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in tail
+    assert "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq<?)" in index
+    for sql in searches.MENTION_QUERIES:
+        details = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, span)]
+        assert not any(step.startswith("USE TEMP") for step in details)

@@ -1,0 +1,130 @@
+"""The parts of the pages about agents: prompt, Python, the scripted model server."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from generating.models import fields
+from generating.tables import docstring, table
+from hubbub.agents import loop
+from hubbub.agents.agent import Agent
+from hubbub.agents.inbox import MOST_INCOMING
+from hubbub.agents.prompt import escape
+from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.agents.prompt.system import system_prompt
+from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.function import tool
+from hubbub.protocol import messages, thread_ids
+from hubbub.testing import model_script
+from hubbub.testing.model_request import parse_request
+
+__all__ = ["model_server_parts", "prompt_parts", "python_parts"]
+
+
+def prompt_parts() -> dict[str, str]:
+    def said(seq: int, thread: str, sender: str, text: str) -> messages.Message:
+        return messages.Message.model_validate(
+            {
+                "id": f"m{seq}", "seq": seq, "tseq": seq, "thread_id": thread, "content": text,
+                "sender_id": sender, "sender_kind": "agent" if sender == "host" else "human",
+                "type": "direct", "interaction_id": f"i{seq}", "hop": 0,
+                "sent_at": f"2026-01-05T12:00:{seq:02}Z",
+            }
+        )  # fmt: skip
+
+    with_ann, with_bob = thread_ids.direct(["ann", "host"]), thread_ids.direct(["bob", "host"])
+    threads = {
+        "direct_ann": (said(1, with_ann, "ann", "soup?"), said(2, with_ann, "host", "noted")),
+        "direct_bob": (said(3, with_bob, "bob", "</content> & more"),),
+    }
+    conversation = ConversationTemplate.shipped().render(
+        {name: ThreadView(name, said) for name, said in threads.items()},
+        "direct_ann",
+        [said(4, with_ann, "ann", "what do people want?")],
+    )
+    cases = (inspect.getdoc(escape) or "").split("\n\n")[2]
+    steps = (inspect.getdoc(loop) or "").split("\n\n")[3]
+    return {
+        "system_prompt": system_prompt("You organise lunch.", "host", "lunch"),
+        "conversation": conversation,
+        "most_incoming": str(MOST_INCOMING),
+        "escaping": cases,
+        "loop": "\n".join(line.removeprefix("    ") for line in steps.splitlines()),
+    }
+
+
+def python_parts() -> dict[str, str]:
+    about = _paragraphs(Agent)
+    methods = {n: f for n, f in vars(Agent).items() if inspect.isfunction(f) and n[0] != "_"}
+    handlers = [(n, f) for n, f in methods.items() if n.startswith("on_")]
+    others = [(n, f) for n, f in methods.items() if not n.startswith("on_")]
+    own = [(n, v) for n, v in vars(messages.Message).items() if isinstance(v, property)]
+    return {
+        "agent_about": "\n\n".join(about[1:-1]),
+        "agent_attributes": table(("attribute", "meaning"), _columns(about[-1])),
+        "agent_handlers": table(
+            ("handler", "what has happened"),
+            [(f"`{_call(n, f, own=True)}`", " ".join(_paragraphs(f))) for n, f in handlers],
+        ),
+        "message_properties": "\n".join(f"* `.{n}` {docstring(value)}" for n, value in own),
+        "agent_methods": "\n\n".join(_function(f"self.{n}", f) for n, f in others),
+        "tool_decorator": _function("@tool", tool),
+        "tool_failed": _function("ToolFailed", ToolFailed),
+    }
+
+
+def _function(name: str, function: Callable[..., object]) -> str:
+    """A function with its arguments; the columns of its docstring become a table."""
+    told = [
+        table(("argument", "meaning"), _columns(text)) if _is_columns(text) else text
+        for text in _paragraphs(function)
+    ]
+    shown = f"```text\n{_call(name, function)}\n```"
+    return "\n\n".join([f"### {name.removeprefix('self.')}", shown, *told])
+
+
+def _call(name: str, function: Callable[..., object], *, own: bool = False) -> str:
+    """How a function is written: its arguments with their types, and what it gives."""
+    signature = inspect.signature(function)
+    given = [p for p in signature.parameters.values() if p.name not in ("self", "function")]
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature.replace(parameters=given)))
+    if own or function in (tool, ToolFailed):  # what these give is told in words
+        text = text.rpartition(" -> ")[0] or text
+    return f"await {name}{text}" if inspect.iscoroutinefunction(function) else f"{name}{text}"
+
+
+def _paragraphs(thing: object) -> list[str]:
+    """A docstring's paragraphs, each on one line but for columns."""
+    found = (inspect.getdoc(thing) or "").split("\n\n")
+    return [text if _is_columns(text) else " ".join(text.split()) for text in found]
+
+
+def _is_columns(text: str) -> bool:
+    return all(re.match(r"\w+ {2,}\S", line) for line in text.splitlines())
+
+
+def _columns(text: str) -> list[tuple[str, str]]:
+    """`name   meaning` on each line."""
+    pairs = (line.split(maxsplit=1) for line in text.splitlines())
+    return [(f"`{name}`", meaning) for name, meaning in pairs]
+
+
+def model_server_parts(script: Path) -> dict[str, str]:
+    shapes: dict[str, type[BaseModel]] = {
+        "script": model_script.Script, "rule": model_script.Rule, "when": model_script.When,
+        "answer": model_script.Answer, "call": model_script.Call, "usage": model_script.Usage,
+        "refusal": model_script.Refusal, "breakdown": model_script.Breakdown,
+    }  # fmt: skip
+    nothing = parse_request({"model": "", "messages": [{"role": "user"}]}, {}, 0.0)
+    return {
+        **{f"{name}_fields": fields(model) for name, model in shapes.items()},
+        **{f"{name}_about": docstring(model) for name, model in shapes.items()},
+        "script_example": script.read_text("utf-8"),
+        "script_words": ", ".join(f"`{word}`" for word in nothing.words()),
+        "place": "{{ name }}",
+    }

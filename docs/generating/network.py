@@ -1,0 +1,59 @@
+"""The parts of the pages about the config and the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from generating.models import fields, models_of
+from generating.tables import docstring, table
+from hubbub.cli.app import app
+from hubbub.cli.chat.commands import COMMANDS
+from hubbub.config import models as config_models
+from hubbub.config.models import NetworkFile
+from hubbub.mods.loader import known_mods
+from hubbub.protocol import messages
+
+__all__ = ["cli_parts", "config_parts"]
+
+WIDTH = 88
+"""Columns of a command's help."""
+
+
+def config_parts() -> dict[str, str]:
+    parts = {}
+    for model in models_of(NetworkFile, module=config_models):
+        parts[f"config_{model.__name__.lower()}"] = fields(model)
+    parts["config_card"] = fields(messages.Card)
+    parts["mod_list"] = "\n\n".join(
+        f"### {name}\n\n{docstring(mod)}\n\n{fields(mod.Config)}"
+        for name, mod in sorted(known_mods().items())
+    )
+    return parts
+
+
+def cli_parts() -> dict[str, str]:
+    root: Any = typer.main.get_command(app)  # of typer's own classes
+    context = root.context_class(
+        root, info_name="hubbub", terminal_width=WIDTH, **root.context_settings
+    )
+    return {
+        "commands": "\n\n".join(_commands(context)),
+        "chat_commands": table(
+            ("command", "what it does"),
+            [(f"`{spec.usage}`", spec.help) for spec in COMMANDS.values()],
+        ),
+    }
+
+
+def _commands(context: Any) -> Iterator[str]:
+    """The help of a command and of all below it (the classes are typer's own, hence Any)."""
+    command, path = context.command, context.command_path
+    level = "##" if path.count(" ") < 2 else "###"
+    yield f"{level} {path}\n\n```text\n{command.get_help(context).rstrip()}\n```"
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands(
+            below.context_class(below, info_name=name, parent=context, terminal_width=WIDTH)
+        )

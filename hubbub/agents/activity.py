@@ -1,0 +1,124 @@
+"""What the turns of an agent show of themselves while they run: `activity` signals.
+
+    thinking    the model is asked, or the handler runs
+    calling     tools run; `tool` names them
+    waiting     for somebody's answer; `for` says whose
+    idle        the turn is over, however it ended
+
+Each signal goes to the thread of the turn and names the `turn` and its `step`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Literal
+
+from pydantic import JsonValue
+
+from hubbub.agents.inbox import TurnPlan
+
+__all__ = ["Activities", "Activity", "Tell"]
+
+State = Literal["thinking", "calling", "waiting"]
+Tell = Callable[[str, JsonValue], Awaitable[None]]
+"""Sends the data of an `activity` to a thread."""
+
+
+class Activity:
+    """What one turn is at. With `after_s`, nothing is told before so many seconds, nor more often:
+    a quick turn makes no noise, and a state that does not last is left out.
+    """
+
+    def __init__(self, tell: Tell, plan: TurnPlan, after_s: float = 0.0):
+        self._tell, self._plan, self._after_s = tell, plan, after_s
+        self._state: dict[str, JsonValue] = {"state": "thinking"}
+        self._step = 1
+        self._told: dict[str, JsonValue] | None = None
+        self._over = False
+        self._awaited: list[str] = []
+        self._changed = asyncio.Event()
+
+    async def show(self, state: State, step: int, tools: Iterable[str] = ()) -> None:
+        """The turn is at this now, in step `step`."""
+        named = ", ".join(dict.fromkeys(tools))
+        self._step = step
+        await self._set({"state": state, "tool": named} if named else {"state": state})
+
+    @contextlib.asynccontextmanager
+    async def waiting(self, whom: str) -> AsyncIterator[None]:
+        """Within, the turn waits for this participant; several may be waited for at a time."""
+        self._awaited.append(whom)
+        await self._set(self._wait_or_think())
+        try:
+            yield
+        finally:
+            self._awaited.remove(whom)
+            await self._set(self._wait_or_think())
+
+    async def repeat(self) -> None:
+        """Tell again what was told last: whoever had heard it has forgotten it."""
+        if self._told is not None:
+            await self._tell(self._plan.thread_id, self._told)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The turn lasts as long as this. What was told of it ends with `idle`."""
+        showing = asyncio.create_task(self._show_slowly()) if self._after_s else None
+        try:
+            yield
+        finally:
+            if showing is not None:
+                showing.cancel()
+            if self._told is not None:
+                self._state = {"state": "idle"}
+                await self._tell_now()
+            self._over = True  # a task that a handler left behind has nothing to show
+
+    def _wait_or_think(self) -> dict[str, JsonValue]:
+        if not self._awaited:
+            return {"state": "thinking"}
+        return {"state": "waiting", "for": ", ".join(dict.fromkeys(self._awaited))}
+
+    async def _set(self, state: dict[str, JsonValue]) -> None:
+        self._state = state
+        self._changed.set()
+        if not self._after_s:
+            await self._tell_now()
+
+    async def _show_slowly(self) -> None:
+        while True:
+            await asyncio.sleep(self._after_s)
+            self._changed.clear()
+            await self._tell_now()
+            await self._changed.wait()
+
+    async def _tell_now(self) -> None:
+        data = {**self._state, "turn": self._plan.id, "step": self._step}
+        if data != self._told and not self._over:
+            self._told = data
+            await self._tell(self._plan.thread_id, data)
+
+
+class Activities:
+    """Those of all running turns of an agent."""
+
+    def __init__(self, tell: Tell):
+        self._tell = tell
+        self._running: dict[str, Activity] = {}
+
+    @contextlib.asynccontextmanager
+    async def of(self, plan: TurnPlan, after_s: float = 0.0) -> AsyncIterator[Activity]:
+        """A turn that runs within the block."""
+        activity = self._running[plan.id] = Activity(self._tell, plan, after_s)
+        try:
+            async with activity.running():
+                yield activity
+        finally:
+            del self._running[plan.id]
+
+    async def repeat(self) -> None:
+        """After a lost connection: the hub has forgotten what was told through it."""
+        for activity in list(self._running.values()):
+            await activity.repeat()

@@ -1,0 +1,156 @@
+"""What the hub itself tells of what goes on: who came and went, what arrived, who is at work.
+
+All of it is ephemeral: who misses it learns the state when it joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from hubbub.clock import Clock
+from hubbub.network.activities import Activities, Change
+from hubbub.network.fanout import Fanout
+from hubbub.network.session import Session
+from hubbub.network.state import NetworkState
+from hubbub.network.threads import Thread
+from hubbub.protocol.frames import Signal
+
+__all__ = ["HUBS_SIGNALS", "News"]
+
+HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered"})
+"""Types of signals that readers believe, and that no participant may send."""
+
+PRESENCE_AFTER_S = 0.05
+"""Comings and goings gather this long, so that a thousand joins are a handful of signals."""
+DELIVERED_AFTER_S = 1.0
+"""Seconds between two signals about cursors."""
+
+
+class News:
+    """Gathers what happens and tells it to those who are connected."""
+
+    def __init__(self, state: NetworkState, fanout: Fanout, clock: Clock):
+        self._state, self._fanout, self._clock = state, fanout, clock
+        self._activities = Activities()
+        self._presence_timer: asyncio.TimerHandle | None = None
+        self._delivered: dict[str, int] = {}
+        self._delivered_timer: asyncio.TimerHandle | None = None
+        self._delivered_last = float("-inf")
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Tell nothing more."""
+        self._stopped = True
+        for timer in (self._presence_timer, self._delivered_timer):
+            if timer is not None:
+                timer.cancel()
+
+    # Presence -----------------------------------------------------------------------------
+
+    def joined(self, session: Session) -> None:
+        """A session is ready: others are told, and a person is told who is at work."""
+        if not session.observe and self._state.knows(session.participant):
+            self._state.presence.join(session.participant)
+            self._presence_changed()
+        if session.caller is not None and session.caller.kind == "human":
+            self._tell_activities(session)
+
+    def left(self, session: Session) -> None:
+        """A session that was ready is gone."""
+        participant = session.participant
+        if session.observe or not self._state.knows(participant):
+            return
+        self._state.presence.leave(participant)
+        self._presence_changed()
+        if participant not in self._state.presence:
+            self._tell_work(participant, self._activities.clear(participant))
+
+    def _presence_changed(self) -> None:
+        if self._presence_timer is None and not self._stopped:
+            loop = asyncio.get_running_loop()
+            self._presence_timer = loop.call_later(PRESENCE_AFTER_S, self._tell_presence)
+
+    def _tell_presence(self) -> None:
+        self._presence_timer = None
+        came, went = self._state.presence.changes()
+        if came or went:
+            people = [self._state.get(name) for name in came]
+            data = {
+                "online": [self._state.describe(p).model_dump(mode="json") for p in people if p],
+                "offline": went,
+            }
+            self._fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
+
+    # Delivery -----------------------------------------------------------------------------
+
+    def delivered(self, cursors: Mapping[str, int]) -> None:
+        """These participants have everything up to these positions."""
+        if not self._fanout.people:
+            return
+        self._delivered.update(cursors)
+        if self._delivered_timer is None and not self._stopped:
+            loop = asyncio.get_running_loop()
+            at = max(loop.time(), self._delivered_last + DELIVERED_AFTER_S)
+            self._delivered_timer = loop.call_at(at, self._tell_delivered)
+
+    def _tell_delivered(self) -> None:
+        self._delivered_timer = None
+        self._delivered_last = asyncio.get_running_loop().time()
+        moved, self._delivered = self._delivered, {}
+        signal = Signal(type="delivered", sender="hub", data=dict(moved))
+        self._fanout.whisper_people(_dump(signal))
+
+    # Signals of participants --------------------------------------------------------------
+
+    def relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
+        """Pass a signal on to those who read its thread, or to everybody."""
+        told = signal.model_copy(
+            update={
+                "sender": session.participant,
+                "thread_id": thread.id if thread else None,
+                "age_s": None,
+            }
+        )
+        if thread is None:
+            self._fanout.whisper_all(_dump(told), without=session.participant)
+            return
+        readers = self._state.readers(thread, session.participant)
+        self._fanout.whisper_readers(readers, _dump(told))
+        if signal.type == "activity" and session.participant in self._state.agents:
+            now = self._clock.monotonic()
+            change = self._activities.note(session.participant, thread.id, signal.data, now)
+            self._tell_work(session.participant, change)
+
+    def _tell_work(self, agent: str, change: Change | None) -> None:
+        """An agent has begun to work somewhere, or works nowhere any more."""
+        if change is not None and self._fanout.people and not self._stopped:
+            signal = Signal(type="activity", sender=agent, data={"state": change})
+            self._fanout.whisper_people(_dump(signal))
+
+    def _tell_activities(self, session: Session) -> None:
+        """Who is at work, and at what in the threads that the session's participant reads."""
+        now, me = self._clock.monotonic(), session.participant
+        for agent, since in self._activities.working():
+            signal = Signal(
+                type="activity",
+                sender=agent,
+                data={"state": "working"},
+                age_s=round(now - since, 3),
+            )
+            session.write(_dump(signal))
+        for activity in self._activities:
+            thread = self._state.threads.get(activity.thread_id)
+            if thread and (session.observe or self._state.may_read(thread, me)):
+                signal = Signal(
+                    type="activity",
+                    thread_id=thread.id,
+                    sender=activity.agent,
+                    data=activity.data,
+                    age_s=round(now - activity.since, 3),
+                )
+                session.write(_dump(signal))
+
+
+def _dump(frame: Signal) -> bytes:
+    return frame.model_dump_json(exclude_none=True).encode()

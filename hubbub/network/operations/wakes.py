@@ -1,0 +1,155 @@
+"""What became of a message: whom it reached, whom it woke, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.operations.messages import find_message
+from hubbub.network.ports import StoredWake
+from hubbub.network.state import Known
+from hubbub.network.threads import Thread
+from hubbub.network.wakes import SENTENCES, Reason, explain_absence
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message, ReplyNeed, Wake
+from hubbub.protocol.operations import (
+    ExplainWake,
+    ReadReceipts,
+    Receipt,
+    Receipts,
+    WakeExplanation,
+)
+
+__all__ = ["MOST_RECEIPTS", "explain_wake", "read_receipts", "reply_need"]
+
+MOST_RECEIPTS = 200
+"""Readers of whom one answer tells."""
+
+
+@operation(tool=False)
+async def explain_wake(call: Caller, args: ExplainWake) -> WakeExplanation:
+    """Tell why a message woke an agent, or why it did not."""
+    # What an owner learns here is why somebody woke, and nothing of what was said.
+    message = await find_message(call, args.message_id, unseen=call.owner)
+    known = call.hub.state.get(args.agent)
+    if known is None or known.kind != "agent":
+        raise OperationError(
+            ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
+        )
+    stored = await call.hub.store.wake(args.agent, message.seq)
+    received = stored is not None or await _received(call, args.agent, message)
+    why = _explain(known, message, stored, received=received)
+    wake = None
+    if why.reply is not None and stored is not None and stored.turn is not None:
+        wake = Wake(reason=why.reason, reply=why.reply, turn=stored.turn)
+    return WakeExplanation(
+        agent=args.agent,
+        message_id=message.id,
+        woken=wake is not None,
+        reason=why.reason,
+        explanation=SENTENCES[why.reason],
+        wake=wake,
+        state=stored.state if stored else None,
+    )
+
+
+async def _received(call: Caller, agent: str, message: Message) -> bool:
+    """Whether a message reached an agent whom it does not name."""
+    thread = call.hub.state.threads.ensure(message.thread_id)
+    if thread.scope is None:
+        return agent in thread.members
+    return await call.hub.store.was_member(agent, thread.scope, message.seq)
+
+
+class _Why(NamedTuple):
+    reason: Reason
+    reply: ReplyNeed | None
+    """None if it does not wake."""
+
+
+def _explain(who: Known, message: Message, stored: StoredWake | None, *, received: bool) -> _Why:
+    """Why a message woke a participant or did not, by its delivery row if there is one."""
+    if stored is not None:
+        return _Why(Reason(stored.reason), reply_need(stored))
+    if received and who.kind != "agent" and message.sender_id != who.id:
+        return _Why(Reason.NOT_AN_AGENT, None)
+    reason = explain_absence(
+        own=message.sender_id == who.id,
+        received=received,
+        type=message.type,
+        sender_kind=message.sender_kind,
+    )
+    return _Why(reason, None)
+
+
+def reply_need(stored: StoredWake) -> ReplyNeed | None:
+    """What a wake asks for; None if the delivery wakes nobody."""
+    if stored.reply is None:
+        return None
+    return "required" if stored.reply == "required" else "optional"
+
+
+@operation(tool=False)
+async def read_receipts(call: Caller, args: ReadReceipts) -> Receipts:
+    """Tell what became of a message with each reader of its thread: whether it was delivered and
+    read, whom it woke and why, and the turns that it started."""
+    message = await find_message(call, args.id, unseen=call.participant == OPERATOR)
+    hub, state = call.hub, call.hub.state
+    thread = state.threads.ensure(message.thread_id)
+    found = (state.get(name) for name in state.readers(thread, message.sender_id))
+    readers = sorted((known for known in found if known), key=_agents_first)
+    told = readers[:MOST_RECEIPTS]
+    wakes = await hub.store.wakes([message.seq])
+    reached = await _reached(call, thread, told, message)
+    return Receipts(
+        message_id=message.id,
+        thread_id=message.thread_id,
+        receipts=tuple(
+            _receipt(call, who, message, wakes.get((message.seq, who.id)), who.id in reached)
+            for who in told
+        ),
+        more=len(readers) > len(told),
+    )
+
+
+def _agents_first(known: Known) -> tuple[bool, str]:
+    return known.kind != "agent", known.id
+
+
+async def _reached(
+    call: Caller, thread: Thread, readers: Collection[Known], message: Message
+) -> Collection[str]:
+    """Those of the readers who received the message: not who came later."""
+    scope, members = thread.scope, call.hub.state.members
+    if scope is None:
+        return thread.members
+    names = [who.id for who in readers]
+    if all((members.since(name, scope) or 0) < message.seq for name in names):
+        return names
+    return await call.hub.store.members_at(scope, message.seq)
+
+
+def _receipt(
+    call: Caller, who: Known, message: Message, stored: StoredWake | None, received: bool
+) -> Receipt:
+    state = call.hub.state
+    why = _explain(who, message, stored, received=received)
+    read = None
+    if who.kind == "human":
+        thread = state.threads.ensure(message.thread_id)
+        read = received and state.marks.get(who.id, thread.no) >= message.tseq
+    return Receipt(
+        participant=who.id,
+        kind=who.kind,
+        present=who.id in state.presence,
+        delivered=received and who.cursor >= message.seq,
+        read=read,
+        woken=why.reply is not None,
+        reason=why.reason,
+        explanation=SENTENCES[why.reason],
+        turn=(stored.taken or stored.turn) if stored else None,
+        state=stored.state if stored else None,
+    )

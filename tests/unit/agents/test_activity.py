@@ -1,0 +1,213 @@
+"""What a turn shows of itself, without an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.agents.activity import Activities, Activity
+from tests.unit.agents.builders import message, plan
+
+WITHIN_S = 10.0
+SOON_S = 0.005
+NEVER_S = 3600.0
+PLAN = plan(message(1))
+
+
+class Thread:
+    """Who reads along in the turn's thread."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, JsonValue]] = []
+        self._news = asyncio.Event()
+
+    async def tell(self, thread_id: str, data: JsonValue) -> None:
+        assert thread_id == PLAN.thread_id
+        assert isinstance(data, dict)
+        self.heard.append(data)
+        self._news.set()
+
+    @property
+    def states(self) -> list[JsonValue]:
+        return [data["state"] for data in self.heard]
+
+    async def until(self, state: str) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            while not self.heard or self.heard[-1]["state"] != state:
+                self._news.clear()
+                await self._news.wait()
+
+
+@pytest.fixture
+def thread() -> Thread:
+    return Thread()
+
+
+@pytest.fixture
+def activities(thread: Thread) -> Activities:
+    return Activities(thread.tell)
+
+
+def said(state: str, step: int, **more: Any) -> dict[str, JsonValue]:
+    return {"state": state, "turn": PLAN.id, "step": step, **more}
+
+
+class TestAtOnce:
+    async def test_every_state_is_told_with_turn_and_step(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.show("thinking", 1)
+            await activity.show("calling", 1, ["add", "look", "add"])
+            await activity.show("thinking", 2)
+        assert thread.heard == [
+            said("thinking", 1),
+            said("calling", 1, tool="add, look"),
+            said("thinking", 2),
+            said("idle", 2),
+        ]
+
+    async def test_what_has_not_changed_is_not_told_again(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            for _ in range(3):
+                await activity.show("thinking", 1)
+        assert thread.states == ["thinking", "idle"]
+
+    async def test_a_turn_that_has_shown_nothing_is_not_said_to_be_over(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN):
+            pass
+        assert thread.heard == []
+
+    @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
+    async def test_however_a_turn_ends_it_is_idle(
+        self, activities: Activities, thread: Thread, error: type[BaseException]
+    ) -> None:
+        async def turn() -> None:
+            async with activities.of(PLAN) as activity:
+                await activity.show("thinking", 1)
+                raise error
+
+        with pytest.raises(error):
+            await turn()
+        assert thread.states == ["thinking", "idle"]
+
+    async def test_what_a_turn_left_behind_shows_nothing_any_more(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.show("thinking", 1)
+        async with activity.waiting("bob"):
+            pass
+        assert thread.states == ["thinking", "idle"]
+
+
+class TestWaiting:
+    async def test_who_is_waited_for_is_named_and_then_it_thinks_again(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            async with activity.waiting("bob"):
+                assert thread.heard[-1] == said("waiting", 1, **{"for": "bob"})
+            assert thread.heard[-1] == said("thinking", 1)
+
+    async def test_it_waits_until_the_last_has_answered(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity, activity.waiting("bob"):
+            async with activity.waiting("carol"):
+                assert thread.heard[-1]["for"] == "bob, carol"
+            assert thread.heard[-1]["for"] == "bob"
+        assert thread.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
+
+    async def test_one_who_is_asked_twice_is_named_once(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with (
+            activities.of(PLAN) as activity,
+            activity.waiting("bob"),
+            activity.waiting("bob"),
+        ):
+            assert thread.heard == [said("waiting", 1, **{"for": "bob"})]
+
+    async def test_an_answer_that_never_came_is_waited_for_no_longer(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            with pytest.raises(TimeoutError):
+                async with activity.waiting("bob"):
+                    raise TimeoutError
+            assert thread.heard[-1] == said("thinking", 1)
+
+
+class TestQuietly:
+    async def test_a_quick_turn_makes_no_noise(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, NEVER_S) as activity:
+            await activity.show("thinking", 1)
+            async with activity.waiting("bob"):
+                pass
+        assert thread.heard == []
+
+    async def test_one_that_lasts_is_shown_as_it_stands_then(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, SOON_S) as activity:
+            await activity.show("thinking", 1)
+            await activity.show("thinking", 2)
+            await thread.until("thinking")
+        assert thread.heard == [said("thinking", 2), said("idle", 2)]
+
+    async def test_later_states_are_shown_when_they_last(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, SOON_S) as activity:
+            await thread.until("thinking")
+            async with activity.waiting("bob"):
+                await thread.until("waiting")
+            await thread.until("thinking")
+        assert thread.states == ["thinking", "waiting", "thinking", "idle"]
+
+    async def test_states_that_do_not_last_are_left_out(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, SOON_S) as activity:
+            await thread.until("thinking")
+            for _ in range(100):  # faster than anybody could read
+                async with activity.waiting("bob"):
+                    pass
+            await activity.show("calling", 1, ["add"])
+            await thread.until("calling")
+        assert thread.states == ["thinking", "calling", "idle"]
+
+    async def test_the_end_leaves_no_task(self, thread: Thread) -> None:
+        before = asyncio.all_tasks()
+        async with Activity(thread.tell, PLAN, NEVER_S).running():
+            (showing,) = asyncio.all_tasks() - before
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.wait({showing})
+        assert showing.cancelled()
+
+
+class TestAfterALostConnection:
+    async def test_what_runs_is_told_again(self, activities: Activities, thread: Thread) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.show("calling", 3, ["add"])
+            await activities.repeat()
+            assert thread.heard == [said("calling", 3, tool="add")] * 2
+
+    async def test_what_was_not_told_and_what_is_over_is_not(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, NEVER_S) as activity:
+            await activity.show("thinking", 1)
+            await activities.repeat()
+        await activities.repeat()
+        assert thread.heard == []

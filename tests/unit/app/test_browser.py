@@ -1,0 +1,125 @@
+"""Opening the page: only where somebody would see it, and never at anybody's cost."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.app.browser import open_browser, page_url, wants_browser
+
+WITHIN_S = 30.0
+DESKTOP = {"DISPLAY": ":0"}
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        ("ws://127.0.0.1:4820", "http://127.0.0.1:4820/"),
+        ("ws://localhost:80", "http://localhost:80/"),
+        ("ws://[::1]:4820", "http://[::1]:4820/"),
+        ("ws://192.168.1.7:4820", "http://192.168.1.7:4820/"),
+        ("ws://0.0.0.0:4820", "http://127.0.0.1:4820/"),
+        ("ws://[::]:4820", "http://[::1]:4820/"),
+    ],
+)
+def test_the_page_is_where_the_hub_listens_as_seen_from_here(url: str, page: str) -> None:
+    assert page_url(url) == page
+
+
+@pytest.mark.parametrize(
+    ("env", "platform", "tty", "wanted"),
+    [
+        ({}, "darwin", True, True),
+        ({}, "win32", True, True),
+        (DESKTOP, "linux", True, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True, True),
+        (DESKTOP, "freebsd14", True, True),
+        # no desktop
+        ({}, "linux", True, False),
+        ({"DISPLAY": ""}, "linux", True, False),
+        # nobody reads the output
+        (DESKTOP, "linux", False, False),
+        ({}, "darwin", False, False),
+        # the screen is somewhere else
+        ({**DESKTOP, "SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, "linux", True, False),
+        ({"SSH_TTY": "/dev/ttys001"}, "darwin", True, False),
+        ({"SSH_CLIENT": "10.0.0.1 5 22"}, "win32", True, False),
+        ({**DESKTOP, "SSH_CONNECTION": ""}, "linux", True, True),
+        # nobody looks
+        ({**DESKTOP, "CI": "true"}, "linux", True, False),
+        ({"CI": "1"}, "darwin", True, False),
+        ({"CI": "false"}, "darwin", True, True),
+        ({"CI": ""}, "darwin", True, True),
+    ],
+)
+def test_a_browser_is_wanted_where_a_person_sits(
+    env: dict[str, str], platform: str, tty: bool, wanted: bool
+) -> None:
+    assert wants_browser(env, platform, tty) is wanted
+
+
+def a_browser(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program as the user's browser."""
+    program = folder / "browser"
+    program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+
+
+@pytest.mark.slow
+def test_the_users_browser_is_given_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_browser(tmp_path, f'echo "$1" > {tmp_path}/opened', monkeypatch)
+    thread = open_browser("http://127.0.0.1:4820/")
+    thread.join(WITHIN_S)
+    assert not thread.is_alive()
+    assert (tmp_path / "opened").read_text() == "http://127.0.0.1:4820/\n"
+
+
+@pytest.mark.slow
+def test_what_a_browser_says_is_not_heard_and_the_terminal_is_not_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    noise = "echo noise; echo noise >&2; cat"  # and it reads what is typed
+    session = f"cut -d' ' -f6 /proc/$$/stat > {tmp_path}/session" if sys.platform == "linux" else ""
+    a_browser(tmp_path, f"{noise}\n{session}\nexit 3", monkeypatch)
+    open_browser("http://127.0.0.1:4820/").join(WITHIN_S)
+    assert capfd.readouterr() == ("", "")
+    if session:
+        assert int((tmp_path / "session").read_text()) != os.getsid(0)
+
+
+@pytest.mark.slow
+def test_that_there_is_no_browser_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BROWSER", str(tmp_path / "gone"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    open_browser("http://127.0.0.1:4820/").join(WITHIN_S)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_that_no_process_can_be_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/there/is/no/python")
+    thread = open_browser("http://127.0.0.1:4820/")
+    thread.join(WITHIN_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.slow
+def test_a_file_of_the_folder_does_not_pass_for_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "webbrowser.py").write_text(f"open({str(tmp_path / 'fooled')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    a_browser(tmp_path, f"touch {tmp_path}/opened", monkeypatch)
+    open_browser("http://127.0.0.1:4820/").join(WITHIN_S)
+    assert (tmp_path / "opened").exists()
+    assert not (tmp_path / "fooled").exists()

@@ -1,0 +1,164 @@
+"""`up` and the browser: the process, the terminal and the browser are real."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hubbub.app.happenings import Happening, NetworkUp, Stopping
+from hubbub.cli.up import _with_browser
+from tests.unit.cli.conftest import NETWORK, Command
+
+WITHIN_S = 40.0
+POLL_S = 0.02
+UP = NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ())
+
+
+@pytest.fixture
+def opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user has a desktop, and a browser that writes what it is given into this file."""
+    found = home / "opened"
+    program = home / "browser"
+    program.write_text(f'#!/bin/sh\necho noise\necho "$1" > {found}.new\nmv {found}.new {found}\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    monkeypatch.setenv("DISPLAY", ":0")
+    for name in ("CI", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"):
+        monkeypatch.delenv(name, raising=False)
+    (home / "hubbub.yaml").write_text(NETWORK, encoding="utf-8")
+    return found
+
+
+class Terminal:
+    """What `hubbub up` shows on a terminal (or in a pipe) of its own."""
+
+    def __init__(self, reading: int, process: subprocess.Popen[bytes]):
+        self._reading, self.process = reading, process
+        self.text = ""
+
+    def until(self, words: str) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while words not in self.text:
+            assert select.select([self._reading], [], [], deadline - time.monotonic())[0], self.text
+            self.text += os.read(self._reading, 65536).decode()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(WITHIN_S)
+
+
+@contextmanager
+def up(*args: str, terminal: bool = True) -> Iterator[Terminal]:
+    reading, writing = os.openpty() if terminal else os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hubbub", "up", *args],
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writing)
+    try:
+        yield Terminal(reading, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)
+
+
+def appears(path: Path) -> str:
+    """What stands in the file, as soon as it is there."""
+    deadline = time.monotonic() + WITHIN_S
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(POLL_S)
+    return path.read_text().strip()
+
+
+@pytest.mark.slow
+def test_at_a_desktop_the_page_opens_by_itself_once_there_is_one(opened: Path) -> None:
+    with up() as terminal:
+        terminal.until("Ctrl-C")
+        url = appears(opened)
+        assert url.startswith("http://127.0.0.1:")
+        assert url in terminal.text.splitlines()[1]
+        assert terminal.stop() == 0
+        assert "noise" not in terminal.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "terminal", "variable"),
+    [
+        (["--no-browser"], True, None),
+        ([], False, None),
+        (["--json"], True, None),
+        ([], True, "CI"),
+        ([], True, "SSH_CONNECTION"),
+    ],
+)
+def test_it_does_not_where_nobody_would_see_it_or_wants_it(
+    opened: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    terminal: bool,
+    variable: str | None,
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv(variable, "true")
+    with up(*args, terminal=terminal) as shown:
+        shown.until("Ctrl-C" if "--json" not in args else '"up"')
+        assert shown.stop() == 0
+    assert not opened.exists()
+
+
+@pytest.mark.slow
+def test_who_asks_for_a_browser_gets_it_also_without_a_terminal(opened: Path) -> None:
+    with up("--browser", "--json", terminal=False) as shown:
+        assert appears(opened).startswith("http://127.0.0.1:")
+        assert shown.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_browser_that_stays_holds_up_nothing(opened: Path, home: Path) -> None:
+    pid = home / "pid"
+    body = f"echo $$ > {pid}.new\nmv {pid}.new {pid}\nexec sleep 600\n"
+    (home / "browser").write_text(f"#!/bin/sh\n{body}")
+    with up("--browser") as terminal:
+        browser = int(appears(pid))
+        try:
+            assert terminal.stop() == 0
+            os.kill(browser, 0)  # it is the user's now, and has not felt the Ctrl-C
+        finally:
+            os.kill(browser, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_an_address_that_cannot_be_had_opens_nothing(opened: Path, hubbub: Command) -> None:
+    assert hubbub("up", "--browser", "--listen", "nowhere").code == 2
+    assert not opened.exists()
+
+
+def test_what_happens_is_shown_before_the_browser_is_opened(
+    opened: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/there/is/no/python")  # it need not really open
+    seen: list[Happening] = []
+    report = _with_browser(seen.append)
+    report(UP)
+    report(Stopping("SIGINT"))
+    assert seen == [UP, Stopping("SIGINT")]
+    for thread in threading.enumerate():
+        if thread.name == "browser":
+            assert thread.daemon
+            thread.join(WITHIN_S)

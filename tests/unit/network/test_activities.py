@@ -1,0 +1,106 @@
+"""What agents are doing at the moment is what they said last."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.network.activities import MOST_BYTES, MOST_THREADS, Activities
+
+
+def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:
+    return {(each.agent, each.thread_id): each.data for each in activities}
+
+
+def test_what_an_agent_said_last_in_each_thread_is_kept_until_it_is_idle_there() -> None:
+    activities = Activities()
+    assert activities.note("bot", "one", {"state": "thinking"}, 1.0) == "working"
+    assert activities.note("bot", "two", {"state": "thinking"}, 2.0) is None
+    assert activities.note("bot", "one", {"state": "calling", "tool": "add"}, 3.0) is None
+    assert told(activities) == {
+        ("bot", "two"): {"state": "thinking"},
+        ("bot", "one"): {"state": "calling", "tool": "add"},
+    }
+    assert [each.since for each in activities] == [2.0, 3.0]
+    assert list(activities.working()) == [("bot", 1.0)]
+    assert activities.note("bot", "one", {"state": "idle"}, 4.0) is None
+    assert activities.note("bot", "two", {"state": "idle"}, 5.0) == "idle"
+    assert told(activities) == {}
+    assert list(activities.working()) == []
+
+
+def test_idle_of_an_agent_at_rest_is_no_news() -> None:
+    activities = Activities()
+    assert activities.note("bot", "one", {"state": "idle"}, 1.0) is None
+    assert activities.clear("bot") is None
+
+
+def test_who_goes_is_idle_everywhere() -> None:
+    activities = Activities()
+    activities.note("bot", "one", "busy", 1.0)
+    activities.note("bot", "two", "busy", 1.0)
+    activities.note("other", "one", "busy", 1.0)
+    assert activities.clear("bot") == "idle"
+    assert told(activities) == {("other", "one"): "busy"}
+    assert activities.note("bot", "one", "busy", 2.0) == "working"
+
+
+@pytest.mark.parametrize(
+    "data", [None, False, "", "idle", {}, {"state": None}, {"state": "idle", "turn": "bot-m1"}]
+)
+def test_who_names_no_state_is_idle(data: JsonValue) -> None:
+    activities = Activities()
+    activities.note("bot", "one", {"state": "thinking"}, 1.0)
+    assert activities.note("bot", "one", data, 2.0) == "idle"
+
+
+@pytest.mark.parametrize("data", [True, 7, ["a"], "typing away", {"state": 3}])
+def test_any_other_data_is_work(data: JsonValue) -> None:
+    activities = Activities()
+    assert activities.note("bot", "one", data, 1.0) == "working"
+    assert told(activities) == {("bot", "one"): data}
+
+
+def test_what_an_agent_says_at_length_is_remembered_by_its_state() -> None:
+    activities = Activities()
+    activities.note("bot", "one", {"state": "thinking", "of": "x" * MOST_BYTES}, 1.0)
+    assert told(activities) == {("bot", "one"): {"state": "thinking"}}
+    activities.note("bot", "one", "y" * (2 * MOST_BYTES), 1.0)
+    assert told(activities) == {("bot", "one"): {"state": "y" * MOST_BYTES}}
+
+
+def test_an_agent_in_very_many_threads_is_remembered_where_it_spoke_last() -> None:
+    activities = Activities()
+    for n in range(MOST_THREADS + 5):
+        activities.note("bot", f"t{n}", "busy", float(n))
+    assert [each.thread_id for each in activities] == [f"t{n}" for n in range(5, MOST_THREADS + 5)]
+    assert list(activities.working()) == [("bot", 0.0)]
+
+
+says = st.tuples(
+    st.sampled_from(("ann", "bob")),
+    st.sampled_from(("one", "two", None)),
+    st.sampled_from(("thinking", "idle")),
+)
+
+
+@given(st.lists(says, max_size=30))
+def test_the_changes_alternate_and_agree_with_what_is_remembered(
+    said: list[tuple[str, str | None, str]],
+) -> None:
+    activities = Activities()
+    working: set[str] = set()
+    for at, (agent, thread, state) in enumerate(said):
+        if thread is None:
+            change = activities.clear(agent)
+        else:
+            change = activities.note(agent, thread, {"state": state}, float(at))
+        if change == "working":
+            assert agent not in working
+            working.add(agent)
+        elif change == "idle":
+            working.remove(agent)
+        assert {each.agent for each in activities} == working
+        assert {name for name, _ in activities.working()} == working

@@ -1,0 +1,71 @@
+"""One call looks at a bounded part of the log, however rare what is looked for."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from hubbub.network.store import searches
+from hubbub.network.store.migrate import migrate
+from hubbub.network.store.searches import interaction, mentions
+
+
+@pytest.fixture
+def db(monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    monkeypatch.setattr(searches, "_PART", 10)
+    monkeypatch.setattr(searches, "SEARCH_ENTRIES", 40)
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(db, "a test's database")
+    yield db
+    db.close()
+
+
+def fill(db: sqlite3.Connection, count: int, *, indexed: int = 0, size: int = 1) -> None:
+    """So many messages to bob, of which the first mentions him and alone is of interaction i1."""
+    for seq in range(1, count + 1):
+        named = {"mentions": ["bob"]} if seq == 1 else {}
+        body = {"seq": seq, "content": "x" * size, **named, "interaction_id": f"i{seq}"}
+        text = json.dumps(body, separators=(",", ":"))
+        row = (seq, 1, seq, None, "ann", None, None, text)
+        db.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        db.execute("INSERT INTO delivery VALUES (?, 'bob', 'because', NULL, NULL)", (seq,))
+        if seq <= indexed:
+            db.execute("INSERT INTO by_participant VALUES ('bob', ?)", (seq,))
+    db.execute("UPDATE indexed SET upto = ? WHERE name = 'by_participant'", (indexed,))
+
+
+@pytest.mark.behaviour("S-11", "P-34")
+@pytest.mark.parametrize("indexed", [0, 5, 47, 95, 100])
+def test_mentions_are_looked_for_part_by_part(db: sqlite3.Connection, indexed: int) -> None:
+    fill(db, 100, indexed=indexed)
+    before, calls, found = 101, 0, list[bytes]()
+    while before > 1:
+        page = mentions(db, "bob", before, 9)
+        assert before - 50 <= page.upto < before
+        found += page.bodies
+        before, calls = page.upto, calls + 1
+    assert [json.loads(body)["seq"] for body in found] == [1]
+    assert 3 <= calls <= 5
+
+
+@pytest.mark.behaviour("S-11", "P-36")
+def test_an_interaction_is_looked_for_part_by_part(db: sqlite3.Connection) -> None:
+    fill(db, 100)
+    first = interaction(db, "i1", 0, 100)
+    assert ([no for no, _ in first.found], first.upto) == ([1], 40)
+    assert interaction(db, "i1", 40, 100) == ([], 80)
+    assert interaction(db, "i1", 80, 100) == ([], 100)
+    assert interaction(db, "i1", 0, 25).upto == 25
+    assert interaction(db, "i1", 120, 100) == ([], 100)
+
+
+def test_large_messages_make_smaller_parts(
+    db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searches, "SEARCH_BYTES", 15_000)
+    fill(db, 100, size=1000)
+    assert interaction(db, "i1", 0, 100).upto == 20
+    assert mentions(db, "bob", 101, 9) == ([], 81)

@@ -1,0 +1,60 @@
+"""The record of a turn: what it adds up to, and what older records look like."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnStart
+
+
+def turn(*costs: float | None) -> Turn:
+    return Turn(
+        start=TurnStart(id="bot-m1", thread_id="dm.ann.bot", messages=("m1",)),
+        agent="bot",
+        started_at=datetime(2026, 1, 2, tzinfo=UTC),
+        steps=tuple(Step(n=n, cost_usd=cost, tokens_in=5) for n, cost in enumerate(costs, 1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs", "together"),
+    [
+        ((), None),
+        ((None, None), None),
+        ((0.0,), 0.0),
+        ((0.1, 0.2), 0.3),
+        ((0.25, None, 0.5), 0.75),
+        ((1e-9,) * 10, 1e-8),
+    ],
+)
+def test_a_turn_costs_what_its_steps_are_known_to_cost(
+    costs: tuple[float | None, ...], together: float | None
+) -> None:
+    assert turn(*costs).cost_usd == together
+
+
+def test_tokens_are_counted_whether_they_have_a_price_or_not() -> None:
+    assert (turn(None, 0.1).tokens_in, turn(None, 0.1).tokens_out) == (10, 0)
+
+
+def test_records_of_a_version_without_cost_and_offsets_are_read() -> None:
+    step = Step.model_validate_json(
+        '{"n": 1, "calls": [{"id": "c", "name": "add", "arguments": {}, "duration_ms": 3.5}]}'
+    )
+    assert (step.cost_usd, step.at_ms) == (None, None)
+    assert (step.calls[0].at_ms, step.calls[0].duration_ms) == (None, 3.5)
+
+
+@pytest.mark.parametrize("wrong", [-0.001, float("inf"), float("nan")])
+@pytest.mark.parametrize("field", ["cost_usd", "at_ms"])
+def test_a_cost_or_an_offset_that_cannot_be_is_refused(field: str, wrong: float) -> None:
+    with pytest.raises(ValidationError):
+        Step.model_validate({"n": 1, field: wrong})
+
+
+def test_a_call_does_not_begin_before_its_turn() -> None:
+    with pytest.raises(ValidationError):
+        ToolCallRecord(id="c", name="add", arguments={}, at_ms=-1.0)
