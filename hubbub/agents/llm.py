@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from hubbub.agents.activity import Activities, Activity
-from hubbub.agents.chat import chat_messages
+from hubbub.agents.asking import Asker
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
-from hubbub.agents.models.base import Model, Question
+from hubbub.agents.models.base import Model
 from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.tools.toolbox import Toolbox
@@ -78,7 +78,8 @@ class LlmBrain:
         )
         loop = Loop(rules, toolbox.names, steps)
         async with self._activities.of(plan) as activity:
-            turn = _Turn(self._model, toolbox, self._system, prompt, loop, journal, activity)
+            asker = Asker(self._model, toolbox, self._system, prompt)
+            turn = _Turn(asker, toolbox, loop, journal, activity)
             await turn.run(self._config.turn_timeout)
 
 
@@ -86,10 +87,8 @@ class LlmBrain:
 class _Turn:
     """One turn under way: carries out what the loop commands."""
 
-    model: Model
+    asker: Asker
     toolbox: Toolbox
-    system: str
-    prompt: str
     loop: Loop
     journal: Journal
     activity: Activity
@@ -117,11 +116,10 @@ class _Turn:
 
     async def _ask(self, n: int) -> list[Command]:
         await self.activity.show("thinking", n)
-        messages = chat_messages(self.system, self.prompt, self.loop.steps)
         clock = self.journal.clock
         at = clock.ms
         try:
-            answer = await self.model.answer(Question(messages, self.toolbox.specs))
+            answer = await self.asker.ask(self.loop.steps)
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
         return self.loop.answered(answer, at, clock.since(at))

@@ -224,6 +224,12 @@ class Loop:
             tokens_out=answer.tokens_out,
             cost_usd=answer.cost_usd,
             finish_reason=answer.finish_reason,
+            wait=answer.wait,
+            reasoning=answer.reasoning and reveal(answer.reasoning),
+            discards=answer.discards,
+            compresses=answer.compresses,
+            window=answer.window,
+            notes=answer.notes,
             at_ms=at_ms,
             duration_ms=duration_ms,
         )

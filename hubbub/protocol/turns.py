@@ -9,7 +9,18 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from hubbub.protocol.messages import Model
 
-__all__ = ["Outcome", "Step", "ToolCallRecord", "Turn", "TurnEnd", "TurnStart"]
+__all__ = [
+    "Compressed",
+    "Layer",
+    "Outcome",
+    "Step",
+    "ToolCallRecord",
+    "Turn",
+    "TurnEnd",
+    "TurnStart",
+    "WaitStrategy",
+    "Window",
+]
 
 Outcome = Literal[
     "finished",
@@ -50,6 +61,38 @@ class ToolCallRecord(Model):
     """Milliseconds that it took."""
 
 
+WaitStrategy = Literal["all", "any", "majority"]
+
+
+class Compressed(Model):
+    """A step in the model's own, fewer words."""
+
+    n: int = Field(ge=1, le=10**6)
+    text: str
+
+
+class Layer(Model):
+    """A part of what a model is shown. Sizes are tokens."""
+
+    name: str
+    """`system`, `tools`, `knowledge`, `history`, `incoming` or `steps`."""
+    tokens: int = Field(ge=0)
+    cut: int = Field(default=0, ge=0)
+    """Tokens that were left out of it."""
+
+
+class Window(Model):
+    """How a question fills the model's context window. Sizes are tokens."""
+
+    size: int | None = None
+    """Of the window; None: not known, nothing is cut."""
+    reserve: int = 0
+    """Kept free for the answer."""
+    layers: tuple[Layer, ...] = ()
+    exact: bool = False
+    """Whether the sizes are counted by the model's own vocabulary; else they are estimates."""
+
+
 class Step(Model):
     """One answer of the model and what came of it; in a Python agent, one handler's run.
 
@@ -67,6 +110,18 @@ class Step(Model):
     cost_usd: Dollars | None = None
     """What the answer cost; None if the model has no price or its endpoint counts no tokens."""
     finish_reason: str | None = None
+    wait: WaitStrategy = "all"
+    """Which of several calls the step waits for; the rest is cancelled."""
+    reasoning: str | None = None
+    """What a model said to itself before it acted; sent to nobody."""
+    discards: tuple[int, ...] = ()
+    """Earlier steps that the model no longer needs to see."""
+    compresses: tuple[Compressed, ...] = ()
+    """Earlier steps that the model has put into fewer words."""
+    window: Window | None = None
+    """What was asked, layer by layer, and what of it had to be left out."""
+    notes: tuple[str, ...] = ()
+    """What the runtime did besides: a fallback, a repeated request, a message that was let in."""
     at_ms: Milliseconds | None = None
     """When the model was asked, or the handler called: milliseconds after the turn's start."""
     duration_ms: float | None = None
@@ -86,6 +141,12 @@ class TurnStart(Model):
     model: str | None = None
     system_prompt: str | None = None
     prompt: str | None = None
+    prompt_id: str | None = None
+    """Which versioned prompt: `name@version#hash`; None for a plain instruction."""
+    components: tuple[str, ...] = ()
+    """Names of the parts that the system prompt was built from, in their order."""
+    dialect: str | None = None
+    """How the model calls tools: native, tool_call or final_output."""
     tools: tuple[str, ...] = ()
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from hubbub.agents.chat import ChatMessage
+from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
 __all__ = ["Answer", "CallRequest", "Model", "Question", "ToolSpec"]
 
@@ -44,6 +45,7 @@ class Answer:
     """What a model said. `finish_reason` is the endpoint's word: `tool_calls`, `length`, ...
 
     `cost_usd` is None where it is not known: without a price, or without a count of the tokens.
+    The fields from `wait` on are as in `hubbub.protocol.turns.Step`, where they are recorded.
     """
 
     text: str | None = None
@@ -52,6 +54,12 @@ class Answer:
     tokens_out: int = 0
     finish_reason: str | None = None
     cost_usd: float | None = None
+    wait: WaitStrategy = "all"
+    reasoning: str | None = None
+    discards: tuple[int, ...] = ()
+    compresses: tuple[Compressed, ...] = ()
+    window: Window | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Model(Protocol):

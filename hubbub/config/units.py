@@ -1,0 +1,61 @@
+"""Amounts as people write them in YAML, and the base of all sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hubbub.protocol.thread_ids import ID_PATTERN
+
+__all__ = ["Id", "Section", "Size", "Span"]
+
+_SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
+_SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+def _size(value: object) -> object:
+    """`256KiB` as bytes (or tokens, for `32k`)."""
+    if not isinstance(value, str):
+        return value
+    match = _AMOUNT.fullmatch(value.strip())
+    if match is None or match[2].upper() not in _SIZES:
+        raise PydanticCustomError("size", "expected a size: a number of bytes, or 256KiB, 1MB")
+    return int(float(match[1]) * _SIZES[match[2].upper()])
+
+
+def _span(value: object) -> object:
+    """`30m` as seconds."""
+    if not isinstance(value, str):
+        return value
+    match = _AMOUNT.fullmatch(value.strip())
+    if match is None or match[2] not in _SPANS:
+        raise PydanticCustomError("span", "expected a time: a number of seconds, or 500ms, 10s, 2h")
+    return float(match[1]) * _SPANS[match[2]]
+
+
+def _amount_schema(number: str, units: Iterable[str]) -> WithJsonSchema:
+    """What an editor accepts: the number, or a number with a unit."""
+    names = "|".join(sorted(filter(None, units)))
+    text = {"type": "string", "pattern": rf"^\d+(\.\d+)?\s*({names})?$"}
+    return WithJsonSchema({"anyOf": [{"type": number, "exclusiveMinimum": 0}, text]})
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    Field(ge=1),
+    _amount_schema("integer", ("B", "KB", "MB", "KiB", "MiB", "k")),
+]
+"""Bytes: a number, or a text such as 256KiB or 1MB."""
+Span = Annotated[float, BeforeValidator(_span), Field(gt=0), _amount_schema("number", _SPANS)]
+"""Seconds: a number, or a text such as 500ms, 10s, 30m, 2h."""
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
