@@ -8,6 +8,7 @@
     ├── ConnectionLost            the socket ended; carries the close code
     ├── StoreUnavailable          the disk said no; trying again later may help
     └── ModelError                a model endpoint failed for good
+        └── ToolsRefused          it takes no tools, or no `tool_choice`
 
 Wire errors are data: `OperationError` is what an `error` frame says, on both sides of the socket.
 """
@@ -25,6 +26,7 @@ __all__ = [
     "OperationError",
     "StoreUnavailable",
     "StoreVersionError",
+    "ToolsRefused",
     "UserError",
 ]
 
@@ -88,3 +90,7 @@ class StoreUnavailable(HubbubError):
 
 class ModelError(HubbubError):
     """A model endpoint failed and retrying will not help, or no longer."""
+
+
+class ToolsRefused(ModelError):
+    """The endpoint does not take a request with tools: another dialect may do without them."""

@@ -6,6 +6,7 @@ design; `issue` is the first capability as it was asked for.
 
     P protocol   W wakes    B bounds        D doors      S store     C client
     A agents     T turns    M mods          L launch     R reliability    U using it
+    K tools    Q prompts
 """
 
 from __future__ import annotations
@@ -140,6 +141,24 @@ AGENTS = {
     "A-12": "A template of one's own has the documented variables and is escaped.",
     "A-13": "The scripted model server speaks the real API and misbehaves on demand.",
     "A-14": "Senders that an agent ignores start nothing.",
+    "A-15": "In every dialect the same conversation leads to the same steps.",
+    "A-16": "No malformed answer crashes a turn, nor runs a call that is not valid.",
+    "A-17": "An endpoint that does not know tools is asked in words, from then on and visibly.",
+    "A-18": "A step waits for all its calls, any, or most; the cancelled ones say so.",
+    "A-19": "Asking, declining and showing a plan are always possible ways out.",
+    "A-20": "What a model marks of its steps is left out of what it is shown, never half a pair.",
+}
+
+PROMPTS = {
+    "Q-1": "A plain instruction gives the system prompt that it always gave, byte for byte.",
+    "Q-2": "Components stand by priority, equal ones as registered; what is empty vanishes.",
+    "Q-3": "YAML removes, adds and replaces components; unknown names are told with the nearest.",
+    "Q-4": "A versioned prompt names the variable that it lacks; its fingerprint is recorded.",
+    "Q-5": "A version is pinned or the latest, rolled out to a share of threads, and rolled back.",
+    "Q-6": "What a model thinks in its scratchpad is recorded and sent to nobody, wherever it is.",
+    "Q-7": "Examples are told in the words of the dialect, and the reminder is the very last.",
+    "Q-8": "The linter of prompts tells place, rule and remedy, and leaves alone what is right.",
+    "Q-9": "Prompts are listed, shown with the config's variables, and compared.",
 }
 
 TURNS = {
@@ -185,6 +204,23 @@ RELIABILITY = {
     "R-6": "A terminal or pipe that nobody reads holds up nothing.",
 }
 
+TOOLS = {
+    "K-1": "The permission mode decides at the gate which tools run; forbidden ones are not there.",
+    "K-2": "What a person must approve runs only when the approver says so, as checked as before.",
+    "K-3": "Disabled tools are absent: from names, descriptions, summaries and near misses.",
+    "K-4": "Failures that pass are repeated for idempotent tools only, and the attempts recorded.",
+    "K-5": "A tool that asks for an idempotency key gets the call's; models cannot see or fill it.",
+    "K-6": "A call that is given up is told so; what it returns later is thrown away.",
+    "K-7": "Results are cut to their budget: text with its length, JSON lists with their total.",
+    "K-8": "Wrong arguments of any tool are told in words that a model can act on.",
+    "K-9": "Of many tools a model picks by one-line summaries what is then described.",
+    "K-10": "A sandboxed function is bounded in memory, processor time, files, output and time.",
+    "K-11": "A sandboxed function has no network and no processes, and leaves nothing behind.",
+    "K-12": "Tools of MCP servers, by stdio and HTTP, are the agent's under the server's prefix.",
+    "K-13": "A server that fails, dies or hangs takes its tools with it, is told of, and comes back.",
+    "K-14": "No process of an MCP server outlives its agent.",
+}
+
 BEHAVIOURS = [
     *_of("2-protocol", PROTOCOL),
     *_of("2-protocol", BOUNDS),
@@ -193,9 +229,11 @@ BEHAVIOURS = [
     *_of("2-protocol", STORE),
     *_of("2-protocol, issue", CLIENT),
     *_of("3-agents", AGENTS),
+    *_of("3-agents, issue", PROMPTS),
     *_of("3-agents, 4-wakes", TURNS),
     *_of("1-architecture, issue", MODS),
     *_of("7-config, issue", LAUNCH),
     *_of("issue", USING),
     *_of("6-quality, issue", RELIABILITY),
+    *_of("3-agents, issue", TOOLS),
 ]

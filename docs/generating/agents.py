@@ -14,11 +14,14 @@ from generating.tables import docstring, table
 from hubbub.agents import loop
 from hubbub.agents.agent import Agent
 from hubbub.agents.inbox import MOST_INCOMING
-from hubbub.agents.prompt import escape
+from hubbub.agents.prompt import escape, lint_tools
+from hubbub.agents.prompt.components import DEFAULTS, NOT_PLAIN
+from hubbub.agents.prompt.lint import RULES
 from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
-from hubbub.agents.prompt.system import system_prompt
+from hubbub.agents.prompt.system import PROVIDED, system_prompt
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.function import tool
+from hubbub.config.prompting import COMPONENTS, CONDITIONS
 from hubbub.protocol import messages, thread_ids
 from hubbub.testing import model_script
 from hubbub.testing.model_request import parse_request
@@ -54,7 +57,30 @@ def prompt_parts() -> dict[str, str]:
         "conversation": conversation,
         "most_incoming": str(MOST_INCOMING),
         "escaping": cases,
+        **_builder_parts(),
         "loop": "\n".join(line.removeprefix("    ") for line in steps.splitlines()),
+    }
+
+
+def _builder_parts() -> dict[str, str]:
+    """What system prompts are built from, and what the linter looks for."""
+    found = (inspect.getdoc(lint_tools) or "").split("\n\n")[2]
+    return {
+        "prompt_components": table(
+            ("component", "priority", "tells the model", "with a plain `instruction`"),
+            [
+                (f"`{c.name}`", str(c.priority), COMPONENTS[c.name], "no" * (c.name in NOT_PLAIN))
+                for c in DEFAULTS
+            ],
+        ),
+        "prompt_conditions": table(
+            ("condition", "holds when"), [(f"`{n}`", text) for n, text in CONDITIONS.items()]
+        ),
+        "prompt_provided": ", ".join(f"`{name}`" for name in sorted(PROVIDED)),
+        "prompt_rules": table(
+            ("rule", "level", "finds"), [(f"`{r.id}`", r.level, r.about) for r in RULES]
+        ),
+        "prompt_tool_rules": found,
     }
 
 

@@ -12,6 +12,7 @@ from generating.tables import docstring, table
 from hubbub.cli.app import app
 from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
+from hubbub.config import tooling
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import known_mods
 from hubbub.protocol import messages
@@ -25,6 +26,8 @@ WIDTH = 88
 def config_parts() -> dict[str, str]:
     parts = {}
     for model in models_of(NetworkFile, module=config_models):
+        parts[f"config_{model.__name__.lower()}"] = fields(model)
+    for model in (tooling.McpServerConfig, tooling.SandboxConfig, tooling.ToolConfig):
         parts[f"config_{model.__name__.lower()}"] = fields(model)
     parts["config_card"] = fields(messages.Card)
     parts["mod_list"] = "\n\n".join(

@@ -1,17 +1,39 @@
-"""A turn's steps as an OpenAI chat: messages are a projection of the steps, never kept. Pure."""
+"""A turn's steps as an OpenAI chat: messages are a projection of the steps, never kept. Pure.
+
+    steps -> `project`: what the model marked is left out or in fewer words -> `chat_messages`
+
+A step is one answer with all its results, so that what is left out is never half of a pair.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
-from hubbub.protocol.turns import Step, ToolCallRecord
+from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
-__all__ = ["CORRECTION", "ChatMessage", "chat_messages"]
+__all__ = [
+    "ALWAYS_SHOWN",
+    "CORRECTION",
+    "ChatMessage",
+    "Kept",
+    "chat_messages",
+    "cut_words",
+    "in_fewer_words",
+    "project",
+]
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+ALWAYS_SHOWN = 5
+"""The last steps of a turn, which marks of the model do not touch."""
+_MOST_WORDS = 8000
+"""Characters of an answer without calls that the model is shown again."""
+
+Kept: TypeAlias = Step | Compressed | Steering
+"""A step as the model is shown it: whole, or in its own fewer words; what people said in between
+stands by itself, because it is never left out."""
 
 CORRECTION = (
     "Nobody has read that: text outside a tool call reaches no one. Call a tool to say or do "
@@ -40,7 +62,41 @@ class ChatMessage(TypedDict):
     tool_call_id: NotRequired[str]
 
 
-def chat_messages(system: str, prompt: str, steps: Sequence[Step]) -> list[ChatMessage]:
+def project(steps: Sequence[Step], steering: Sequence[Steering] = ()) -> list[Kept]:
+    """The steps as their own marks leave them: without those that were discarded, in fewer words
+    those that were compressed. The last mark of a step holds; one of the last five steps, of a
+    later step or of none is without effect. Messages by which people steered the turn stay, each
+    before the answer that took it in; those of `steering` come last, the next answer will.
+    """
+    marks: dict[int, Compressed | None] = {}
+    for step in steps:
+        earlier: dict[int, Compressed | None] = dict.fromkeys(step.discards)
+        earlier |= {mark.n: mark for mark in step.compresses}  # who says both wants the words
+        marks |= {n: mark for n, mark in earlier.items() if n < step.n}
+    for step in steps[-ALWAYS_SHOWN:]:
+        marks.pop(step.n, None)
+    kept: list[Kept] = []
+    for step in steps:
+        kept += step.steered
+        if (shown := marks.get(step.n, step)) is not None:
+            kept.append(shown)
+    return [*kept, *steering]
+
+
+def in_fewer_words(compressed: Compressed) -> str:
+    """How a model is reminded of a step that it has compressed."""
+    return f"[my step {compressed.n}, in fewer words] {compressed.text}"
+
+
+def cut_words(text: str) -> str:
+    """An answer that led to nothing, as it is shown again: cut in the middle if it is very long."""
+    if len(text) <= _MOST_WORDS:
+        return text
+    half = _MOST_WORDS // 2
+    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
+
+
+def chat_messages(system: str, prompt: str, steps: Sequence[Kept]) -> list[ChatMessage]:
     """The chat before the next answer: every call is followed by its result, in order."""
     chat: list[ChatMessage] = [
         {"role": "system", "content": system},
@@ -51,10 +107,16 @@ def chat_messages(system: str, prompt: str, steps: Sequence[Step]) -> list[ChatM
     return chat
 
 
-def _step_messages(step: Step) -> Iterator[ChatMessage]:
+def _step_messages(step: Kept) -> Iterator[ChatMessage]:
+    if isinstance(step, Steering):
+        yield {"role": "user", "content": step.text}
+        return
+    if isinstance(step, Compressed):
+        yield {"role": "assistant", "content": in_fewer_words(step)}
+        return
     if not step.calls:
         if step.text:  # endpoints refuse an assistant message that says nothing
-            yield {"role": "assistant", "content": step.text}
+            yield {"role": "assistant", "content": cut_words(step.text)}
         yield {"role": "user", "content": CORRECTION}
         return
     yield {

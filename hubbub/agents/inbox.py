@@ -6,8 +6,8 @@ turns. One turn at a time per thread, threads beside each other up to `concurren
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,7 @@ __all__ = [
     "Received",
     "Thread",
     "TurnPlan",
+    "Woken",
 ]
 
 KEPT_MESSAGES = 50
@@ -50,7 +51,9 @@ class Thread:
         return self.messages[-1].seq if self.messages else 0
 
 
-class _Woken(NamedTuple):
+class Woken(NamedTuple):
+    """A message, and what it asks of the agent that it wakes."""
+
     message: Message
     wake: Wake
 
@@ -77,6 +80,14 @@ class TurnPlan:
         ranked = sorted(self.incoming, key=lambda m: (m.sender_kind != "human", -m.seq))
         return tuple(sorted(ranked[:MOST_INCOMING], key=attrgetter("seq")))
 
+    def without(self, ids: Set[str]) -> TurnPlan:
+        """The same turn as if these messages had not woken the agent."""
+        kept = [(m, r) for m, r in zip(self.incoming, self.reasons, strict=True) if m.id not in ids]
+        if not kept:
+            return self
+        incoming, reasons = zip(*kept, strict=True)
+        return replace(self, incoming=incoming, reasons=reasons)
+
     @property
     def omitted(self) -> int:
         """How many of the incoming messages are not shown."""
@@ -87,16 +98,16 @@ class TurnPlan:
 class _Queue:
     """The wakes of one thread."""
 
-    resumed: dict[str, list[_Woken]] = field(default_factory=dict)
+    resumed: dict[str, list[Woken]] = field(default_factory=dict)
     """Turns that had begun before, by id: each is taken up exactly as it was."""
-    collected: list[_Woken] = field(default_factory=list)
+    collected: list[Woken] = field(default_factory=list)
     """The next new turn."""
     running: bool = False
 
-    def next(self) -> list[_Woken]:
+    def next(self) -> list[Woken]:
         return next(iter(self.resumed.values()), self.collected)
 
-    def take(self) -> tuple[str | None, list[_Woken]]:
+    def take(self) -> tuple[str | None, list[Woken]]:
         """The next turn's wakes, and its id if it had begun before."""
         if self.resumed:
             started = next(iter(self.resumed))
@@ -104,7 +115,7 @@ class _Queue:
         woken, self.collected = self.collected, []
         return None, woken
 
-    def all(self) -> Iterator[_Woken]:
+    def all(self) -> Iterator[Woken]:
         for woken in self.resumed.values():
             yield from woken
         yield from self.collected
@@ -202,6 +213,22 @@ class Inbox:
             plans.append(_plan(thread_id, woken, started))
         return plans
 
+    def steering(self, thread_id: str) -> list[Woken]:
+        """What people have said since the thread's turn began, oldest first, as far as it wakes the
+        agent. It waits for the next turn unless `steered` says that it was let into this one.
+        """
+        queue = self._queues.get(thread_id)
+        if queue is None or not queue.running:
+            return []
+        said = sorted((w for w in queue.collected if _is_human(w)), key=lambda w: w.message.seq)
+        return said[:MOST_INCOMING]
+
+    def steered(self, thread_id: str, woken: Iterable[Woken]) -> None:
+        """These belong to the turn that runs in the thread, and start none of their own."""
+        queue, seqs = self._queues.get(thread_id), {w.message.seq for w in woken}
+        if queue is not None:
+            queue.collected = [w for w in queue.collected if w.message.seq not in seqs]
+
     def ended(self, thread_id: str) -> None:
         """The turn of this thread is over."""
         queue = self._queues.get(thread_id)
@@ -241,7 +268,7 @@ class Inbox:
     def _queue(self, message: Message, wake: Wake, started: str | None) -> None:
         queue = self._queues.setdefault(message.thread_id, _Queue())
         group = queue.collected if started is None else queue.resumed.setdefault(started, [])
-        group.append(_Woken(message, wake))
+        group.append(Woken(message, wake))
 
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
         """Add messages (oldest first) to a thread, which becomes the last in order."""
@@ -265,12 +292,15 @@ def _last(threads: dict[str, Thread]) -> int:
     return threads[next(reversed(threads))].last_seq if threads else 0
 
 
-def _urgency(woken: list[_Woken]) -> tuple[bool, int]:
-    human = any(w.message.sender_kind == "human" for w in woken)
-    return not human, min(w.message.seq for w in woken)
+def _is_human(woken: Woken) -> bool:
+    return woken.message.sender_kind == "human"
 
 
-def _plan(thread_id: str, woken: list[_Woken], started: str | None) -> TurnPlan:
+def _urgency(woken: list[Woken]) -> tuple[bool, int]:
+    return not any(map(_is_human, woken)), min(w.message.seq for w in woken)
+
+
+def _plan(thread_id: str, woken: list[Woken], started: str | None) -> TurnPlan:
     """One turn for these wakes: named by the one with the lowest hop, the oldest of those."""
     ordered = sorted(woken, key=lambda w: w.message.seq)
     primary = min(ordered, key=lambda w: (w.message.hop, w.message.seq))

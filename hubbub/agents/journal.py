@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.timing import TurnClock
 from hubbub.client import Client
+from hubbub.client.backoff import Backoff
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.operations import BeginTurnResult
-from hubbub.protocol.turns import Outcome, Step, TurnEnd, TurnStart
+from hubbub.protocol.turns import Outcome, Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["Journal", "fitted"]
+__all__ = ["PATIENCE", "Journal", "fitted"]
 
+PATIENCE = Backoff(most_s=2.0)
+"""The pauses between two tries to tell the hub what it refused for now."""
 _ROOM = 1024
 """Bytes of a frame that are not the record itself."""
 
@@ -37,21 +42,42 @@ class _Post:
 class Journal:
     """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn.
 
+    What the hub refuses for now (too much at once, its disk is full) is told again until it holds.
     `plan` is the turn; `on_begin` is awaited when its beginning is on its way, so that the events
     that woke the agent may be acknowledged. `clock` starts when the turn begins: the offsets in its
     record are taken from it.
     """
 
     def __init__(
-        self, client: Client, plan: TurnPlan, on_begin: Callable[[], Awaitable[None]] | None = None
+        self,
+        client: Client,
+        plan: TurnPlan,
+        on_begin: Callable[[], Awaitable[None]] | None = None,
+        *,
+        backoff: Backoff = PATIENCE,
     ):
         self.plan = plan
-        self.ended = False
+        self.end_record: TurnEnd | None = None
+        """How the turn ended; None while it runs."""
         self.clock = TurnClock()
+        self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
+        """Is told how the turn ends before that is recorded; its notes are recorded with it."""
         self._client = client
         self._on_begin = on_begin
+        self._backoff = backoff
         self._begun = False
-        self._posts: list[_Post] = []
+        self._posts: deque[_Post] = deque()
+        self._refused_for_now = False
+
+    async def take_up(self) -> TurnPlan:
+        """The plan as the turn began with it: without what people steered it by since, which its
+        steps tell. Raises `OperationError` if the hub does not know the turn.
+        """
+        if self.plan.resumed:
+            told = await self._insist("read_turn", {"id": self.plan.id})
+            steps = Turn.model_validate(told).steps
+            self.plan = self.plan.without({s.message for step in steps for s in step.steered})
+        return self.plan
 
     async def begin(
         self,
@@ -59,6 +85,9 @@ class Journal:
         model: str | None = None,
         system_prompt: str | None = None,
         prompt: str | None = None,
+        prompt_id: str | None = None,
+        components: tuple[str, ...] = (),
+        dialect: str | None = None,
         tools: tuple[str, ...] = (),
     ) -> tuple[Step, ...]:
         """The turn begins. Returns the steps of an earlier process; a new turn has none.
@@ -73,36 +102,46 @@ class Journal:
             model=model,
             system_prompt=system_prompt,
             prompt=prompt,
+            prompt_id=prompt_id,
+            components=components,
+            dialect=dialect,
             tools=tools,
         )
-        self._begun = True
-        self.clock = TurnClock()
         steps: tuple[Step, ...] = ()
         if self.plan.resumed:
-            told = await self._client.call("begin_turn", start=self._fitted(start))
+            told = await self._insist("begin_turn", {"start": self._fitted(start)})
             steps = BeginTurnResult.model_validate(told).steps
-            self.clock = TurnClock(steps)
         else:
             self._post("begin_turn", "begin", {"start": self._fitted(start)})
+        self._begun = True
+        self.clock = TurnClock(steps)
         if self._on_begin is not None:
             await self._on_begin()
         return steps
 
-    def step(self, step: Step) -> asyncio.Future[JsonValue]:
-        """Record a step, or replace it. The future is done when it is durable."""
-        args: dict[str, JsonValue] = {"turn": self.plan.id, "step": self._fitted(step)}
-        return self._post("record_step", step.n, args)
+    def step(self, step: Step) -> None:
+        """Record a step, or replace it."""
+        self._post("record_step", step.n, {"turn": self.plan.id, "step": self._fitted(step)})
+
+    async def durable(self) -> None:
+        """Wait until all that has been recorded is durable. Raises `ConnectionLost`."""
+        await self._settle()
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
-        """The turn is over. One that never began is recorded as begun, too."""
+        """The turn is over; the first end counts. One that never began is recorded as begun."""
+        if self.end_record is not None:
+            return
         if not self._begun:
             await self.begin()
-        self.ended = True
-        end = TurnEnd(id=self.plan.id, outcome=outcome, reason=reason, text=text)
-        self._post("end_turn", "end", {"end": self._fitted(end)})
+        end = self.end_record = TurnEnd(id=self.plan.id, outcome=outcome, reason=reason, text=text)
+        try:
+            notes = await self.before_end(end)
+            end = end.model_copy(update={"notes": notes})
+        finally:  # also when that is cancelled: the turn has come to its end
+            self._post("end_turn", "end", {"end": self._fitted(end)})
 
     async def settled(self) -> None:
-        """Wait until everything is durable; what was refused for now is sent again.
+        """Wait until everything is durable.
 
         A hub that is gone for good is no error here: it will offer the turn again.
         """
@@ -112,30 +151,43 @@ class Journal:
             return
 
     async def _settle(self) -> None:
-        last = {post.key: post for post in self._posts}
-        again = False  # what follows something that was refused for now was refused for its sake
-        for post in self._posts:
+        """In order: what follows something that was refused for now was refused for its sake."""
+        while self._posts:
+            post = self._posts[0]
             try:
-                await post.future
+                await asyncio.shield(post.future)  # who stops waiting does not withdraw the record
             except OperationError as exc:
-                again = again or exc.temporary
-                if not again:
-                    _refused(self.plan.id, post, exc)
-                elif last[post.key] is post:
-                    await self._again(post)
+                self._refused_for_now |= exc.temporary
+                if not self._refused_for_now:
+                    _refused(self.plan.id, post.name, exc)
+                elif not self._replaced(post):
+                    await self._tell_again(post)
+            self._posts.popleft()
+        self._refused_for_now = False
 
-    async def _again(self, post: _Post) -> None:
+    def _replaced(self, post: _Post) -> bool:
+        return any(later.key == post.key for later in islice(self._posts, 1, None))
+
+    async def _tell_again(self, post: _Post) -> None:
         try:
-            await self._client.call(post.name, cid=None, **post.args)
+            await self._insist(post.name, post.args)
         except OperationError as exc:
-            _refused(self.plan.id, post, exc)
+            _refused(self.plan.id, post.name, exc)
 
-    def _post(
-        self, name: str, key: object, args: dict[str, JsonValue]
-    ) -> asyncio.Future[JsonValue]:
-        future = self._client.post(name, cid=None, **args)
-        self._posts.append(_Post(name, key, args, future))
-        return future
+    async def _insist(self, name: str, args: dict[str, JsonValue]) -> JsonValue:
+        """Call until the hub does it, or refuses for good: then raises `OperationError`."""
+        attempt = 0
+        while True:
+            try:
+                return await self._client.post(name, cid=None, **args)
+            except OperationError as exc:
+                if not exc.temporary:
+                    raise
+                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
+            attempt += 1
+
+    def _post(self, name: str, key: object, args: dict[str, JsonValue]) -> None:
+        self._posts.append(_Post(name, key, args, self._client.post(name, cid=None, **args)))
 
     def _fitted(self, record: BaseModel) -> JsonValue:
         return fitted(record.model_dump(mode="json"), self._client.hello.limits.frame_bytes - _ROOM)
@@ -161,5 +213,9 @@ def _shortened(value: JsonValue, most: int) -> JsonValue:
     return value
 
 
-def _refused(turn: str, post: _Post, exc: OperationError) -> None:
-    log.warning("the hub refused a record", turn=turn, operation=post.name, error=str(exc))
+def _refused(turn: str, operation: str, exc: OperationError) -> None:
+    log.warning("the hub refused a record", turn=turn, operation=operation, error=str(exc))
+
+
+async def _no_notes(end: TurnEnd) -> tuple[str, ...]:
+    return ()

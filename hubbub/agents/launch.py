@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 
 from hubbub.agents.agent import Agent
+from hubbub.agents.briefing import Briefing
+from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.handlers import HandlerBrain
+from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.link import Link
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import construct, load_attribute
+from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.roles.starting import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
-from hubbub.agents.tools.base import Tool
-from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.hub import HubTool
+from hubbub.agents.tools.approval import Approver
+from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
+from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.voice import Voice
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.errors import ConfigError, OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
-from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.thread_ids import BROADCAST
 
-__all__ = ["greet", "load_agent_class", "run_agent", "run_python_agent"]
+__all__ = ["greet", "load_agent_class", "load_hooks", "run_agent", "run_python_agent"]
+
+_NO_SERVERS: Mapping[str, McpServerConfig] = MappingProxyType({})
 
 RECENT = 20
 """Broadcasts among which the same greeting need not stand twice."""
@@ -45,12 +53,18 @@ async def run_agent(
     clock: Clock | None = None,
     grace_s: float = GRACE_S,
     greet_cid: str | None = None,
+    mods: Sequence[Note] = (),
+    mcp_servers: Mapping[str, McpServerConfig] = _NO_SERVERS,
+    approver: Approver | None = None,
+    hooks: Sequence[Hooks] = (),
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
     Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
     next process. Relative paths in the config are meant relative to `base_dir`. With a `greet_cid`
-    that was used before, the agent does not greet again.
+    that was used before, the agent does not greet again. `mods` are what a prompt tells of the
+    hub's. `approver` is asked before calls that need approval; without one they are refused.
+    `hooks` are told what a model's turns do, after those that the config names.
 
     Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
     that does not exist, and `ConnectionLost` when the hub closes for good.
@@ -63,20 +77,35 @@ async def run_agent(
         return
     inbox = _inbox(config, name)
     voice = Voice(client, inbox, clock or SystemClock())
-    own = _own_tools(config, base_dir)
+    servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
+    conduct = conduct_of(config, approver=approver)
     template = _template(config, base_dir)
+    if config.kind != "llm":
+        given = (client, inbox, voice, base_dir, models, template, servers, conduct)
+        async with (
+            servers,
+            role_brain(config, name, *given, [*load_hooks(config, base_dir), *hooks]) as roles,
+        ):
+            await _run(client, inbox, roles, config, grace_s, greet_cid)
+        return
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers)
+    prompts = load_system_prompts(config, name, base_dir)
     model_config = _model_config(config, name, models)
+    hooks = [*load_hooks(config, base_dir), *hooks]
 
     def tools(ready: Ready) -> Toolbox:
-        return _toolbox(config, ready, own, voice, name)
+        return kit.toolbox(ready, voice)
 
     tools(client.ready)  # a wrong name is told before the model's library is imported
     from hubbub.agents.models.openai import OpenAIModel
 
     model = OpenAIModel(model_config, config.model)
     try:
-        brain = LlmBrain(client, inbox, config, model, template, tools)
-        await _run(client, inbox, brain, config, grace_s, greet_cid)
+        briefing = Briefing(prompts, config, client.network, model.name, mods=mods)
+        choice = DialectChoice(model_config)
+        async with servers:
+            brain = LlmBrain(client, inbox, config, model, template, briefing, tools, choice, hooks)
+            await _run(client, inbox, brain, config, grace_s, greet_cid)
     finally:
         await model.close()
 
@@ -110,6 +139,17 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
     if not (isinstance(found, type) and issubclass(found, Agent)):
         raise ConfigError(f"{config.class_} is no subclass of hubbub.Agent")
     return found
+
+
+def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
+    """The hooks that an agent names, made. Raises `ConfigError`."""
+    made: list[Hooks] = []
+    for place in config.hooks:
+        found = load_attribute(place, base_dir)
+        if not (isinstance(found, type) and issubclass(found, Hooks)):
+            raise ConfigError(f"{place} is no subclass of hubbub.agents.hooks.Hooks")
+        made.append(construct(found))
+    return made
 
 
 async def _run(
@@ -158,44 +198,3 @@ def _model_config(config: AgentConfig, name: str, models: Mapping[str, ModelConf
         hint = f"; did you mean {near[0]}?" if near else "; add it to `models`"
         raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
     return models[config.model]
-
-
-def _own_tools(config: AgentConfig, base_dir: Path) -> dict[str, Tool]:
-    """The functions that the config names, by the words it uses for them."""
-    own: dict[str, Tool] = {}
-    for place in config.tools or ():
-        if ":" not in place:
-            continue
-        found = load_attribute(place, base_dir)
-        if isinstance(found, FunctionTool):
-            own[place] = found
-            continue
-        if not callable(found):
-            raise ConfigError(f"{place} is no function")
-        try:
-            own[place] = FunctionTool(found)
-        except TypeError as exc:
-            raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
-    return own
-
-
-def _toolbox(
-    config: AgentConfig, ready: Ready, own: Mapping[str, Tool], voice: Voice, name: str
-) -> Toolbox:
-    offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
-    chosen = config.tools if config.tools is not None else list(offered)
-    tools = [
-        own[t] if t in own else HubTool(_operation(t, offered, name), voice, name) for t in chosen
-    ]
-    try:
-        return Toolbox(tools, timeout=config.tool_timeout)
-    except ValueError as exc:
-        raise ConfigError(f"agents.{name}.tools: {exc}") from exc
-
-
-def _operation(tool: str, offered: Mapping[str, OperationInfo], agent: str) -> OperationInfo:
-    if tool in offered:
-        return offered[tool]
-    near = get_close_matches(tool, offered, 1, 0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"agents.{agent}.tools: there is no tool {tool!r}{hint}")

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hubbub.agents.activity import Activities, Activity
-from hubbub.agents.asking import Asker
+from hubbub.agents.asking import Asker, callable_names
+from hubbub.agents.briefing import Briefing
+from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Model
+from hubbub.agents.partial import Partials
 from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
-from hubbub.agents.prompt.system import system_prompt
+from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
+from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig
@@ -39,16 +44,23 @@ class LlmBrain:
         config: AgentConfig,
         model: Model,
         template: ConversationTemplate,
+        briefing: Briefing,
         tools: Callable[[Ready], Toolbox],
+        dialects: DialectChoice | None = None,
+        hooks: Sequence[Hooks] = (),
     ):
         self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
-        self._tools = tools(client.ready)
-        self._system = system_prompt(config.instruction, inbox.me, client.network)
+        self._dialects = dialects or DialectChoice()
+        self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
+        if briefing.scratchpad:
+            self._model = ThinkingModel(model)
+        self._hooks = hooks
         self._activities = Activities(partial(client.signal, "activity"))
+        self._tell_partial = partial(client.signal, "partial")
 
     async def ready(self, ready: Ready) -> None:
-        self._tools = self._make_tools(ready)
+        self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
 
     def claims(self, message: Message) -> None:
@@ -64,23 +76,48 @@ class LlmBrain:
         """A model has nothing to do before something wakes it."""
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        plan = await journal.take_up()
         prompt = render_conversation(
             self._template, self._inbox.threads, plan, self._inbox.me, self._config.history
         )
-        toolbox = self._tools
+        toolbox = self._tools.for_turn()
+        dialect = self._dialects.current
+        system = self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
+        asker = Asker(self._model, toolbox, system.body, prompt, self._dialects, system.closing)
+        names = callable_names(toolbox, dialect)
         steps = await journal.begin(
-            model=self._model.name, system_prompt=self._system, prompt=prompt, tools=toolbox.names
+            model=self._model.name,
+            system_prompt=asker.opening,
+            prompt=prompt,
+            prompt_id=system.prompt_id,
+            components=system.components,
+            dialect=dialect.name,
+            tools=names,
         )
-        rules = Rules(
+        loop = Loop(self._rules(plan, toolbox), names, steps)
+        hooks = HookChain(self._hooks, plan, self._inbox.me)
+        journal.before_end = hooks.turn_ended
+        async with self._activities.of(plan) as activity:
+            turn = _Turn(
+                asker,
+                toolbox,
+                loop,
+                journal,
+                activity,
+                hooks,
+                Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer"),
+                Partials(self._tell_partial, plan, self._inbox),
+                self._briefing.scratchpad,
+            )
+            await turn.run(self._config.turn_timeout)
+
+    def _rules(self, plan: TurnPlan, toolbox: Toolbox) -> Rules:
+        return Rules(
             max_steps=self._config.max_steps,
+            max_tokens=self._config.max_tokens,
             reply_required=plan.reply_required,
             speaking=toolbox.speaking,
         )
-        loop = Loop(rules, toolbox.names, steps)
-        async with self._activities.of(plan) as activity:
-            asker = Asker(self._model, toolbox, self._system, prompt)
-            turn = _Turn(asker, toolbox, loop, journal, activity)
-            await turn.run(self._config.turn_timeout)
 
 
 @dataclass(slots=True)
@@ -92,12 +129,19 @@ class _Turn:
     loop: Loop
     journal: Journal
     activity: Activity
+    hooks: HookChain
+    helm: Helm
+    partials: Partials
+    scratchpad: bool
 
     async def run(self, within: float) -> None:
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(within) as limit:
+                await self.hooks.turn_started()
                 await self._carry_out(self.loop.start())
         except TimeoutError:
+            if not limit.expired():
+                raise  # of something within, which should have said more
             reason = f"not finished after {within:g} s"
             await self._carry_out(self.loop.stopped("timeout", reason))
 
@@ -107,6 +151,8 @@ class _Turn:
             match todo.popleft():
                 case Record(step):
                     self.journal.step(step)
+                    if step.steered:  # its messages must not wake the agent once more
+                        await self.journal.durable()
                 case AskModel(n):
                     todo.extend(await self._ask(n))
                 case RunTools() as run:
@@ -118,18 +164,33 @@ class _Turn:
         await self.activity.show("thinking", n)
         clock = self.journal.clock
         at = clock.ms
+        woken = self.helm.waiting()
+        steering = shown(woken)
         try:
-            answer = await self.asker.ask(self.loop.steps)
+            async with self.partials.of(n) as hear:
+                answer = await self.asker.ask(self.loop.steps, hear, steering)
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
-        return self.loop.answered(answer, at, clock.since(at))
+        answer = replace(answer, notes=(*self.hooks.notes(), *self.toolbox.news(), *answer.notes))
+        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
+            answer = without_thoughts(answer)
+        self.helm.taken(woken)
+        return self.loop.answered(answer, at, clock.since(at), steering)
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         if self.toolbox.must_be_recorded(run.calls):
-            await self.journal.step(run.step)
+            await self.journal.durable()
         turn, step = self.journal.plan.id, run.step
         await self.activity.show("calling", step.n, [call.name for call in run.calls])
         results = await self.toolbox.run(
-            turn, step.n, step.calls, run.calls, again=run.again, clock=self.journal.clock
+            turn,
+            step.n,
+            step.calls,
+            run.calls,
+            again=run.again,
+            clock=self.journal.clock,
+            thread_id=self.journal.plan.thread_id,
+            wait=step.wait,
+            around=self.hooks.around if self.hooks else None,
         )
-        return self.loop.ran(results)
+        return self.loop.ran(results, self.hooks.notes())

@@ -7,7 +7,8 @@
     commands = loop.stopped("timeout", "...")
 
 What comes next depends on the recorded steps alone, so a turn that is taken up again goes on
-exactly where its record ends.
+exactly where its record ends. A message that people steer the turn by begins it anew in two ways:
+what it requires must be sent after it, and nothing before it counts as a repetition.
 
     last step                                              next
     none                                                   ask the model
@@ -26,13 +27,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from pydantic import JsonValue
-
-from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.prompt.escape import reveal
-from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+from hubbub.agents.models.base import Answer
+from hubbub.agents.recording import CallResult, failure, step_of, with_result
+from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = [
     "FINISH",
@@ -50,8 +48,6 @@ __all__ = [
 
 FINISH = "finish"
 _WINDOW, _THRESHOLD = 4, 3
-MAX_DEPTH = 20
-"""Levels of arguments: a recorded step must stay within the depth that the hub accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +60,6 @@ class Rules:
     reply_required: bool = False
     speaking: frozenset[str] = frozenset()
     """Names of the tools that send a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """What came of a tool call: the text for the model, and the kind of failure if it failed."""
-
-    id: str
-    result: str
-    error: str | None = None
-    at_ms: float | None = None
-    """When it began, after the turn's start."""
-    duration_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +113,25 @@ class Loop:
         return self._next(again=True)
 
     def answered(
-        self, answer: Answer, at_ms: float | None = None, duration_ms: float | None = None
+        self,
+        answer: Answer,
+        at_ms: float | None = None,
+        duration_ms: float | None = None,
+        steered: Sequence[Steering] = (),
     ) -> list[Command]:
-        """The model has answered. It was asked `at_ms` after the turn's start."""
-        self.steps.append(self._step(answer, at_ms, duration_ms))
+        """The model has answered. It was asked `at_ms` after the turn's start, and shown the
+        messages of `steered` for the first time.
+        """
+        step = self._step(answer, at_ms, duration_ms)
+        self.steps.append(step.model_copy(update={"steered": tuple(steered)}) if steered else step)
         return [Record(self.steps[-1]), *self._next()]
 
-    def ran(self, results: Sequence[CallResult]) -> list[Command]:
+    def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
         """The calls of the last `RunTools` have run: one result for each."""
         self._settle({r.id: r for r in results})
+        if notes:
+            last = self.steps[-1]
+            self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
         following = self._next()
         if isinstance(following[0], Record):
             return following  # `finish` has been settled too: one record says it all
@@ -191,7 +185,7 @@ class Loop:
     def _finish(self, last: Step) -> list[Command]:
         call = next(c for c in last.calls if c.name == FINISH and c.error is None)
         unsettled = call.result is None
-        refuse = unsettled and self._rules.reply_required and not self._spoke() and not self._told()
+        refuse = unsettled and self._silent()
         if unsettled:
             told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
             finishes = (c for c in last.calls if c.name == FINISH and c.result is None)
@@ -201,62 +195,28 @@ class Loop:
             return [*record, self._ask()]
         return [*record, self._end(End("finished", _reason_of(call)))]
 
-    def _spoke(self) -> bool:
-        calls = (c for step in self.steps for c in step.calls)
-        return any(c.name in self._rules.speaking and c.result and not c.error for c in calls)
+    def _silent(self) -> bool:
+        """Whether somebody waits for a reply: nothing was sent, and that was not pointed out, since
+        the last message came that requires one.
+        """
+        asked = [s.n for s in self.steps if any(t.reply == "required" for t in s.steered)]
+        if not asked and not self._rules.reply_required:
+            return False
+        since = asked[-1] if asked else 1
+        calls = [c for step in self.steps if step.n >= since for c in step.calls]
+        return not any(map(self._says, calls)) and all(c.error != "reply_required" for c in calls)
 
-    def _told(self) -> bool:
-        return any(c.error == "reply_required" for step in self.steps for c in step.calls)
+    def _says(self, call: ToolCallRecord) -> bool:
+        return call.name in self._rules.speaking and bool(call.result) and not call.error
 
     # Steps --------------------------------------------------------------------------------------
 
     def _step(self, answer: Answer, at_ms: float | None, duration_ms: float | None) -> Step:
-        n = len(self.steps) + 1
-        cut = answer.finish_reason == "length"
-        taken: set[str] = set()
-        return Step(
-            n=n,
-            text=answer.text and reveal(answer.text),
-            calls=tuple(
-                self._call(c, f"call_{n}_{i}", taken, cut) for i, c in enumerate(answer.calls)
-            ),
-            tokens_in=answer.tokens_in,
-            tokens_out=answer.tokens_out,
-            cost_usd=answer.cost_usd,
-            finish_reason=answer.finish_reason,
-            wait=answer.wait,
-            reasoning=answer.reasoning and reveal(answer.reasoning),
-            discards=answer.discards,
-            compresses=answer.compresses,
-            window=answer.window,
-            notes=answer.notes,
-            at_ms=at_ms,
-            duration_ms=duration_ms,
-        )
-
-    def _call(self, call: CallRequest, spare: str, taken: set[str], cut: bool) -> ToolCallRecord:
-        """The record of a call; one that cannot be run has its result already."""
-        id = call.id if call.id and call.id not in taken else spare
-        taken.add(id)
-        arguments = _parse(call.arguments)
-        if call.name not in self._tools:
-            near = get_close_matches(call.name, self._tools, 3, 0.4)
-            told = failure(
-                "unknown_tool", f"there is no tool {call.name!r}", near=near or self._tools
-            )
-            return ToolCallRecord(
-                id=id, name=call.name, arguments=arguments, result=told, error="unknown_tool"
-            )
-        if isinstance(arguments, str):
-            told = failure("invalid_arguments", _CUT if cut else _NO_OBJECT, retry=True)
-            return ToolCallRecord(
-                id=id, name=call.name, arguments=arguments, result=told, error="invalid_arguments"
-            )
-        return ToolCallRecord(id=id, name=call.name, arguments=arguments)
+        return step_of(answer, len(self.steps) + 1, self._tools, at_ms, duration_ms)
 
     def _settle(self, results: Mapping[str, CallResult]) -> None:
         last = self.steps[-1]
-        calls = tuple(_with_result(c, results.get(c.id)) for c in last.calls)
+        calls = tuple(with_result(c, results.get(c.id)) for c in last.calls)
         self.steps[-1] = last.model_copy(update={"calls": calls})
 
 
@@ -264,25 +224,18 @@ _REPLY_REQUIRED = (
     "REPLY_REQUIRED: a person waits for an answer and nothing has been sent in this turn. "
     "Send a reply, then call finish. If you mean to stay silent, call finish again."
 )
-_CUT = "the answer was cut off at its length limit, so the arguments are incomplete; be shorter"
-_NO_OBJECT = "the arguments are not a JSON object"
-
-
-def failure(error: str, message: str, *, retry: bool = False, near: Sequence[str] = ()) -> str:
-    """What a model is told of a call that failed. `retry`: whether the same tool may work yet."""
-    told: dict[str, JsonValue] = {"error": error, "message": message, "retry": retry}
-    if near:
-        told["valid_names"] = list(near)
-    return json.dumps(told, ensure_ascii=False)
 
 
 def repetition(steps: Sequence[Step]) -> str | None:
     """The name of a call that goes in circles, if the last step shows one.
 
     The same call (name and arguments) three times within the last four steps, or two steps that
-    have taken turns for four.
+    have taken turns for four. What was called before a person steered the turn is no repetition.
     """
-    window = [[_signature(c) for c in step.calls] for step in steps[-_WINDOW:]]
+    recent: list[Step] = []
+    for step in steps[-_WINDOW:]:
+        recent = [step] if step.steered else [*recent, step]
+    window = [[_signature(c) for c in step.calls] for step in recent]
     everything = [signature for calls in window for signature in calls]
     for signature in window[-1]:
         if everything.count(signature) >= _THRESHOLD:
@@ -293,44 +246,6 @@ def repetition(steps: Sequence[Step]) -> str | None:
 
 def _signature(call: ToolCallRecord) -> tuple[str, str]:
     return call.name, json.dumps(call.arguments, sort_keys=True)
-
-
-def _parse(text: str) -> dict[str, JsonValue] | str:
-    """The arguments as an object, or the text as it was. No text at all means no arguments."""
-    try:
-        value = _clean(json.loads(text or "{}", parse_constant=_refuse), MAX_DEPTH)
-    except (ValueError, RecursionError):
-        return reveal(text)
-    return value if isinstance(value, dict) else reveal(text)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _clean(value: JsonValue, depth: int) -> JsonValue:
-    """The value as the wire can carry it. Raises ValueError when it is nested too deep."""
-    if depth == 0:
-        raise ValueError("nested too deep")
-    if isinstance(value, str):
-        return reveal(value)
-    if isinstance(value, list):
-        return [_clean(item, depth - 1) for item in value]
-    if isinstance(value, dict):
-        return {reveal(key): _clean(item, depth - 1) for key, item in value.items()}
-    return value
-
-
-def _with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallRecord:
-    if result is None or call.result is not None:
-        return call
-    told = {
-        "result": reveal(result.result),
-        "error": result.error,
-        "at_ms": result.at_ms,
-        "duration_ms": result.duration_ms,
-    }
-    return call.model_copy(update=told)
 
 
 def _reason_of(finish: ToolCallRecord) -> str:

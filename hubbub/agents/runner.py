@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Protocol
 
 from hubbub.agents.acks import AckWindow
@@ -67,6 +68,7 @@ class AgentRunner:
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._observers: dict[str, asyncio.Lock] = {}
         self._cancelled: dict[str, str] = {}
+        self._settling: set[asyncio.Task[None]] = set()
         self._acks = AckWindow()
         self._open = False  # turns wait until the brain has started, and end with the agent
         self._ready = False  # and until what had accumulated is here
@@ -108,8 +110,15 @@ class AgentRunner:
         task = self._turns.get(turn)
         if task is None:
             return False
-        self._cancelled[turn] = reason
-        return task.cancel()
+        if turn not in self._cancelled:
+            self._cancelled[turn] = reason
+            # Not at once: a task that is cancelled before it has begun never comes to record it.
+            asyncio.get_running_loop().call_soon(self._interrupt, turn, task)
+        return True
+
+    def _interrupt(self, turn: str, task: asyncio.Task[None]) -> None:
+        if self._turns.get(turn) is task:  # else it has ended, and only makes that durable
+            task.cancel()
 
     # Events -------------------------------------------------------------------------------------
 
@@ -239,41 +248,59 @@ class AgentRunner:
     async def _turn(self, plan: TurnPlan) -> None:
         journal = Journal(self._client, plan, self._when_begun(plan))
         try:
-            await self._brain.take_turn(plan, journal)
-        except asyncio.CancelledError:
-            reason = self._cancelled.pop(plan.id, None)
-            if reason is None:
-                raise  # the process ends: the hub will offer the turn again
-            _uncancel()
-            await journal.end("cancelled", reason)
+            await self._run_turn(plan, journal)
         except ConnectionLost:
             return  # nobody is there to hear of it; the hub will offer the turn again
-        except Exception as exc:  # noqa: BLE001 - one turn's failure must not end the others
-            traceback.print_exception(exc)
-            await journal.end("handler_error", f"{type(exc).__name__}: {exc}")
+        except OperationError as exc:
+            log.warning("the hub refuses a turn", turn=plan.id, error=str(exc))
         finally:
+            self._cancelled.pop(plan.id, None)
             del self._turns[plan.id]
             self._inbox.ended(plan.thread_id)
         self._start_turns()
-        await journal.settled()
+        with self._last_words():
+            await journal.settled()
+
+    async def _run_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        """Until its end is recorded. CancelledError: the process ends; the hub will offer it again."""
+        try:
+            await self._brain.take_turn(plan, journal)
+        except asyncio.CancelledError:
+            if plan.id not in self._cancelled:
+                raise
+            _uncancel()
+            await journal.end("cancelled", self._cancelled[plan.id])
+        except ConnectionLost:
+            raise
+        except Exception as exc:  # noqa: BLE001 - one turn's failure must not end the others
+            traceback.print_exception(exc)
+            await journal.end("handler_error", f"{type(exc).__name__}: {exc}")
+
+    @contextlib.contextmanager
+    def _last_words(self) -> Iterator[None]:
+        """Within, the task makes a turn's record durable: the end of the agent waits for it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._settling.add(task)
+        try:
+            yield
+        finally:
+            self._settling.remove(task)
 
     def _when_begun(self, plan: TurnPlan) -> Callable[[], Awaitable[None]]:
         return lambda: self._done(*(m.seq for m in plan.incoming))
 
     # Ending -------------------------------------------------------------------------------------
 
-    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._group is not None, "runs only inside run()"
-
-        async def task() -> None:
-            await work
-
-        return self._group.create_task(task())
+        return self._group.create_task(work)
 
     async def _let_finish(self) -> None:
         self._open = False
-        if self._turns:
-            await asyncio.wait(self._turns.values(), timeout=self._grace_s)
+        under_way = [*self._turns.values(), *self._settling]
+        if under_way:
+            await asyncio.wait(under_way, timeout=self._grace_s)
 
     async def _stop_turns(self) -> None:
         """Cancel the running turns; the hub will offer them again."""

@@ -8,18 +8,20 @@ import re
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.agents.agent import Agent
 from hubbub.agents.launch import run_agent
 from hubbub.agents.loading import load_module
+from hubbub.agents.prompt.context import Note
 from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.loops import run_loop
+from hubbub.app.prompts import mod_notes
 from hubbub.client import Client, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.loader import load
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.protocol.thread_ids import is_participant_id
@@ -48,6 +50,9 @@ class Job:
     folder: Path
     run: str | None = None
     """Names one life of the network: an agent greets once in it, however often it is restarted."""
+    mods: tuple[Note, ...] = ()
+    """Those of the network, as a prompt tells of them."""
+    mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
 
 
 def from_config(
@@ -72,7 +77,9 @@ def from_config(
     tokens = {**place.tokens, **agent_tokens(environ)}
     jobs = [AgentJob(n, known[n], tokens.get(n, token)) for n in names or known]
     models, folder = config.file.models, config.path.parent
-    return Job(place.url, tuple(jobs), models, folder, environ.get(RUN))
+    told = mod_notes(config.file.mods)
+    servers = config.file.mcp_servers
+    return Job(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
 
 
 def from_file(
@@ -160,6 +167,8 @@ async def _run(job: Job, agent: AgentJob) -> None:
                 job.folder,
                 job.models,
                 greet_cid=cid if job.run is not None else None,
+                mods=job.mods,
+                mcp_servers=job.mcp_servers,
             )
     except ConnectionLost as error:
         if error.code == _ABNORMAL:

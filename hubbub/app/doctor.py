@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.dialects.base import Dialect
+from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid
 from hubbub.app.providers import Proposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
+from hubbub.config.agents import DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE
 from hubbub.config.problems import shown_path
-from hubbub.errors import ConfigError, ModelError, UserError
+from hubbub.errors import ConfigError, ModelError, ToolsRefused, UserError
 
 __all__ = ["Diagnosis", "Finding", "diagnose", "probe_model"]
 
@@ -166,23 +169,41 @@ async def probe_model(name: str, model: ModelConfig) -> str:
 
     Raises ModelError when it cannot be used for agents, with the reason.
     """
-    from hubbub.agents.models.openai import OpenAIModel
+    from hubbub.agents.models.openai import OpenAIModel  # slow to import
 
     tool = ToolSpec(
         "finish",
         "End this turn.",
         {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
     )
-    question = Question([{"role": "user", "content": "Call the tool `finish` now."}], [tool])
+    what = f"{model.model} at {model.base_url}"
+    tries: tuple[DialectName, ...] = (model.dialect,) if model.dialect else ("native", "tool_call")
     endpoint = OpenAIModel(model.model_copy(update={"retries": 0}), name)
     try:
-        answer = await endpoint.answer(question)
+        for dialect in tries:
+            answer = await _probe(endpoint, DIALECTS[dialect], tool, last=dialect == tries[-1])
+            if any(call.name == tool.name for call in answer.calls):
+                tokens = f"{answer.tokens_in}+{answer.tokens_out} tokens"
+                how = "" if dialect == "native" else f" in the dialect {dialect}"
+                return f"{what} calls tools{how} ({tokens})"
     finally:
         await endpoint.close()
-    if not any(call.name == "finish" for call in answer.calls):
-        raise ModelError(
-            f"{model.model} at {model.base_url} answers without calling a tool, which agents need: "
-            "choose a model that can call tools"
-        )
-    tokens = f"{answer.tokens_in}+{answer.tokens_out} tokens"
-    return f"{model.model} at {model.base_url} calls tools ({tokens})"
+    raise ModelError(
+        f"{what} answers without calling a tool, which agents need: "
+        "choose a model that can call tools"
+    )
+
+
+async def _probe(model: Model, dialect: Dialect, tool: ToolSpec, *, last: bool) -> Answer:
+    """What the model answers in the dialect. No tools at all is an answer, unless it is the `last`
+    dialect to be tried."""
+    question = dialect.question(_PROBE, "Call the tool `finish` now.", [], [tool])
+    try:
+        return dialect.read(await model.answer(question))
+    except ToolsRefused:
+        if last:
+            raise
+        return Answer()
+
+
+_PROBE = "You do what is asked for by calling tools."

@@ -12,10 +12,13 @@ import sys
 from pathlib import Path
 
 from hubbub.agents.agent import Agent
+from hubbub.agents.hooks import Hooks
 from hubbub.agents.loading import load_attribute
 from hubbub.errors import ConfigError
 
 __all__ = ["main"]
+
+_HOOKS = f"{Hooks.__module__}.{Hooks.__name__}"
 
 
 def main() -> None:
@@ -36,6 +39,8 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None] | None:
     file, _, name = place.rpartition(":")
     if noun == "class" and not (isinstance(found, type) and issubclass(found, Agent)):
         return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
+    if noun == "hooks" and not (isinstance(found, type) and issubclass(found, Hooks)):
+        return {"path": file, "line": None, "message": f"{name} is no subclass of {_HOOKS}"}
     if not callable(found):
         return {"path": file, "line": None, "message": f"{name} is no function"}
     return None

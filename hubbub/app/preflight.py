@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hubbub.app.prompts import check_prompts
 from hubbub.config.address import Address
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
@@ -58,6 +59,9 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config)
     check_imports(config)
+    problems = check_prompts(config)
+    if problems:
+        raise ConfigProblems(problems)
     return config
 
 
@@ -134,8 +138,8 @@ def check_tools(config: LoadedConfig) -> None:
 
 def check_models(config: LoadedConfig) -> None:
     """No agent needs a key that is not there. Raises UserError with one sentence."""
-    llms = {a.model for a in config.file.agents.values() if a.kind == "llm"}
-    without = sorted(name for name in llms if lacks_key(config.file.models[name]))
+    used = {model for agent in config.file.agents.values() for model in agent.used_models}
+    without = sorted(name for name in used if lacks_key(config.file.models[name]))
     if not without:
         return
     place = shown_path(config.path)
@@ -176,6 +180,8 @@ def _specs(config: LoadedConfig) -> Iterator[_Spec]:
         for n, tool in enumerate(agent.tools or ()):
             if split_spec(tool) is not None:
                 yield _Spec(tool, ("agents", name, "tools", n), "function")
+        for n, hook in enumerate(agent.hooks):
+            yield _Spec(hook, ("agents", name, "hooks", n), "hooks")
 
 
 def _try_imports(specs: Sequence[_Spec], within_s: float) -> list[str | None]:

@@ -15,7 +15,20 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli import agent, check, doctor, init, log, people, talk, testing, tokens, turns, up
+from hubbub.cli import (
+    agent,
+    check,
+    doctor,
+    init,
+    log,
+    people,
+    prompts,
+    talk,
+    testing,
+    tokens,
+    turns,
+    up,
+)
 from hubbub.cli.output import help_if_alone
 from hubbub.config.problems import closest
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError
@@ -40,7 +53,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _group in (up, check, init, talk, log, people, turns, doctor, tokens, agent, testing):
+_GROUPS = (up, check, init, talk, log, people, turns, prompts, doctor, tokens, agent, testing)
+for _group in _GROUPS:
     _group.register(app)
 
 

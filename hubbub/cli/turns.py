@@ -85,6 +85,8 @@ def _lines(turn: Turn) -> list[str]:
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
         f"{_cost(turn.cost_usd)}",
+        f"dialect   {start.dialect or '-'}",
+        f"prompt    {start.prompt_id or '-'}  {', '.join(start.components)}".rstrip(),
         f"tools     {', '.join(start.tools) or '-'}",
         f"outcome   {outcome}",
         f"sent      {', '.join(turn.sent) or 'nothing'}",
@@ -106,10 +108,16 @@ def _outcome(end: TurnEnd) -> str:
 def _step(step: Step) -> list[str]:
     tokens = f"tokens {step.tokens_in}+{step.tokens_out}{_cost(step.cost_usd)}"
     lines = [f"--- step {step.n}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
+    lines += [f"note: {note}" for note in step.notes]
+    if step.reasoning:
+        lines.append(f"thought: {step.reasoning}")
     if step.text:
         lines.append(step.text)
+    if step.wait != "all":
+        lines.append(f"waits for {step.wait} of its calls")
     for call in step.calls:
         times = _times(call.at_ms, call.duration_ms)
+        times += f"  attempt {call.attempts}" if call.attempts > 1 else ""
         lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)}){times}")
         result = call.result if call.result is not None else "has not run"
         lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")

@@ -6,10 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from hubbub.config.units import Id, Section, Span
+from hubbub.config.prompting import PromptConfig
+from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RoleName, RolesConfig
+from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
+from hubbub.config.units import Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
-__all__ = ["AgentConfig", "History", "ModelConfig", "Price"]
+__all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "Price"]
+
+DialectName = Literal["native", "tool_call", "final_output"]
 
 
 class Price(Section):
@@ -47,6 +52,10 @@ class ModelConfig(Section):
     """Read answers as they are written."""
     tool_choice: Literal["required", "auto"] = "required"
     """`auto` for endpoints that do not know `required`."""
+    dialect: DialectName | None = None
+    """How it calls tools: by the endpoint's own means (`native`), or by words in its answers, for
+    endpoints and models that cannot (`tool_call`, `final_output`). Left out: `native`, and
+    `tool_call` from then on where the endpoint refuses tools or ignores that one is required."""
     price: Price | None = None
     """What its tokens cost, for example `{input: 0.25, output: 2.00}`; left out: turns tell tokens
     and no money."""
@@ -66,22 +75,57 @@ class History(Section):
 
 
 class AgentConfig(Section):
-    kind: Literal["llm", "python"] = "llm"
-    """llm: a model decides; python: a class does."""
+    kind: Literal["llm", "python", "router", "planner", "executor", "reflector", "pipeline"] = "llm"
+    """llm: a model decides; python: a class does; the others are roles of models, and the pipeline
+    that joins them."""
     card: Card = Card()
     """What others are told about the agent."""
     model: str = "default"
-    """llm: a name from `models`."""
+    """llm: a name from `models`. Roles: that of all roles that `models` does not name."""
+    models: RoleModels = {}
+    """Roles: a name from the network's `models` for each role, for example
+    `{router: small, planner: large}`."""
+    roles: RolesConfig = RolesConfig()
+    """Roles: what they keep to."""
+    mode: Literal["auto", "interactive"] = "auto"
+    """llm: interactive: after each step that calls a tool, other than to say something, the agent
+    asks whether to go on; the answer goes on with the work in a new turn."""
+    begin_with: str | None = None
+    """llm: a tool that the model must call first in each turn, for example `search_knowledge`."""
+    fork: ForkConfig | None = None
+    """llm: the tool `fork`, with which the model gives parts of its work to sub-agents; left out:
+    there is none. `{}`: with the usual limits."""
     instruction: str = ""
     """llm: the system prompt."""
+    prompt: PromptConfig | None = None
+    """llm: the system prompt in parts: versions, components, examples, a reminder."""
     tools: list[str] | None = None
-    """llm: names of operations, or `file.py:function`; left out: all that the agent may use."""
+    """llm: names of operations, or `file.py:function`; left out: all that the agent may use.
+    Those of `mcp` come on top."""
+    disabled_tools: list[str] = []
+    """llm: tools that do not exist for this agent, by the names that models see."""
+    permission_mode: PermissionModeName = "full"
+    """llm: read_only: tools that change something are not there; ask: a person approves each of
+    their calls; full: they run. Messages may be sent in every mode."""
+    tool_settings: dict[str, ToolConfig] = {}
+    """llm: about single tools, by the names that models see."""
+    sandbox: SandboxConfig = SandboxConfig()
+    """llm: limits of the functions that run in a sandbox."""
+    mcp: list[Id] = []
+    """llm: names from `mcp_servers`; their tools are called SERVER_TOOL."""
+    select_over: Annotated[int, Field(ge=1, le=200)] = 20
+    """llm: with more tools than this the model reads one line of each and picks those it needs."""
+    result_budget: Size = 4000
+    """llm: tokens of a tool's result; the rest is cut, and said to be."""
     template: str | None = None
     """llm: a Jinja2 file in place of the shipped conversation template."""
     history: History = History()
     """llm: what its prompt shows."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
     """llm: answers of the model in one turn."""
+    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    """llm: tokens of one turn, read and written together; the answer under way is finished. Left
+    out: no bound."""
     turn_timeout: Span = 300.0
     """Of one turn."""
     tool_timeout: Span = 60.0
@@ -90,6 +134,11 @@ class AgentConfig(Section):
     """python: file.py:ClassName"""
     settings: dict[str, JsonValue] = {}
     """python: handed to the class as `self.settings`."""
+    steer: Literal["steer", "queue"] = "steer"
+    """llm: what a person says in the thread of a turn that runs. steer: the model is shown it with
+    its next question; queue: it waits for the next turn."""
+    hooks: list[str] = []
+    """llm: `file.py:Class`, classes that derive from `Hooks` and are told what turns do."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     """Threads that the agent works in at the same time."""
     ignore_senders: list[Id] = []
@@ -103,3 +152,13 @@ class AgentConfig(Section):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True
     )
+
+    @property
+    def role_models(self) -> dict[RoleName, str]:
+        """Which model answers for which role that the agent's kind needs."""
+        return {role: self.models.get(role, self.model) for role in ROLES_OF.get(self.kind, ())}
+
+    @property
+    def used_models(self) -> frozenset[str]:
+        """The models that the agent needs, by the names of the network's `models`."""
+        return frozenset({self.model} if self.kind == "llm" else self.role_models.values())

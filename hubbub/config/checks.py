@@ -17,6 +17,7 @@ from hubbub.config.explain import dotted
 from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
+from hubbub.config.roles import ROLES_OF
 from hubbub.config.source import Document, Loc
 from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_participant_id
 
@@ -147,15 +148,29 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             _check_spec(document, (*loc, "class"), class_, "ClassName")
         elif _left_out(agent, "class"):
             document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
-    elif kind == "llm":
+    elif kind == "llm" or kind in ROLES_OF:
         if class_:
             document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")
         else:
             _check_llm(document, loc, agent)
+    _check_servers(document, loc, agent)
     tools = agent.get("tools")
     for n, tool in enumerate(tools) if isinstance(tools, list) else ():
         if isinstance(tool, str) and (":" in tool or ".py" in tool):
             _check_spec(document, (*loc, "tools", n), tool, "function")
+    hooks = agent.get("hooks")
+    for n, hook in enumerate(hooks) if isinstance(hooks, list) else ():
+        if isinstance(hook, str):
+            _check_spec(document, (*loc, "hooks", n), hook, "ClassName")
+
+
+def _check_servers(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+    known, named = _names(document, "mcp_servers"), agent.get("mcp")
+    for n, server in enumerate(named) if isinstance(named, list) else ():
+        if isinstance(server, str) and server not in known:
+            hint = nearest(server, known) or "; add a section mcp_servers:"
+            text = f"{dotted(loc)} uses the unknown MCP server '{server}'{hint}"
+            document.report((*loc, "mcp", n), text)
 
 
 def _left_out(agent: Mapping[str, JsonValue], key: str) -> bool:
@@ -170,13 +185,32 @@ def _extra(agent: Mapping[str, JsonValue]) -> list[str]:
 def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     models = _names(document, "models")
     _check_template(document, (*loc, "template"), _text(agent, "template"))
+    _check_role_models(document, loc, agent, models)
     model = agent.get("model", "default")
-    if not isinstance(model, str):
+    if not isinstance(model, str) or not _needs_model(agent):
         return  # the schema, or a missing variable, has said so
     if model not in models and ("model" in agent or _left_out(agent, "model")):
         hint = nearest(model, models) or "; add a section models: (`hubbub doctor` proposes one)"
         named = "uses the unknown model" if "model" in agent else "names no model, and there is no"
         document.report((*loc, "model"), f"{dotted(loc)} {named} '{model}'{hint}")
+
+
+def _check_role_models(
+    document: Document, loc: Loc, agent: Mapping[str, JsonValue], models: Collection[str]
+) -> None:
+    given = agent.get("models")
+    for role, model in given.items() if isinstance(given, dict) else ():
+        if isinstance(model, str) and model not in models:
+            hint = nearest(model, models) or "; add a section models:"
+            text = f"{dotted(loc)} uses the unknown model '{model}' for its {role}{hint}"
+            document.report((*loc, "models", role), text)
+
+
+def _needs_model(agent: Mapping[str, JsonValue]) -> bool:
+    """Whether some role has to use the agent's `model`."""
+    kind, given = _text(agent, "kind", "llm"), agent.get("models")
+    own = given if isinstance(given, dict) else {}
+    return "model" in agent or any(role not in own for role in ROLES_OF.get(kind, (kind,)))
 
 
 def _check_template(document: Document, loc: Loc, template: str) -> None:

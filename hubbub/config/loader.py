@@ -20,7 +20,7 @@ from hubbub.errors import ConfigError
 
 __all__ = ["LoadedConfig", "load"]
 
-_NAMED = ("channels", "models", "agents", "humans")
+_NAMED = ("channels", "models", "mcp_servers", "agents", "humans")
 
 
 @dataclass(frozen=True)

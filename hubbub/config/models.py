@@ -10,6 +10,16 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
+from hubbub.config.prompting import (
+    ComponentConfig,
+    ComponentsConfig,
+    ExampleConfig,
+    ExampleStep,
+    PromptConfig,
+    RolloutConfig,
+)
+from hubbub.config.roles import ForkConfig, RolesConfig
+from hubbub.config.tooling import McpServerConfig
 from hubbub.config.units import Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
@@ -17,13 +27,22 @@ __all__ = [
     "AgentConfig",
     "Budgets",
     "ChannelConfig",
+    "ComponentConfig",
+    "ComponentsConfig",
+    "ExampleConfig",
+    "ExampleStep",
+    "ForkConfig",
     "History",
     "HumanConfig",
     "Limits",
+    "McpServerConfig",
     "ModelConfig",
     "NetworkConfig",
     "NetworkFile",
     "Price",
+    "PromptConfig",
+    "RolesConfig",
+    "RolloutConfig",
     "WakePolicy",
 ]
 
@@ -117,6 +136,8 @@ class NetworkFile(Section):
     """Names, or a name with its settings; their order is the order of the pipeline."""
     models: dict[Id, ModelConfig] = {}
     """By the name that agents use."""
+    mcp_servers: dict[Id, McpServerConfig] = {}
+    """Servers of tools (Model Context Protocol), by the name that agents use."""
     agents: dict[Id, AgentConfig] = {}
     """By name."""
     humans: dict[Id, HumanConfig] = {}

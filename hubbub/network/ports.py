@@ -47,6 +47,7 @@ __all__ = [
     "TurnEnded",
     "TurnSent",
     "WakesSettled",
+    "WakesTaken",
 ]
 
 
@@ -163,6 +164,15 @@ class TurnBegun:
 
 
 @dataclass(slots=True)
+class WakesTaken:
+    """The wakes of `agent` at `seqs` belong to a turn that has begun before."""
+
+    turn: str
+    agent: str
+    seqs: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class StepRecorded:
     """A step of a turn; recording the same `n` again replaces it."""
 
@@ -224,6 +234,7 @@ Record = (
     | CursorMoved
     | WakesSettled
     | TurnBegun
+    | WakesTaken
     | StepRecorded
     | TurnSent
     | TurnEnded

@@ -225,6 +225,9 @@ class Signal(Model):
     somewhere, or no longer works anywhere (data: `state`, `working` or `idle`). What an agent
     itself has said of its `activity` in a thread is told again, with `age_s`, to a person who
     joins.
+
+    `partial`: an agent tells a thread what it is about to say there (data: `turn`, `step`, `text`
+    so far, `to` if it names one), until the message itself comes or its `activity` is `idle`.
     """
 
     op: Literal["signal"] = "signal"

@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ReplyNeed
 
 __all__ = [
     "Compressed",
     "Layer",
     "Outcome",
+    "Steering",
     "Step",
     "ToolCallRecord",
     "Turn",
@@ -58,7 +59,10 @@ class ToolCallRecord(Model):
     at_ms: Milliseconds | None = None
     """When it began: milliseconds after the turn's start, as `Step.at_ms`."""
     duration_ms: float | None = None
-    """Milliseconds that it took."""
+    """Milliseconds that it took, all attempts and the pauses between them together."""
+    attempts: int = Field(default=1, ge=1, le=1000)
+    """2 and more: it failed in a way that passes, and was repeated; the result is the last one's.
+    """
 
 
 WaitStrategy = Literal["all", "any", "majority"]
@@ -93,6 +97,17 @@ class Window(Model):
     """Whether the sizes are counted by the model's own vocabulary; else they are estimates."""
 
 
+class Steering(Model):
+    """A person's message that came while the turn ran, and was let into it."""
+
+    message: str
+    """Its id."""
+    reply: ReplyNeed = "optional"
+    """What its wake asked for."""
+    text: str
+    """The message as the model was shown it."""
+
+
 class Step(Model):
     """One answer of the model and what came of it; in a Python agent, one handler's run.
 
@@ -120,8 +135,11 @@ class Step(Model):
     """Earlier steps that the model has put into fewer words."""
     window: Window | None = None
     """What was asked, layer by layer, and what of it had to be left out."""
+    steered: tuple[Steering, ...] = ()
+    """Messages that the model was shown for the first time before this answer: people steer a turn
+    that runs. Recording the step makes their wakes part of the turn."""
     notes: tuple[str, ...] = ()
-    """What the runtime did besides: a fallback, a repeated request, a message that was let in."""
+    """What the runtime did besides: a fallback, a repeated request, a hook that failed."""
     at_ms: Milliseconds | None = None
     """When the model was asked, or the handler called: milliseconds after the turn's start."""
     duration_ms: float | None = None
@@ -159,6 +177,8 @@ class TurnEnd(Model):
     """What `finish` was given, or what went wrong."""
     text: str | None = None
     """Text of the model that led to no action; kept, never published."""
+    notes: tuple[str, ...] = ()
+    """What the runtime did besides at the end, and after the last step."""
 
 
 class Turn(Model):

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from hubbub.testing.model_dialects import in_words
 from hubbub.testing.model_request import ChatRequest
 from hubbub.testing.model_script import (
     Answer,
@@ -46,6 +47,8 @@ class Playbook:
                 f"no rule matches step {request.step} of {request.incoming[:200]!r} "
                 f"for {request.model}, and no answers are left"
             )
+        if isinstance(choice.answer, Answer):
+            choice = Choice(in_words(choice.answer, request), choice.rule)
         if request.tool_required and _is_mere_text(choice.answer):
             raise ScriptMistake(
                 f"{choice.rule} answers with text where a tool call is required; "

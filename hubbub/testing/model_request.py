@@ -17,6 +17,10 @@ _INCOMING = re.compile(
     r"<content>(?P<text>.*?)</content>\s*</incoming_message>",
     re.DOTALL,
 )
+_RESULTS = "<tool_results"
+"""How a user's message begins that is none, but the results of calls that stood in words."""
+_RESULT = re.compile(r"<tool_result\b[^>]*>(.*?)</tool_result>", re.DOTALL)
+_TOLD_TOOL = re.compile(r'^\{"name": "([a-zA-Z0-9_-]{1,64})", "description": ', re.MULTILINE)
 _THREAD = re.compile(r"<incoming_thread_id>(.*?)</incoming_thread_id>", re.DOTALL)
 
 
@@ -113,8 +117,9 @@ class ChatRequest:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools offered."""
-        return [tool.function.name for tool in self.body.tools]
+        """Names of the tools offered; where there are none, of those described in words."""
+        offered = [tool.function.name for tool in self.body.tools]
+        return offered or _TOLD_TOOL.findall(self.system)
 
     @property
     def system(self) -> str:
@@ -123,20 +128,23 @@ class ChatRequest:
 
     @property
     def prompt(self) -> str:
-        """The last user message."""
-        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+        """The last user message that is not the results of calls."""
+        return next((m.text for m in reversed(self.messages) if _is_users(m)), "")
 
     @property
     def step(self) -> int:
         """1 before the first answer to the last user message, then one more for each."""
-        roles = [m.role for m in self.messages]
-        last_user = len(roles) - roles[::-1].index("user") if "user" in roles else 0
-        return 1 + roles[last_user:].count("assistant")
+        since = 0
+        for message in self.messages:
+            since = 0 if _is_users(message) else since + (message.role == "assistant")
+        return 1 + since
 
     @property
     def tool_result(self) -> str | None:
-        """The last message if it is a tool's result."""
+        """The last message if it is a tool's result; of several in words, the last."""
         last = self.messages[-1]
+        if last.role == "user" and last.text.startswith(_RESULTS):
+            return next(iter(_RESULT.findall(last.text)[-1:]), None)
         return last.text if last.role == "tool" else None
 
     @property
@@ -154,6 +162,10 @@ class ChatRequest:
             "thread": html.unescape(thread[1]) if thread else "",
             "tool_result": self.tool_result or "",
         }
+
+
+def _is_users(message: ChatMessage) -> bool:
+    return message.role == "user" and not message.text.startswith(_RESULTS)
 
 
 def parse_request(raw: JsonValue, headers: dict[str, str], at: float) -> ChatRequest:

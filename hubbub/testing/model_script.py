@@ -33,6 +33,7 @@ __all__ = [
     "Refusal",
     "Rule",
     "Script",
+    "ScriptDialect",
     "ScriptMistake",
     "Usage",
     "When",
@@ -40,6 +41,7 @@ __all__ = [
     "load_script",
 ]
 
+ScriptDialect = Literal["native", "tool_call", "final_output"]
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -78,6 +80,11 @@ class Answer(Part):
     """What it writes."""
     calls: list[Call] = []
     """The tools that it calls, in this order."""
+    dialect: ScriptDialect | None = None
+    """How its calls are written: as `tool_calls` (`native`), or in words; left out: as the request
+    tells the model to."""
+    wait: Literal["all", "any", "majority"] = "all"
+    """Several calls in the dialect `final_output`: which of them are waited for."""
     finish_reason: Literal["stop", "tool_calls", "length", "content_filter"] | None = None
     """Left out: `tool_calls` or `stop`, whichever is true."""
     usage: Usage | None = None

@@ -44,6 +44,7 @@ from hubbub.network.ports import (
     TurnEnded,
     TurnSent,
     WakesSettled,
+    WakesTaken,
 )
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
 from hubbub.testing.store_contract_searches import SearchesContract
@@ -114,6 +115,20 @@ class TurnsContract(StoreMaker):
         assert found == [(1, "bob-m1"), (2, None), (3, None), (5, None)]
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
         assert [row.seq for row in await store.pending("bob", 9)] == [2, 3, 5]
+
+    async def test_a_turn_that_runs_may_take_further_wakes(self, store: Store) -> None:
+        rows = [message(seq) for seq in range(1, 4)]
+        await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 4)])
+        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
+        await write(store, WakesTaken("bob-m1", "bob", (3,)))
+        await write(store, WakesTaken("bob-m1", "bob", (3,)))
+        found = [(row.seq, row.started) for row in await store.pending("bob", 9)]
+        assert found == [(1, "bob-m1"), (2, None), (3, "bob-m1")]
+        stored = await store.turn("bob-m1")
+        assert stored is not None
+        assert stored.attempts == 1
+        await write(store, TurnEnded("bob-m1", 6.0, "{}"))
+        assert await wake_states(store, "bob", [1, 2, 3]) == ["ended", "pending", "ended"]
 
     async def test_agents_woken_by_one_message_take_it_each_for_itself(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 4)]

@@ -11,8 +11,9 @@ from pydantic import JsonValue
 
 from hubbub import Agent
 from hubbub.agents.launch import run_agent, run_python_agent
+from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client
-from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.errors import OperationError
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer
@@ -57,12 +58,28 @@ class Rig:
         await self.configured(name, AgentConfig.model_validate(config), Path(), models)
 
     async def configured(
-        self, name: str, config: AgentConfig, base: Path, models: Mapping[str, ModelConfig]
+        self,
+        name: str,
+        config: AgentConfig,
+        base: Path,
+        models: Mapping[str, ModelConfig],
+        *,
+        approver: Approver | None = None,
+        mcp_servers: Mapping[str, McpServerConfig] | None = None,
     ) -> None:
         """Start an agent as a network file says."""
 
         async def run(client: Client) -> None:
-            await run_agent(config, name, client, base, models, grace_s=0)
+            await run_agent(
+                config,
+                name,
+                client,
+                base,
+                models,
+                grace_s=0,
+                approver=approver,
+                mcp_servers=mcp_servers or {},
+            )
 
         await self._start(name, run_with=run)
 

@@ -127,7 +127,8 @@ class TestToolOrFinish:
     @pytest.mark.behaviour("A-4")
     async def test_a_text_is_corrected_and_never_published(self, in_memory: Networks) -> None:
         talk = Answer(text="Hello there!", ignore_tool_choice=True)
-        turn, model, heard = await self.turn(in_memory, talk, talk)
+        only: JsonValue = {"dialect": "native"}  # another one might make sense of it
+        turn, model, heard = await self.turn(in_memory, talk, talk, endpoint=only)
         assert turn.end is not None
         assert (turn.end.outcome, turn.end.text) == ("no_action", "Hello there!")
         assert "Call a tool" in model.requests[1].body.messages[-1].text
@@ -168,7 +169,7 @@ class TestToolOrFinish:
         [
             (call("send_mesage", to="ann"), "unknown_tool", "send_message"),
             (Call(tool="send_text_message", arguments="{oops"), "invalid_arguments", "JSON object"),
-            (call("send_text_message", to="ann"), "bad_request", "text"),
+            (call("send_text_message", to="ann"), "invalid_arguments", "text"),
             (call("send_text_message", to="annn", text="x"), "unknown_participant", "ann"),
             (call("read_thread", thread="channel_desc"), "", "channel"),
         ],
@@ -244,7 +245,7 @@ class TestTools:
             await ann.say("bot", "what does tea cost?")
             assert await told(ann) == "9.5"
             tools = [t.function.name for t in model.requests[0].body.tools]
-            assert tools == ["price", "send_text_message", "finish"]
+            assert tools == ["price", "send_text_message", "ask_human", "decline", "finish"]
             assert model.requests[1].body.messages[-1].text == "9.5"
 
     async def start(

@@ -110,15 +110,33 @@ def test_the_python_agent_of_the_readme_has_ten_lines() -> None:
         ("docs/tutorial.md", ["poll.py", "hubbub.yaml"], "hubbub.yaml"),
         ("docs/reference/python.md", ["greeter.py", "town.yaml"], "town.yaml"),
         ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "shop.yaml"], "shop.yaml"),
+        (
+            "docs/how-to/build-a-system-prompt.md",
+            ["prompts/triage/1.0.j2", "desk.yaml"],
+            "desk.yaml",
+        ),
+        (
+            "docs/how-to/give-a-model-your-own-tools.md",
+            ["stock.py", "pay.py", "careful.yaml"],
+            "careful.yaml",
+        ),
+        ("docs/how-to/use-mcp-servers.md", ["library.py", "reading.yaml"], "reading.yaml"),
     ],
 )
 def test_configs_in_the_pages_are_valid(
     page: str, files: list[str], config: str, tmp_path: Path
 ) -> None:
     for name in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(example(page, name))
     assert load_valid(tmp_path / config).file.network.name
+
+
+def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
+    found: dict[str, object] = {}
+    exec(example("docs/how-to/build-a-system-prompt.md", "parts.py"), found)
+    parts = str(found["text"]).split("\n\n")
+    assert parts[:2] == ["Be kind.", "You write for desk."]
 
 
 def test_the_steps_of_the_tutorial_lead_to_its_last_config(tmp_path: Path) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
 from hubbub.agents.chat import ChatMessage
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
-__all__ = ["Answer", "CallRequest", "Model", "Question", "ToolSpec"]
+__all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "ToolSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a model is asked."""
+    """What a model is asked. Without `tools` it answers in words alone."""
 
     messages: Sequence[ChatMessage]
-    tools: Sequence[ToolSpec]
+    tools: Sequence[ToolSpec] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,22 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of an answer that is being written: of its text, or of the arguments of a call."""
+
+    text: str = ""
+    call: int | None = None
+    """Which call of the answer, from 0; None: it is the answer's text."""
+    name: str = ""
+    """The tool of that call, as far as it is known."""
+    attempt: int = 1
+    """Counts up when an answer broke off and is asked for again: earlier pieces are void then."""
+
+
+OnDelta: TypeAlias = Callable[[Delta], None]
+
+
 class Model(Protocol):
     """An endpoint and a model of it."""
 
@@ -70,8 +86,12 @@ class Model(Protocol):
         """What the turn's record says."""
         ...
 
-    async def answer(self, question: Question) -> Answer:
-        """Raises `ModelError` when there is no answer and asking again will not help."""
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        """What the model says. `on_delta` hears it as it is written, if the endpoint streams.
+
+        Raises `ModelError` when there is no answer and asking again will not help, and
+        `ToolsRefused`, which is one, when the endpoint does not take the question's tools.
+        """
         ...
 
     async def close(self) -> None: ...

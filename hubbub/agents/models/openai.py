@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question, ToolSpec
 from hubbub.config.models import ModelConfig
-from hubbub.errors import ModelError
+from hubbub.errors import ModelError, ToolsRefused
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCallFunction
 
 __all__ = ["OpenAIModel"]
+
+_OF_TOOLS = re.compile(r"\btool|function.?call", re.IGNORECASE)
+_REFUSING = re.compile(
+    r"(not|n't|un)[ -]?(\w{1,12} )?"
+    r"(support|recogni|permitted|allowed|available|enabled|implement|expected|known)"
+    r"|no endpoints|requires|extra (field|input|param)|disabled|invalid (param|value)",
+    re.IGNORECASE,
+)
 
 
 class OpenAIModel:
@@ -44,12 +53,15 @@ class OpenAIModel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
         """Ask once. A stream that breaks off is asked for again, as often as `retries` says."""
         try:
-            ask = self._streamed if self._config.stream else self._whole
-            return self._priced(await ask(question))
+            if self._config.stream:
+                return self._priced(await self._streamed(question, on_delta))
+            return self._priced(await self._whole(question))
         except self._openai.OpenAIError as exc:
+            if question.tools and self._refuses_tools(exc):
+                raise ToolsRefused(self._advice(exc)) from exc
             raise ModelError(self._advice(exc)) from exc
         except _Broken as exc:
             raise ModelError(f"{self._place} {exc}") from exc
@@ -64,20 +76,24 @@ class OpenAIModel:
         return replace(answer, cost_usd=price.of(answer.tokens_in, answer.tokens_out))
 
     async def _whole(self, question: Question) -> Answer:
-        return _answer(await self._client.chat.completions.create(**self._request(question)))
+        create = self._client.chat.completions.with_raw_response.create
+        response = await create(**self._request(question))
+        return _noted(_answer(response.parse()), response.retries_taken)
 
-    async def _streamed(self, question: Question) -> Answer:
+    async def _streamed(self, question: Question, on_delta: OnDelta | None) -> Answer:
         request = self._request(question)
         request["stream"], request["stream_options"] = True, {"include_usage": True}
-        attempts = self._config.retries + 1
+        create = self._client.chat.completions.with_raw_response.create
+        attempt, refused = 0, 0
         while True:
-            stream = await self._client.chat.completions.create(**request)
-            attempts -= 1
+            response = await create(**request)
+            attempt, refused = attempt + 1, refused + response.retries_taken
             try:
-                async with stream:
-                    return await _assemble(stream)
+                async with response.parse() as stream:
+                    answer = await _assemble(stream, _Listener(on_delta, attempt))
+                return _noted(answer, refused, attempt - 1)
             except (self._openai.APIConnectionError, _Broken, ValueError):
-                if not attempts:
+                if attempt > self._config.retries:
                     raise
 
     def _request(self, question: Question) -> dict[str, Any]:  # keywords of a very wide function
@@ -85,9 +101,10 @@ class OpenAIModel:
         request: dict[str, Any] = {
             "model": config.model,
             "messages": question.messages,
-            "tools": self._told(question.tools),
-            "tool_choice": config.tool_choice,
         }
+        if question.tools:  # endpoints refuse an empty list, and a choice without tools
+            request["tools"] = self._told(question.tools)
+            request["tool_choice"] = config.tool_choice
         if config.temperature is not None:
             request["temperature"] = config.temperature
         if config.max_output_tokens is not None:
@@ -122,6 +139,15 @@ class OpenAIModel:
             case _:
                 return f"{self._place} failed: {exc}"
 
+    def _refuses_tools(self, exc: Exception) -> bool:
+        """Whether the endpoint says that it takes no tools, or none that are required."""
+        if not isinstance(exc, self._openai.APIStatusError):
+            return False
+        if exc.status_code not in _REFUSALS:
+            return False
+        told = exc.message[:2000]
+        return _OF_TOOLS.search(told) is not None and _REFUSING.search(told) is not None
+
     def _status_advice(self, exc: APIStatusError, key: str) -> str:
         status = exc.status_code
         if status in (401, 403):
@@ -137,7 +163,13 @@ class OpenAIModel:
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
+        elif self._refuses_tools(exc):
+            hint = f"; set {key}.dialect to tool_call"
         return f"refused the request ({status}): {exc.message[:300]}{hint}"
+
+
+_REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
+"""With these, servers refuse what they have not learned: llama.cpp does so with 500."""
 
 
 class _Broken(Exception):
@@ -170,7 +202,29 @@ def _answer(completion: ChatCompletion) -> Answer:
         tokens_in=(usage.prompt_tokens or 0) if usage else 0,
         tokens_out=(usage.completion_tokens or 0) if usage else 0,
         finish_reason=choices[0].finish_reason,
+        reasoning=_reasoning(message),
     )
+
+
+def _reasoning(part: object) -> str | None:
+    """What a model thought before it answered, by either of the names that endpoints have for it:
+    no part of the API that the library knows.
+    """
+    for name in ("reasoning_content", "reasoning"):
+        thought = getattr(part, name, None)
+        if thought and isinstance(thought, str):
+            return thought
+    return None
+
+
+def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
+    """The answer with notes of how often it had to be asked for again."""
+    notes = list(answer.notes)
+    if refused:
+        notes.append(f"the request failed for now and was repeated ({refused} times)")
+    if broken:
+        notes.append(f"the answer broke off and was asked for again ({broken} times)")
+    return replace(answer, notes=tuple(notes))
 
 
 @dataclass(slots=True)
@@ -181,16 +235,36 @@ class _Fragments:
     name: str = ""
     arguments: str = ""
 
-    def add(self, id: str | None, function: ChoiceDeltaToolCallFunction | None) -> None:
+    def add(self, id: str | None, function: ChoiceDeltaToolCallFunction | None) -> str:
+        """Returns the piece of the arguments that has come."""
         self.id = self.id or id or ""
-        if function is not None:
-            self.name = self.name or function.name or ""
-            self.arguments += function.arguments or ""
+        if function is None:
+            return ""
+        self.name = self.name or function.name or ""
+        self.arguments += function.arguments or ""
+        return function.arguments or ""
 
 
-async def _assemble(stream: AsyncIterable[ChatCompletionChunk]) -> Answer:
+@dataclass(slots=True)
+class _Listener:
+    """Who hears an answer while it is written."""
+
+    on_delta: OnDelta | None
+    attempt: int
+
+    def text(self, piece: str) -> None:
+        if self.on_delta is not None and piece:
+            self.on_delta(Delta(piece, attempt=self.attempt))
+
+    def call(self, index: int, call: _Fragments, piece: str) -> None:
+        if self.on_delta is not None:
+            self.on_delta(Delta(piece, index, call.name, self.attempt))
+
+
+async def _assemble(stream: AsyncIterable[ChatCompletionChunk], listener: _Listener) -> Answer:
     """Put the fragments of a stream together. Raises `_Broken` if it ends before it is over."""
     text: list[str] = []
+    thoughts: list[str] = []
     calls: dict[int, _Fragments] = {}
     finish_reason, tokens_in, tokens_out = None, 0, 0
     async for chunk in stream:
@@ -200,9 +274,19 @@ async def _assemble(stream: AsyncIterable[ChatCompletionChunk]) -> Answer:
         for choice in (chunk.choices or ())[:1]:
             finish_reason = choice.finish_reason or finish_reason
             text.append(choice.delta.content or "")
+            thoughts.append(_reasoning(choice.delta) or "")
+            listener.text(text[-1])
             for delta in choice.delta.tool_calls or ():
-                calls.setdefault(delta.index, _Fragments()).add(delta.id, delta.function)
+                call = calls.setdefault(delta.index, _Fragments())
+                listener.call(delta.index, call, call.add(delta.id, delta.function))
     if finish_reason is None:
         raise _Broken("broke off in the middle of its answer, again and again")
     made = (CallRequest(c.id, c.name, c.arguments) for _, c in sorted(calls.items()))
-    return Answer("".join(text) or None, tuple(made), tokens_in, tokens_out, finish_reason)
+    return Answer(
+        text="".join(text) or None,
+        calls=tuple(made),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        finish_reason=finish_reason,
+        reasoning="".join(thoughts) or None,
+    )

@@ -20,11 +20,19 @@ from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 
-__all__ = ["ConversationTemplate", "ThreadView", "render_conversation", "select_history"]
+__all__ = [
+    "SHIPPED",
+    "ConversationTemplate",
+    "ThreadView",
+    "attributes",
+    "render_conversation",
+    "select_history",
+]
 
 _shown_id = lru_cache(4096)(thread_ids.relative)
 _escaped_id = lru_cache(4096)(escaped)
-_SHIPPED = Path(__file__).with_name("conversation.j2")
+SHIPPED = Path(__file__).with_name("conversation.j2")
+"""The template of the conversation that comes with Hubbub."""
 
 
 class ThreadView(NamedTuple):
@@ -82,7 +90,7 @@ class ConversationTemplate:
     @classmethod
     def shipped(cls) -> ConversationTemplate:
         """The template that comes with Hubbub."""
-        return cls(_compile(Environment, _SHIPPED), _SHIPPED)
+        return cls(_compile(Environment, SHIPPED), SHIPPED)
 
     @classmethod
     def load(cls, path: Path) -> ConversationTemplate:
@@ -155,7 +163,7 @@ def _compile(environment: type[Environment], path: Path) -> Template:
         undefined=StrictUndefined,
         keep_trailing_newline=False,
     )
-    env.filters["attributes"] = _attributes
+    env.filters["attributes"] = attributes
     try:
         source = path.read_text(encoding="utf-8")
         code = env.compile(source, filename=str(path))
@@ -175,7 +183,7 @@ def _finalize(value: object) -> object:
     return escaped(str(value))
 
 
-def _attributes(message: Message) -> Escaped:
+def attributes(message: Message) -> Escaped:
     """Who, what and when, as attributes: one expression, because a prompt has hundreds of them."""
     at = message.sent_at if message.sent_at.tzinfo is UTC else message.sent_at.astimezone(UTC)
     return Escaped(

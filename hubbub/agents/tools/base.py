@@ -24,6 +24,8 @@ class CallSite:
     step: int
     index: int
     """Of the call within its step, from 0."""
+    thread_id: str = ""
+    """Canonical id of the thread that woke the agent."""
 
     @property
     def cid(self) -> str:

@@ -7,10 +7,12 @@ def word_count(text: Annotated[str, "what to count in"], ignore_case: bool = Tru
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Generic, ParamSpec, TypeVar, overload
+from typing import Generic, Literal, ParamSpec, TypeVar, overload
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
@@ -18,14 +20,19 @@ from pydantic_core import PydanticSerializationError, to_json
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.docstrings import describe
+from hubbub.agents.tools.given import CancelToken, IdempotencyKey
+from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.process import run_in_process, target_of
 from hubbub.agents.tools.schema import Arguments
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.tools.tuning import Retry, Tuning
 from hubbub.protocol.messages import Permission
 
-__all__ = ["FunctionTool", "tool"]
+__all__ = ["FunctionTool", "as_text", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Sandbox = Literal["process"] | Limits
 
 
 class FunctionTool(Generic[P, R]):
@@ -43,6 +50,9 @@ class FunctionTool(Generic[P, R]):
         confirm: bool = False,
         idempotent: bool = False,
         timeout: float | None = None,
+        retry: int | Retry | None = None,
+        result_budget: int | None = None,
+        sandbox: Sandbox | None = None,
     ):
         functools.update_wrapper(self, function)
         self._function = function
@@ -55,6 +65,14 @@ class FunctionTool(Generic[P, R]):
         self.spec = ToolSpec(name or function.__name__, description, self._arguments.schema)
         self.permission, self.confirm = permission, confirm
         self.idempotent, self.timeout = idempotent, timeout
+        if retry is not None and not idempotent:
+            raise TypeError(f"{function.__name__}: only an idempotent tool is ever repeated")
+        again = Retry(attempts=retry) if isinstance(retry, int) else retry
+        self.tuning = Tuning(retry=again, budget=result_budget)
+        self.sandbox = sandbox
+        self.limits: Limits | None = None
+        if sandbox is not None:
+            self._confine(Limits() if sandbox == "process" else sandbox)
 
     @property
     def name(self) -> str:
@@ -63,18 +81,57 @@ class FunctionTool(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
+    def sandboxed(self, limits: Limits) -> FunctionTool[P, R]:
+        """The same tool, whose calls run in a process of their own within `limits`.
+
+        Raises TypeError when another process would not find the function, or it wants a
+        `CancelToken`: a process is just killed.
+        """
+        other = copy.copy(self)
+        other._confine(limits)
+        return other
+
+    def _confine(self, limits: Limits) -> None:
+        if CancelToken in self._arguments.given.values():
+            raise TypeError(f"{self.name}: a sandboxed tool is killed; it needs no CancelToken")
+        self._target = target_of(self._function)
+        self.limits = limits
+
+    def bind(
+        self, arguments: Mapping[str, JsonValue], site: CallSite, token: CancelToken
+    ) -> dict[str, object]:
+        """What the function is called with. Raises `ToolFailed` for arguments that do not fit."""
+        bound = self._arguments.validate(arguments)
+        for name, kind in self._arguments.given.items():
+            bound[name] = token if kind is CancelToken else IdempotencyKey(site.cid)
+        return bound
+
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Call the function: in the loop if it is async, else in a thread."""
-        given = self._arguments.validate(arguments)
+        """Call the function: in the loop if it is async, else in a thread, or in its sandbox.
+
+        Cancelling ends an async function and a sandboxed one. A thread cannot be ended: it runs on,
+        its result is thrown away, and a `CancelToken` tells it so.
+        """
+        token = CancelToken()
+        bound = self.bind(arguments, site, token)
+        if self.limits is not None:
+            return await run_in_process(self._target, arguments, site, self.limits)
+        call = functools.partial(self._called, bound)
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                result = call()
+            else:
+                result = await run_in_thread(call)
+            if isinstance(result, Awaitable):
+                result = await result
+        except asyncio.CancelledError:
+            token.cancel()
+            raise
+        return as_text(result)
+
+    def _called(self, bound: Mapping[str, object]) -> object:
         function: Callable[..., object] = self._function
-        call = functools.partial(function, **given)
-        if inspect.iscoroutinefunction(self._function):
-            result = call()
-        else:
-            result = await run_in_thread(call)
-        if isinstance(result, Awaitable):
-            result = await result
-        return _as_text(result)
+        return function(**bound)
 
 
 @overload
@@ -87,6 +144,9 @@ def tool(
     confirm: bool = False,
     idempotent: bool = False,
     timeout: float | None = None,
+    retry: int | Retry | None = None,
+    result_budget: int | None = None,
+    sandbox: Sandbox | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -97,16 +157,23 @@ def tool(
     confirm: bool = False,
     idempotent: bool = False,
     timeout: float | None = None,
+    retry: int | Retry | None = None,
+    result_budget: int | None = None,
+    sandbox: Sandbox | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function a tool. Its signature becomes the JSON Schema, its docstring the description.
 
-    name        what models call it; the function's name if left out
-    permission  read, write or admin: what it does to the world
-    confirm     a person must approve each call
-    idempotent  running it twice does no more than once: it may be repeated after a crash
-    timeout     seconds after which the call counts as failed
+    name           what models call it; the function's name if left out
+    permission     read, write or admin: what it does to the world
+    confirm        a person must approve each call
+    idempotent     running it twice does no more than once: it may be repeated, after a crash too
+    timeout        seconds after which an attempt counts as failed
+    retry          attempts in all, or a `Retry`, when a failure passes; idempotent tools only
+    result_budget  tokens of the result that a model is given
+    sandbox        `process`, or `Limits`: each call in a process of its own, without network
 
-    Raises TypeError when the docstring or an annotation is missing.
+    A parameter of type `IdempotencyKey` or `CancelToken` is filled by the runtime. Raises TypeError
+    when the docstring or an annotation is missing, and for what cannot be.
     """
 
     def declare(declared: Callable[P, R]) -> FunctionTool[P, R]:
@@ -117,12 +184,16 @@ def tool(
             confirm=confirm,
             idempotent=idempotent,
             timeout=timeout,
+            retry=retry,
+            result_budget=result_budget,
+            sandbox=sandbox,
         )
 
     return declare if function is None else declare(function)
 
 
-def _as_text(result: object) -> str:
+def as_text(result: object) -> str:
+    """What a function returned, as a model reads it: a text as it is, else JSON."""
     if isinstance(result, str):
         return result
     if result is None:

@@ -19,8 +19,9 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
 from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.given import CancelToken, IdempotencyKey, given_kind
 
-__all__ = ["Arguments", "without_titles"]
+__all__ = ["Arguments", "without_titles", "wrong_arguments"]
 
 _UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -28,17 +29,23 @@ _UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class Arguments:
     """The arguments of `function`: `schema` for models, `validate` for what they answer.
 
-    Raises TypeError when a parameter has no annotation, cannot be told in JSON, or is `*args` or
-    `**kwargs`.
+    Parameters that the runtime fills (`hubbub.agents.tools.given`) are not in the schema; `given`
+    tells which they are. Raises TypeError when a parameter has no annotation, cannot be told in
+    JSON, or is `*args` or `**kwargs`.
     """
 
     def __init__(self, function: Callable[..., object], descriptions: Mapping[str, str]):
         name = function.__name__
         self._names: list[str] = []
+        self.given: dict[str, type[IdempotencyKey] | type[CancelToken]] = {}
         fields: dict[str, tuple[object, object]] = {}
         hints = get_type_hints(function, include_extras=True)
         for parameter in inspect.signature(function).parameters.values():
             _check(parameter, name, hints)
+            kind = given_kind(hints[parameter.name])
+            if kind is not None:
+                self.given[parameter.name] = kind
+                continue
             # The alias carries the name, so that a parameter may be called `json` or `_x`.
             annotation, said = _described(hints[parameter.name], descriptions.get(parameter.name))
             default = ... if parameter.default is parameter.empty else parameter.default
@@ -56,7 +63,7 @@ class Arguments:
         try:
             model = self._model.model_validate(arguments)
         except ValidationError as exc:
-            raise ToolFailed(_wrong(exc), error="invalid_arguments", retry=True) from exc
+            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
         return {name: getattr(model, f"p{i}") for i, name in enumerate(self._names)}
 
 
@@ -86,7 +93,8 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
     return annotation, docstring
 
 
-def _wrong(exc: ValidationError) -> str:
+def wrong_arguments(exc: ValidationError) -> str:
+    """What is wrong with a call's arguments, in words that a model can act on."""
     errors = exc.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(
         f"{'.'.join(str(part) for part in error['loc']) or 'arguments'}: {error['msg']}"

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
-from pydantic import JsonValue
-
-from hubbub.agents.loop import FINISH, CallResult, failure
+from hubbub.agents.loop import FINISH, CallResult
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.timing import TurnClock
-from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
-from hubbub.errors import ConnectionLost
-from hubbub.logs import get_logger
-from hubbub.protocol.turns import ToolCallRecord
+from hubbub.agents.tools.absence import NoSource, ToolSource
+from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.registry import SELECT, Registry
+from hubbub.agents.tools.running import CallRunner, Checks
+from hubbub.agents.tools.selection import SelectTool, picked
+from hubbub.agents.tools.waiting import Race
+from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["MOST_RESULT", "Toolbox"]
+__all__ = ["Around", "Toolbox"]
 
-MOST_RESULT = 16_000
-"""Characters of a result that a model is given; the rest is cut, and said to be."""
+Around: TypeAlias = Callable[
+    [ToolCallRecord, Callable[[], Awaitable[CallResult]]], Awaitable[CallResult]
+]
+"""Runs a call, or says what came of it instead."""
 
 _FINISH = ToolSpec(
     FINISH,
@@ -33,39 +40,96 @@ _FINISH = ToolSpec(
     },
 )
 
-log = get_logger(__name__)
-
 
 class Toolbox:
     """Tools by name. Raises ValueError when two have the same name or one is called `finish`."""
 
-    def __init__(self, tools: Iterable[Tool], *, timeout: float = 60.0):
-        """`timeout`: seconds that a call may take whose tool does not say otherwise."""
-        self._tools: dict[str, Tool] = {}
-        self._timeout = timeout
-        for tool in tools:
-            if tool.name in self._tools or tool.name == FINISH:
-                raise ValueError(f"there are two tools called {tool.name!r}")
-            self._tools[tool.name] = tool
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        conduct: Conduct | None = None,
+        *,
+        timeout: float | None = None,
+        source: ToolSource | None = None,
+        always: Iterable[Tool] = (),
+    ):
+        """`source` has further tools, which come and go: see `for_turn`. `timeout` is that of
+        `conduct`, for those who want nothing else. `always` are tools of the runtime itself, which
+        nobody disables or has to pick.
+        """
+        self._conduct = conduct or Conduct()
+        if timeout is not None:
+            self._conduct = replace(self._conduct, timeout=timeout)
+        self._tools, self._source = tuple(tools), source or NoSource()
+        self._always = tuple(always)
+        self._checks = Checks()
+        self._fill()
+
+    def _fill(self) -> None:
+        """Take the tools as they are now."""
+        self._told: set[str] = set()
+        self._passing = tuple(self._source.tools())
+        self._chosen = self._registry()
+        self.registry = self._all = self._registry(*self._always)
+        self._select: SelectTool | None = None
+        if len(self._chosen) > self._conduct.select_over:
+            self._select = SelectTool(self._chosen, self._conduct.select_over)
+            self._all = self._registry(*self._always, self._select)
+        self._runner = CallRunner(self._all, self._conduct, self._checks)
+
+    def _registry(self, *runtime: Tool) -> Registry:
+        conduct = self._conduct
+        taken = {FINISH, SELECT, *(tool.name for tool in (*self._tools, *self._always))}
+        return Registry(
+            [*self._tools, *(tool for tool in self._passing if tool.name not in taken)],
+            mode=conduct.mode,
+            disabled=conduct.disabled,
+            tuning=conduct.tuning,
+            runtime=runtime,
+        )
+
+    def for_turn(self) -> Toolbox:
+        """The tools that there are now, for one turn: its names stay, whoever comes and goes."""
+        turn = copy.copy(self)
+        if self._passing == tuple(self._source.tools()):
+            turn._told = set()
+        else:
+            turn._fill()
+        return turn
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names, `finish` the last."""
-        return (*self._tools, FINISH)
+        return (*self._all.names, FINISH)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told."""
-        return (*(tool.spec for tool in self._tools.values()), _FINISH)
+        """What a model is told before the first step."""
+        return self.described(())
+
+    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+        """What a model is told after `steps`: all tools, or of too many those it has picked."""
+        always = tuple(tool.spec for tool in self._always)
+        if self._select is None:
+            return (*self._chosen.definitions(), *always, _FINISH)
+        names = picked(steps, self._chosen)
+        return (*self._chosen.definitions(names), self._select.spec, *always, _FINISH)
+
+    def news(self) -> tuple[str, ...]:
+        """What has become unreachable, told once for each turn."""
+        fresh = {n: why for n, why in self._source.absences().items() if n not in self._told}
+        self._told |= set(fresh)
+        return tuple(f"the tools of {name} are absent: {why}" for name, why in fresh.items())
 
     @property
     def speaking(self) -> frozenset[str]:
         """The names of the tools that send a message."""
-        return frozenset(name for name, tool in self._tools.items() if tool.speaks)
+        return frozenset(entry.name for entry in self._all.entries if entry.speaks)
 
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
         """Whether one of the calls could do harm if a crash made it be forgotten and done again."""
-        return any(not self._tools[call.name].idempotent for call in calls)
+        entries = [self._all.get(call.name) for call in calls]
+        return any(entry is not None and not entry.tool.idempotent for entry in entries)
 
     async def run(
         self,
@@ -76,77 +140,27 @@ class Toolbox:
         *,
         again: bool = False,
         clock: TurnClock | None = None,
+        thread_id: str = "",
+        wait: WaitStrategy = "all",
+        around: Around | None = None,
     ) -> list[CallResult]:
         """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
 
         They run side by side, except that those that write to the network keep their order. `again`
         says that they may have run before: then only idempotent ones run. `clock` is the turn's;
-        without it times count from here.
+        without it times count from here. `thread_id` is the thread that woke the agent. `wait`:
+        which calls are waited for, the others are cancelled. `around` is given each call when its
+        turn has come, and what runs it.
         """
         clock = clock or TurnClock()
-        results: dict[str, CallResult] = {}
-        places = {call.id: CallSite(turn, n, i) for i, call in enumerate(all_calls)}
+        places = {c.id: CallSite(turn, n, i, thread_id) for i, c in enumerate(all_calls)}
 
-        async def run(*some: ToolCallRecord) -> None:
-            for call in some:
-                results[call.id] = await self._run_one(call, places[call.id], again, clock)
+        async def run(call: ToolCallRecord) -> CallResult:
+            one = partial(self._runner.run, call, places[call.id], clock, again=again)
+            return await (one() if around is None else around(call, one))
 
-        async with asyncio.TaskGroup() as group:
-            ordered = [call for call in calls if self._tools[call.name].ordered]
-            if ordered:
-                group.create_task(run(*ordered))
-            for call in calls:
-                if call not in ordered:
-                    group.create_task(run(call))
-        return [results[call.id] for call in calls]
+        return await Race(wait, all_calls, run).run(calls, self._ordered)
 
-    async def _run_one(
-        self, call: ToolCallRecord, site: CallSite, again: bool, clock: TurnClock
-    ) -> CallResult:
-        at = clock.ms
-        error: str | None = None
-        try:
-            text = _cut(await self._attempt(self._tools[call.name], call.arguments, site, again))
-        except ToolFailed as exc:
-            error = exc.error
-            text = failure(exc.error, _cut(exc.message), retry=exc.retry, near=exc.near)
-        return CallResult(call.id, text, error, at, clock.since(at))
-
-    async def _attempt(self, tool: Tool, arguments: JsonValue, site: CallSite, again: bool) -> str:
-        if tool.confirm:
-            raise ToolFailed("a person must approve this tool's calls", error="needs_approval")
-        if again and not tool.idempotent:
-            raise ToolFailed(_UNKNOWN, error="interrupted")
-        assert isinstance(arguments, dict), "the loop runs no call whose arguments do not parse"
-        timeout = tool.timeout or self._timeout
-        try:
-            async with asyncio.timeout(timeout) as limit:
-                return await tool.run(arguments, site)
-        except ToolFailed:
-            raise
-        except ConnectionLost as exc:
-            raise ToolFailed(str(exc), error="connection_lost") from exc
-        except TimeoutError as exc:
-            if not limit.expired():  # the tool's own
-                raise _broken(tool, exc) from exc
-            words = f"no result after {timeout:g} s; what it does may still take effect"
-            raise ToolFailed(words, error="timeout", retry=tool.idempotent) from exc
-        except Exception as exc:
-            raise _broken(tool, exc) from exc
-
-
-_UNKNOWN = (
-    "the process stopped while this ran: it may or may not have taken effect; "
-    "find out before you call it again"
-)
-
-
-def _broken(tool: Tool, exc: Exception) -> ToolFailed:
-    log.warning("tool failed", tool=tool.name, exc_info=exc)
-    return ToolFailed(f"{type(exc).__name__}: {exc}", error="tool_failed")
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MOST_RESULT:
-        return text
-    return f"{text[:MOST_RESULT]}… (cut: {len(text)} characters in all)"
+    def _ordered(self, call: ToolCallRecord) -> bool:
+        entry = self._all.get(call.name)
+        return entry is not None and entry.tool.ordered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,14 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
-from hubbub.network.ports import StepRecorded, StoredTurn, TurnBegun, TurnEnded
+from hubbub.network.ports import (
+    Record,
+    StepRecorded,
+    StoredTurn,
+    TurnBegun,
+    TurnEnded,
+    WakesTaken,
+)
 from hubbub.network.speaking import cause_position
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -55,11 +63,9 @@ def begin_turn(call: Caller, args: BeginTurn) -> Recording:
     """Record that a turn begins, or begins again after a crash; tells what was done before."""
     start, hub = args.start, call.hub
     _own_turn(call, start.id)
-    seqs = tuple(parse_message_id(message) or 0 for message in start.messages)
-    if not seqs or min(seqs) < 1 or max(seqs) > hub.log.head:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, "start.messages: needs the ids of the messages that woke you"
-        )
+    seqs = _positions(hub, start.messages)
+    if not seqs:
+        raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
     begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
 
     async def answer() -> BeginTurnResult:
@@ -72,10 +78,16 @@ def begin_turn(call: Caller, args: BeginTurn) -> Recording:
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
 def record_step(call: Caller, args: RecordStep) -> Recording:
-    """Record a step of a running turn; the same number again replaces it."""
+    """Record a step of a running turn; the same number again replaces it. The wakes of the messages
+    that were let in before it belong to the turn from then on."""
     _own_turn(call, args.turn)
-    step = StepRecorded(args.turn, args.step.n, args.step.model_dump_json())
-    return Recording(lambda head: [step], Done())
+    seqs = _positions(call.hub, [steering.message for steering in args.step.steered])
+    if seqs is None:
+        raise OperationError(ErrorCode.BAD_REQUEST, f"step.steered: {_WOKEN_BY}")
+    records: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
+    if seqs:
+        records.append(WakesTaken(args.turn, call.participant, seqs))
+    return Recording(lambda head: records, Done())
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
@@ -89,8 +101,7 @@ def end_turn(call: Caller, args: EndTurn) -> Recording:
         stored = await _stored(hub, end.id)
         if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
             _count(hub, end, stored)
-        if not stored.sent:
-            await _tell_who_waits(hub, stored, end)
+        await _tell_who_waits(hub, stored, end)
         return Done()
 
     return Recording(lambda head: [ended], answer)
@@ -104,12 +115,18 @@ def _count(hub: Hub, end: TurnEnd, stored: StoredTurn) -> None:
 
 
 async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
-    """Post one notice for each message that required a reply and got none."""
-    start = TurnStart.model_validate_json(stored.start)
+    """Post one notice for each message that required a reply and got none.
+
+    What the turn has sent counts as the answer to what woke it, and to what it was steered by
+    before it was sent.
+    """
+    unanswered = _unanswered(stored)
+    if not unanswered:
+        return
     told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
     reason = f" ({told})" if told else ""
     text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
-    for message_id in start.messages:
+    for message_id in unanswered:
         seq = parse_message_id(message_id) or 0
         wake = await hub.store.wake(stored.agent, seq)
         body = await hub.store.message(seq)
@@ -124,6 +141,16 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
         once = f"notice:{stored.id}:{seq}"[:200]
         waits = Message.model_validate_json(body)
         hub.writes.notice(waits.thread_id, text, details, once, to=waits.sender_id)
+
+
+def _unanswered(stored: StoredTurn) -> list[str]:
+    """The messages that the turn was about and said nothing after."""
+    start = TurnStart.model_validate_json(stored.start)
+    found = [] if stored.sent else list(start.messages)
+    last = max(stored.sent, default=0)
+    for step in map(Step.model_validate_json, stored.steps):
+        found += [s.message for s in step.steered if (parse_message_id(s.message) or 0) > last]
+    return list(dict.fromkeys(found))
 
 
 @operation(tool=False)
@@ -141,6 +168,15 @@ async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     if not call.owner and stored.agent != call.participant:
         raise _unknown(args.id)
     return _turn(stored)
+
+
+_WOKEN_BY = "needs the ids of the messages that woke you"
+
+
+def _positions(hub: Hub, messages: Sequence[str]) -> tuple[int, ...] | None:
+    """The positions of these messages; None if one of them is no message of the log."""
+    seqs = tuple(parse_message_id(message) or 0 for message in messages)
+    return seqs if all(1 <= seq <= hub.log.head for seq in seqs) else None
 
 
 def _own_turn(call: Caller, turn: str) -> None:

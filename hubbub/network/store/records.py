@@ -25,6 +25,7 @@ from hubbub.network.ports import (
     TurnEnded,
     TurnSent,
     WakesSettled,
+    WakesTaken,
 )
 from hubbub.network.store.floors import lift_floor, raise_floors
 
@@ -88,11 +89,20 @@ def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
             "ON CONFLICT (id) DO UPDATE SET attempts = attempts + 1, start = excluded.start",
             (record.id, record.agent, record.started_at, record.start),
         )
-        db.executemany(
-            "INSERT INTO turn_wake (agent, seq, turn) VALUES (?, ?, ?) "
-            "ON CONFLICT (agent, seq) DO UPDATE SET turn = excluded.turn",
-            [(record.agent, seq, record.id) for seq in record.seqs],
-        )
+        _take_wakes(db, record.agent, record.seqs, record.id)
+
+
+def _wakes_taken(db: sqlite3.Connection, records: Sequence[WakesTaken]) -> None:
+    for record in records:
+        _take_wakes(db, record.agent, record.seqs, record.turn)
+
+
+def _take_wakes(db: sqlite3.Connection, agent: str, seqs: Sequence[int], turn: str) -> None:
+    db.executemany(
+        "INSERT INTO turn_wake (agent, seq, turn) VALUES (?, ?, ?) "
+        "ON CONFLICT (agent, seq) DO UPDATE SET turn = excluded.turn",
+        [(agent, seq, turn) for seq in seqs],
+    )
 
 
 def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
@@ -145,6 +155,7 @@ _WRITERS: dict[type[Record], Writer] = {
     CursorMoved: _cursors_moved,
     WakesSettled: _wakes_settled,
     TurnBegun: _turns_begun,
+    WakesTaken: _wakes_taken,
     StepRecorded: _each(
         "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
         "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step",

@@ -15,8 +15,11 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.compact import compact
+from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.hub import HubTool
-from hubbub.agents.tools.toolbox import MOST_RESULT, Toolbox
+from hubbub.agents.tools.results import DEFAULT_BUDGET
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.tuning import Retry, Tuning
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import OperationInfo
@@ -95,6 +98,9 @@ def look() -> str:
     return "seen"
 
 
+SAY: JsonValue = {"channel": "desk", "text": "hi"}
+
+
 class TestHubTools:
     def test_cause_is_not_shown_to_the_model(self) -> None:
         spec = HubTool(POST, Telephone(), "bot").spec
@@ -113,7 +119,7 @@ class TestHubTools:
     async def test_a_write_names_its_cause_and_a_cid_that_is_the_same_every_time(self) -> None:
         phone = Telephone(SENT)
         box = Toolbox([HubTool(POST, phone, "bot")])
-        call = record("post_to_channel", {"channel": "desk", "text": "hi", "cause": "m1"})
+        call = record("post_to_channel", {"channel": "desk", "text": "hi"})
         await run_one(box, call)
         await run_one(box, call, again=True)
         expected = (
@@ -133,29 +139,41 @@ class TestHubTools:
 
     async def test_the_result_is_short_and_speaks_of_threads_as_the_agent_knows_them(self) -> None:
         box = Toolbox([HubTool(POST, Telephone(SENT), "bot")])
-        text, _ = await run_one(box, record("post_to_channel"))
+        text, _ = await run_one(box, record("post_to_channel", SAY))
         assert json.loads(text) == {"id": "m7", "thread_id": "direct_ann", "absent": ["ann"]}
 
     async def test_a_refusal_is_the_result(self) -> None:
         refused = OperationError(
             "rate_limited", "too fast", temporary=True, details={"near": ["desk"]}
         )
-        box = Toolbox([HubTool(POST, Telephone(refused), "bot")])
-        assert await failure_of(box, record("post_to_channel")) == {
+        once = Conduct(tuning={"post_to_channel": Tuning(retry=Retry(attempts=1))})
+        box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
+        assert await failure_of(box, record("post_to_channel", SAY)) == {
             "error": "rate_limited",
             "message": "too fast",
             "retry": True,
             "valid_names": ["desk"],
         }
 
-    async def test_cid_is_not_an_argument(self) -> None:
-        box = Toolbox([HubTool(POST, Telephone(), "bot")])
-        told = await failure_of(box, record("post_to_channel", {"cid": "mine"}))
+    @pytest.mark.parametrize("name", ["cid", "cause"])
+    async def test_what_the_runtime_fills_in_is_not_an_argument(self, name: str) -> None:
+        phone = Telephone(SENT)
+        box = Toolbox([HubTool(POST, phone, "bot")])
+        given: JsonValue = {"channel": "desk", "text": "hi", name: "mine"}
+        told = await failure_of(box, record("post_to_channel", given))
         assert told["error"] == "invalid_arguments"
+        assert f"there is no argument {name}" in str(told["message"])
+        assert phone.asked == []
+
+    async def test_a_hub_tool_run_by_itself_takes_no_cid_either(self) -> None:
+        with pytest.raises(ToolFailed, match="no argument cid"):
+            await HubTool(POST, Telephone(), "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
 
     async def test_a_lost_connection_is_told(self) -> None:
         box = Toolbox([HubTool(READ, Telephone(ConnectionLost(1000)), "bot")])
-        assert (await failure_of(box, record("read_thread")))["error"] == "connection_lost"
+        assert (await failure_of(box, record("read_thread", {"thread": "x"})))[
+            "error"
+        ] == "connection_lost"
 
 
 class TestOrder:
@@ -224,21 +242,21 @@ class TestOrder:
 
         box = Toolbox([HubTool(POST, phone, "bot"), peek])
         made = [
-            record("post_to_channel", {"text": "1"}, "a"),
+            record("post_to_channel", {"channel": "c", "text": "1"}, "a"),
             record("peek", {}, "b"),
-            record("post_to_channel", {"text": "2"}, "c"),
+            record("post_to_channel", {"channel": "c", "text": "2"}, "c"),
         ]
         task = asyncio.create_task(box.run("bot-m1", 1, made, made))
         await asyncio.wait_for(phone.rang.wait(), 10)
         await asyncio.wait_for(looked.wait(), 10)
-        assert [asked[3] for asked in phone.asked] == [{"text": "1"}]
+        assert [asked[3]["text"] for asked in phone.asked] == ["1"]
         phone.go.set()
         await task
-        assert [asked[3] for asked in phone.asked] == [{"text": "1"}, {"text": "2"}]
+        assert [asked[3]["text"] for asked in phone.asked] == ["1", "2"]
 
     async def test_the_place_of_a_call_counts_in_the_whole_step(self) -> None:
         phone = Telephone(SENT)
-        done, open_ = record("post_to_channel", {}, "a"), record("post_to_channel", {}, "b")
+        done, open_ = record("post_to_channel", SAY, "a"), record("post_to_channel", SAY, "b")
         await Toolbox([HubTool(POST, phone, "bot")]).run("bot-m1", 2, [done, open_], [open_])
         assert phone.asked[0][1] == write_id("bot-m1", 2, 1)
 
@@ -323,11 +341,11 @@ class TestFailures:
         @tool
         def much() -> str:
             """Much."""
-            return "x" * (MOST_RESULT + 1)
+            return "x" * (DEFAULT_BUDGET * 4 + 1)
 
         text, _ = await run_one(Toolbox([much]), record("much"))
-        assert text.startswith("x" * MOST_RESULT + "…")
-        assert str(MOST_RESULT + 1) in text
+        assert text.startswith("x" * DEFAULT_BUDGET * 4 + "…")
+        assert str(DEFAULT_BUDGET * 4 + 1) in text
 
     async def test_cancelling_ends_every_call(self) -> None:
         started, ended = asyncio.Event(), []

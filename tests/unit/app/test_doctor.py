@@ -112,10 +112,35 @@ async def test_a_model_without_a_key_is_a_problem_with_its_remedy(write: Write) 
 async def test_a_model_that_agents_cannot_use_is_told_with_the_reason(
     answer: Answer | Refusal, expected: str
 ) -> None:
-    async with ModelServer(Script(answers=[answer])) as server:
+    async with ModelServer(Script(answers=[answer, answer])) as server:
         model = ModelConfig(model="m", base_url=server.base_url)
         with pytest.raises(ModelError, match=expected):
             await probe_model("default", model)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Refusal(status=400, message="m does not support tools"),
+        Answer(text="Certainly!", ignore_tool_choice=True),
+    ],
+)
+async def test_a_model_that_calls_tools_in_words_only_is_told_with_the_dialect(
+    first: Answer | Refusal,
+) -> None:
+    calling = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
+    async with ModelServer(Script(answers=[first, calling])) as server:
+        model = ModelConfig(model="m", base_url=server.base_url)
+        told = await probe_model("default", model)
+    assert "calls tools in the dialect tool_call" in told
+
+
+async def test_a_configured_dialect_is_the_only_one_that_is_tried() -> None:
+    calling = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
+    async with ModelServer(Script(answers=[calling])) as server:
+        model = ModelConfig(model="m", base_url=server.base_url, dialect="final_output")
+        assert "in the dialect final_output" in await probe_model("default", model)
+        assert "</final_output>" in server.requests[0].system
 
 
 async def test_an_endpoint_where_nobody_answers_is_told() -> None:

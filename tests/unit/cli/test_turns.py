@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hubbub.cli.joining import Target, joined
-from hubbub.cli.turns import _cost, _outcome
+from hubbub.cli.turns import _cost, _outcome, _step
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
 from tests.unit.cli.conftest import Command
@@ -17,6 +17,8 @@ START = TurnStart(
     thread_id="dm.ann.bot",
     messages=("m1",),
     model="tiny",
+    prompt_id="brief@1.0#5f2c61aa",
+    components=("identity", "network"),
     system_prompt="Be brief.",
     prompt="<conversation>\x1b</conversation>" + "x" * 3000,
     tools=("finish",),
@@ -80,6 +82,7 @@ def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
         "--- text that was not published\na poem",
         "--- system prompt\nBe brief.",
         "model     tiny  tokens 8+4  $0.00042",
+        "prompt    brief@1.0#5f2c61aa  identity, network\n",
         "--- step 1  12 ms  at 1.5 s  tokens 7+3  $0.00042\nthinking\n"
         'finish({"reason": "ok"})\n  → done',
         "--- step 2  at 2.0 s  tokens 1+1\nlook({})  7 ms  at 3.0 s\n  → seen",
@@ -95,6 +98,13 @@ def test_a_turn_is_shown_whole_and_safe(turn: str, hubbub: Command) -> None:
 def test_a_turn_that_ended_without_a_reason_says_so_without_a_colon() -> None:
     end = TurnEnd(id="bot-m1", outcome="finished")
     assert _outcome(end) == "finished"
+
+
+def test_a_call_that_was_repeated_says_which_attempt_the_result_is_from() -> None:
+    often = ToolCallRecord(id="c", name="fetch", arguments={}, result="ok", attempts=3)
+    once = often.model_copy(update={"attempts": 1})
+    assert _step(Step(n=1, calls=(often,)))[1] == "fetch({})  attempt 3"
+    assert _step(Step(n=1, calls=(once,)))[1] == "fetch({})"
 
 
 def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:

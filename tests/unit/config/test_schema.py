@@ -9,8 +9,9 @@ from typing import cast
 import pytest
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from hubbub.config.models import NetworkFile, Size, Span
+from hubbub.config.models import NetworkFile
 from hubbub.config.schema import json_schema
+from hubbub.config.units import Size, Span
 
 Schema = dict[str, JsonValue]
 

@@ -1,0 +1,1 @@
+"""How models call tools: by their endpoint's own means, or by words in their answers."""

@@ -1,0 +1,159 @@
+"""One JSON object between <final_output> tags says what the model does next.
+
+Read strictly: exactly one object, known keys, those that its action needs. The closing tag may be
+missing at the end of the answer, a fence may stand around the object, and an answer that is the
+object and nothing else needs no tags.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.actions import FinalOutput, read_output
+from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
+from hubbub.agents.dialects.words import Parsed, WordDialect, described
+from hubbub.agents.loop import FINISH
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
+from hubbub.config.agents import DialectName
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+
+__all__ = ["FinalOutputObject"]
+
+_MARKER = r"(?i:<final_output\s{0,8}>)\s{0,64}(?:```\w{0,12}\s{0,16})?(?=\{)"
+_CLOSE = re.compile(r"\s{0,64}(?:```)?\s{0,64}(?:</final_output\s{0,8}>|\Z)", re.IGNORECASE)
+_BY_ACTION = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK})
+
+_TOLD = """\
+# How to answer
+
+A program reads your answers. Each answer is one JSON object between these tags, and nothing else:
+
+<final_output>
+{"action": "CallTool", "reasoning": "why, in a few words", "selected_tool": "NAME", \
+"parameters": {}}
+</final_output>
+
+Take one action in each answer:
+
+"""
+_ACTIONS = {
+    "": "* CallTool: call the tool `selected_tool` with `parameters`. The result comes in the next "
+    "message.\n"
+    '* CallToolsParallel: call several at once, `parallel_tools`: [{"tool_name": "NAME", '
+    '"parameters": {}, "tool_id": "a"}]. `wait_strategy` is "all"; "any" or "majority" cancel the '
+    "other calls as soon as one, or more than half, have succeeded.",
+    ASK_HUMAN: "* AskUser: put the question `message_to_user` to the one who wrote to you, with "
+    '`options`: ["…"] to choose from, or none. The answer comes as a new message, later.',
+    SHOW_PLAN: "* Plan: show the plan `message_to_user` to the one who wrote to you, then go on.",
+    FORK: "* ForkAutoAgent: give a part of the work to a helper. `parameters`: {schema}",
+    FINISH: "* Finish: you are done, or there is nothing to do. `message_to_user` says why, for "
+    "the record; it is sent to nobody.",
+}
+_BESIDES = """
+
+Beside any action you may give `discardable_steps`: [1] (numbers of earlier steps that you need no \
+more) and `compressed_steps`: [{"step_id": 2, "compressed": "what you must remember of it"}].
+
+The tools, with the JSON Schema of their parameters:
+
+"""
+
+
+class FinalOutputObject(WordDialect):
+    """The dialect `final_output`."""
+
+    name: DialectName = "final_output"
+    hides = frozenset({TIDY_STEPS})
+    reminder = (
+        "Answer with one JSON object between <final_output> and </final_output>, with `action` and "
+        "what it needs; the action Finish if you are done."
+    )
+
+    def told(self, tools: Sequence[ToolSpec]) -> str:
+        specs = {tool.name: tool for tool in tools}
+        actions = [
+            text.replace("{schema}", json.dumps(specs[name].parameters) if name else "")
+            for name, text in _ACTIONS.items()
+            if not name or name in specs
+        ]
+        others = [tool for tool in tools if tool.name not in _BY_ACTION]
+        return _TOLD + "\n".join(actions) + _BESIDES + described(others)
+
+    def parse(self, text: str) -> Parsed:
+        scanned = scan(text, Marker(re.compile(_MARKER), _after))
+        values = scanned.values
+        if not values and isinstance(bare := bare_value(scanned.words), dict):
+            values, scanned.words = [bare], ""
+        if len(values) > 1:
+            raise Doubtful("there are two JSON objects; give exactly one")
+        if values:
+            return _parsed(read_output(values[0]), scanned.words, scanned.thoughts)
+        if "final_output" in scanned.words.lower():
+            raise Doubtful("there is no JSON object between <final_output> tags")
+        return Parsed((), scanned.words, scanned.thoughts)
+
+    def calls(self, step: Step) -> str:
+        reasoning: dict[str, JsonValue] = {"reasoning": step.reasoning} if step.reasoning else {}
+        output = {"action": "", **reasoning, **_action(step)}
+        return f"<final_output>\n{json.dumps(output, ensure_ascii=False)}\n</final_output>"
+
+
+def _parsed(output: FinalOutput, words: str, thoughts: str) -> Parsed:
+    said = output.message_to_user if output.action in _WORDS_ARE_BESIDE else None
+    return Parsed(
+        calls=output.calls(),
+        text=words or said or "",
+        reasoning="\n\n".join(filter(None, (thoughts, output.reasoning))),
+        wait=output.wait_strategy or "all",
+        discards=output.discardable_steps,
+        compresses=tuple(
+            Compressed(n=c.step_id, text=reveal(c.compressed)) for c in output.compressed_steps
+        ),
+    )
+
+
+_WORDS_ARE_BESIDE = ("CallTool", "CallToolsParallel", "ForkAutoAgent")
+"""Actions that do nothing with `message_to_user`: it is recorded like any text beside calls."""
+
+
+def _action(step: Step) -> dict[str, JsonValue]:
+    """The fields for the calls of a step."""
+    if len(step.calls) > 1:
+        parallel: list[JsonValue] = [
+            {"tool_name": c.name, "parameters": c.arguments, "tool_id": c.id} for c in step.calls
+        ]
+        return {
+            "action": "CallToolsParallel",
+            "parallel_tools": parallel,
+            "wait_strategy": step.wait,
+        }
+    return _single(step.calls[0])
+
+
+def _single(call: ToolCallRecord) -> dict[str, JsonValue]:
+    given = call.arguments if isinstance(call.arguments, dict) else {}
+    match call.name:
+        case "finish":
+            return {"action": "Finish", "message_to_user": given.get("reason", "")}
+        case "ask_human":
+            question, options = given.get("question", ""), given.get("options", [])
+            return {"action": "AskUser", "message_to_user": question, "options": options}
+        case "show_plan":
+            return {"action": "Plan", "message_to_user": given.get("plan", "")}
+        case "fork":
+            return {"action": "ForkAutoAgent", "parameters": call.arguments}
+    return {"action": "CallTool", "selected_tool": call.name, "parameters": call.arguments}
+
+
+def _after(text: str, end: int) -> int:
+    close = _CLOSE.match(text, end)
+    if close is None:
+        raise Doubtful("after the JSON object </final_output> must follow")
+    return close.end()

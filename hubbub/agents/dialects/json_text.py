@@ -1,0 +1,119 @@
+"""JSON as models write it: a value at the beginning of a text, with what may be forgiven.
+
+Forgiven, because it can mean one thing only: line breaks and tabs inside texts, and commas before a
+closing bracket. Refused, because it can mean several or nothing: a key given twice, numbers that
+are none (NaN, 1e999), and everything else that is no JSON.
+
+Reading takes time in proportion to the text: at most one pass to read and one to repair.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+__all__ = ["NotJson", "read_value"]
+
+# Possessive, and a text may run to the end: so no place is looked at twice.
+_PIECE = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
+_LONGEST_NUMBER = 400
+
+
+class NotJson(ValueError):
+    """What stands there is no JSON value; the text says what is wrong, for the one who wrote it."""
+
+
+def read_value(text: str, at: int = 0) -> tuple[JsonValue, int]:
+    """The JSON value at `at`, and where it ends. Raises `NotJson`."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except NotJson:
+        raise
+    except RecursionError as exc:
+        raise NotJson("it is nested too deep") from exc
+    except ValueError as exc:
+        return _repaired(text, at, exc)
+    return value, end
+
+
+def _repaired(text: str, at: int, wrong: ValueError) -> tuple[JsonValue, int]:
+    """The value without its commas too many. Raises `NotJson` when that does not help either."""
+    pieces, end = _without_commas(text, at)
+    repaired = "".join(pieces)
+    if len(repaired) == end - at:  # there was nothing to repair
+        raise NotJson(_words(wrong, text, at)) from wrong
+    try:
+        value, used = _DECODER.raw_decode(repaired)
+    except NotJson:
+        raise
+    except (ValueError, RecursionError) as exc:
+        raise NotJson(_words(wrong, text, at)) from exc
+    if used != len(repaired):
+        raise NotJson("its brackets do not match")
+    return value, end
+
+
+def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
+    """The value at `at`, up to its last bracket, in pieces between the commas too many."""
+    pieces: list[str] = []
+    begin, depth = at, 0
+    for piece in _PIECE.finditer(text, at):
+        match piece[0][0]:
+            case "{" | "[":
+                depth += 1
+            case "}" | "]":
+                depth -= 1
+                if depth <= 0:
+                    pieces.append(text[begin : piece.end()])
+                    return pieces, piece.end()
+            case ",":
+                pieces.append(text[begin : piece.start()])
+                begin = piece.end()
+    return [*pieces, text[begin:]], len(text)
+
+
+def _words(wrong: ValueError, text: str, at: int) -> str:
+    """What is wrong, and where: with a few characters around the place."""
+    if not isinstance(wrong, json.JSONDecodeError):
+        return "it is no JSON"
+    around = text[max(at, wrong.pos - 20) : wrong.pos + 20]
+    return f"it is no JSON: {wrong.msg} near {around!r}"
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    made: dict[str, JsonValue] = {}
+    for key, value in pairs:
+        if key in made:
+            raise NotJson(f"the key {key[:60]!r} is given twice")
+        made[key] = value
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJson(f"{text[:20]} is too large a number")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise NotJson("a number is too long")
+    return int(text)
+
+
+def _no_constant(text: str) -> float:
+    raise NotJson(f"{text} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=_finite,
+    parse_int=_whole,
+    parse_constant=_no_constant,
+    strict=False,
+)

@@ -1,0 +1,125 @@
+"""Finding what counts in a model's text: thoughts, JSON values behind a marker, and the rest.
+
+One pass from the beginning to the end: what stands inside a JSON value is never looked at for
+markers, nor what stands inside a thought. So neither a call that a model only thinks of, nor one
+that a text to be sent contains, is taken for a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.json_text import NotJson, read_value
+
+__all__ = [
+    "MOST_CALLS",
+    "Doubtful",
+    "Marker",
+    "Scanned",
+    "bare_value",
+    "scan",
+    "without_thoughts",
+]
+
+MOST_CALLS = 64
+"""Calls of one answer: more are a mistake, and would be carried out at the same time."""
+
+_TAGS = "think|thinking|scratchpad"
+_OPEN, _CLOSE = rf"(?P<open>(?i:<(?P<tag>{_TAGS})>))", rf"(?P<close>(?i:</(?:{_TAGS})>))"
+_FENCE = re.compile(r"```\w{0,12}[ \t]{0,8}\n?")
+_NEVER = re.compile(r"(?!)")
+
+
+class Doubtful(Exception):
+    """The text cannot be read in one way only. What is wrong, for the one who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What announces a JSON value. `pattern` ends where the value begins; `after` is given the
+    text and the end of the value and gives the place to go on from, or raises `Doubtful`.
+    """
+
+    pattern: re.Pattern[str]
+    after: Callable[[str, int], int]
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What a text consists of."""
+
+    values: list[JsonValue] = field(default_factory=list)
+    """The JSON values, in order."""
+    words: str = ""
+    """What stands around them."""
+    thoughts: str = ""
+    """What the model said to itself."""
+
+
+def without_thoughts(text: str) -> tuple[str, str]:
+    """The text, and the thoughts that stood in it."""
+    scanned = scan(text, Marker(_NEVER, lambda _, end: end))
+    return scanned.words, scanned.thoughts
+
+
+def scan(text: str, marker: Marker) -> Scanned:
+    """Read the whole text. Raises `Doubtful` when one of the values is none, or stands wrongly."""
+    token = re.compile(f"{_OPEN}|{_CLOSE}|(?P<mark>{marker.pattern.pattern})", re.MULTILINE)
+    values: list[JsonValue] = []
+    words: list[str] = []
+    thoughts: list[str] = []
+    at = 0
+    while (found := token.search(text, at)) is not None:
+        words.append(text[at : found.start()])
+        at = found.end()
+        match found.lastgroup:
+            case "mark":
+                value, end = _value(text, at)
+                values.append(value)
+                if len(values) > MOST_CALLS:
+                    raise Doubtful(f"there are more than {MOST_CALLS} calls in it")
+                at = marker.after(text, end)
+            case "close":  # some templates open the first thought themselves
+                if values:
+                    raise Doubtful(f"{found[0]} stands after a call, without its beginning")
+                thoughts += words
+                words = []
+            case _:
+                thought, at = _thought(text, at, found["tag"])
+                thoughts.append(thought)
+    words.append(text[at:])
+    return Scanned(values, _clean("".join(words)), "".join(thoughts).strip())
+
+
+def bare_value(words: str) -> JsonValue:
+    """The JSON object that is all there is, in a fence or not; None if it is not so."""
+    bare = _FENCE.sub("", words.strip()).strip()
+    if not (bare.startswith("{") and bare.endswith("}")):
+        return None
+    try:
+        value, end = read_value(bare)
+    except NotJson:
+        return None
+    return value if end == len(bare) else None
+
+
+def _value(text: str, at: int) -> tuple[JsonValue, int]:
+    try:
+        return read_value(text, at)
+    except NotJson as exc:
+        raise Doubtful(str(exc)) from exc
+
+
+def _thought(text: str, at: int, tag: str) -> tuple[str, int]:
+    """The thought that begins at `at`, and where it ends: with the text, if nothing closes it."""
+    close = re.compile(f"</{tag}>", re.IGNORECASE).search(text, at)
+    return (text[at:], len(text)) if close is None else (text[at : close.start()], close.end())
+
+
+def _clean(words: str) -> str:
+    """Without the fences that stood around values."""
+    return re.sub(r"```\w{0,12}\s*```", "", words).strip()

@@ -1,0 +1,132 @@
+"""Calls as lines: `TOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}`.
+
+What is read as a call, and what is not:
+
+* A call begins its line (spaces, list marks, emphasis and fences aside). In the middle of a line,
+  or behind `>`, the words only speak of one.
+* All or nothing: where one call cannot be read, none is carried out and the model is told why.
+* Behind the marker one JSON object or a list of them; nothing more of that kind on the line.
+* An answer that is one JSON object and nothing else is a call if it names a tool.
+* `name` and `arguments`, as other formats have it, mean `tool_name` and `parameters`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
+from hubbub.agents.dialects.words import Parsed, WordDialect, described
+from hubbub.agents.models.base import CallRequest, ToolSpec
+from hubbub.agents.tools.schema import wrong_arguments
+from hubbub.agents.tools.ways_out import SHOW_PLAN
+from hubbub.config.agents import DialectName
+from hubbub.protocol.turns import Step
+
+__all__ = ["ToolCallLines", "arguments_text"]
+
+_BEGIN = r"^[ \t*`#-]{0,32}(?:\d{1,3}[.)][ \t]{1,8})?TOOL_CALL\b"
+_MARKER = rf"{_BEGIN}[\s*`:=]{{0,64}}(?:json\s{{1,16}})?(?=[\[{{])"
+_LONE = re.compile(_BEGIN, re.MULTILINE)
+_NEXT = re.compile(r"[\s`*,;]{0,256}[{}\[\]]")
+
+_TOLD = """\
+# How to call tools
+
+A program reads your answers. To call a tool, write a line that begins with TOOL_CALL, followed by \
+one JSON object:
+
+TOOL_CALL {"tool_name": "finish", "parameters": {"reason": "nothing to do"}}
+
+Every answer must have at least one such line. Several lines are several calls, which run side by \
+side. Write nothing after the last one: the results come in the next message. Only calls have an \
+effect; nobody reads the words around them.
+
+The tools, with the JSON Schema of their parameters:
+
+"""
+
+
+class _Call(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tool_name: Annotated[
+        str, Field(min_length=1, validation_alias=AliasChoices("tool_name", "name"))
+    ]
+    parameters: Annotated[
+        JsonValue, Field(validation_alias=AliasChoices("parameters", "arguments"))
+    ] = None
+    id: Annotated[str, Field(validation_alias=AliasChoices("tool_id", "id"))] = ""
+
+
+class ToolCallLines(WordDialect):
+    """The dialect `tool_call`."""
+
+    name: DialectName = "tool_call"
+    hides = frozenset({SHOW_PLAN})
+    reminder = (
+        'Answer with a line such as TOOL_CALL {"tool_name": "…", "parameters": {…}}; '
+        "call `finish` that way if you are done."
+    )
+
+    def told(self, tools: Sequence[ToolSpec]) -> str:
+        return _TOLD + described(tools)
+
+    def parse(self, text: str) -> Parsed:
+        scanned = scan(text, Marker(re.compile(_MARKER, re.MULTILINE), _after))
+        values = scanned.values
+        if _LONE.search(scanned.words):
+            raise Doubtful("TOOL_CALL is not followed by a JSON object")
+        if not values and isinstance(bare := bare_value(scanned.words), dict):
+            if not bare.keys() & {"tool_name", "name"}:
+                raise Doubtful("a JSON object without TOOL_CALL before it is no call")
+            values, scanned.words = [bare], ""
+        if not values and "TOOL_CALL" in scanned.words:
+            raise Doubtful("TOOL_CALL does not begin its line")
+        calls = tuple(call for value in values for call in _calls(value))
+        return Parsed(calls, scanned.words, scanned.thoughts)
+
+    def calls(self, step: Step) -> str:
+        lines = ({"tool_name": c.name, "parameters": c.arguments} for c in step.calls)
+        return "\n".join(f"TOOL_CALL {json.dumps(line, ensure_ascii=False)}" for line in lines)
+
+
+def arguments_text(parameters: JsonValue) -> str:
+    """What the loop is given: a text is passed on as it is, so that it may be JSON or be refused
+    like the broken arguments of any other call.
+    """
+    if isinstance(parameters, str):
+        return parameters
+    return json.dumps({} if parameters is None else parameters)
+
+
+def _calls(value: JsonValue) -> list[CallRequest]:
+    found = value if isinstance(value, list) else [value]
+    if not found:
+        raise Doubtful("the list after TOOL_CALL is empty")
+    return [_call(one) for one in found]
+
+
+def _call(value: JsonValue) -> CallRequest:
+    try:
+        call = _Call.model_validate(value)
+    except ValidationError as exc:
+        raise Doubtful(
+            f"the object after TOOL_CALL has `tool_name` and `parameters`, nothing else: "
+            f"{wrong_arguments(exc)}"
+        ) from exc
+    return CallRequest(call.id, call.tool_name, arguments_text(call.parameters))
+
+
+def _after(text: str, end: int) -> int:
+    """Nothing that could be another call may follow on the line, nor a lone object below it."""
+    line_end = text.find("\n", end)
+    rest = text[end : line_end if line_end >= 0 else len(text)]
+    following = _NEXT.match(text, end)
+    if "TOOL_CALL" in rest or following is not None:
+        raise Doubtful("something follows the JSON object; begin each call with TOOL_CALL")
+    return end

@@ -1,0 +1,149 @@
+"""What dialects without an endpoint's help have in common: tools, calls and results as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hubbub.agents.chat import ChatMessage, Kept, cut_words, in_fewer_words
+from hubbub.agents.dialects.base import clean, not_understood, tidied
+from hubbub.agents.dialects.scan import Doubtful
+from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.config.agents import DialectName
+from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
+
+__all__ = ["Parsed", "WordDialect", "described"]
+
+_RESULT_END = re.compile(r"<(?=/tool_result)", re.IGNORECASE)
+_NO_WORDS = "(no words)"
+"""Stands for an empty answer, which endpoints refuse: templates want the roles to take turns."""
+_CUT = "it was cut off at its length limit; be shorter"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What an answer in words means."""
+
+    calls: tuple[CallRequest, ...] = ()
+    text: str = ""
+    reasoning: str = ""
+    wait: WaitStrategy = "all"
+    discards: tuple[int, ...] = ()
+    compresses: tuple[Compressed, ...] = ()
+
+
+class WordDialect(ABC):
+    """Tools are described in the system message, results come back as messages of the user."""
+
+    name: DialectName
+    hides: frozenset[str]
+
+    @abstractmethod
+    def told(self, tools: Sequence[ToolSpec]) -> str:
+        """How to call tools, and which there are."""
+
+    @abstractmethod
+    def parse(self, text: str) -> Parsed:
+        """What the text means. Raises `Doubtful`."""
+
+    @abstractmethod
+    def calls(self, step: Step) -> str:
+        """The calls of a step, as the model would have written them."""
+
+    @property
+    @abstractmethod
+    def reminder(self) -> str:
+        """What an answer must look like, in a sentence or two."""
+
+    # What the model is told ----------------------------------------------------------------------
+
+    def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
+        return f"{system}\n\n{self.told(tools)}"
+
+    def question(
+        self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
+    ) -> Question:
+        chat: list[ChatMessage] = [
+            {"role": "system", "content": self.system(system, tools)},
+            {"role": "user", "content": prompt},
+        ]
+        for step in steps:
+            for message in self._shown(step):
+                _add(chat, message)
+        return Question(chat)
+
+    def _shown(self, step: Kept) -> Iterator[ChatMessage]:
+        if isinstance(step, Steering):
+            yield {"role": "user", "content": step.text}
+        elif isinstance(step, Compressed):
+            yield {"role": "assistant", "content": in_fewer_words(step)}
+        elif step.calls:
+            said = "\n\n".join(filter(None, (step.text, self.calls(step))))
+            yield {"role": "assistant", "content": said}
+            yield {"role": "user", "content": _results(step)}
+        else:
+            yield {"role": "assistant", "content": cut_words(step.text or _NO_WORDS)}
+            yield {"role": "user", "content": self._correction(step)}
+
+    def _correction(self, step: Step) -> str:
+        if step.finish_reason == "length":
+            return f"Your answer was not understood: {_CUT}. {self.reminder}"
+        try:
+            self.parse(step.text or "")
+        except Doubtful as exc:
+            return f"Your answer was not understood, nothing was done: {exc}. {self.reminder}"
+        return f"Nobody has read that: only calls have an effect. {self.reminder}"
+
+    # What the model says -------------------------------------------------------------------------
+
+    def read(self, answer: Answer) -> Answer:
+        if answer.calls or not answer.text:  # an endpoint may know tools after all
+            return tidied(clean(answer))
+        try:
+            parsed = self.parse(answer.text)
+        except Doubtful as exc:
+            return not_understood(answer, _CUT if answer.finish_reason == "length" else str(exc))
+        reasoning = "\n\n".join(filter(None, (answer.reasoning, parsed.reasoning)))
+        meant = replace(
+            answer,
+            calls=parsed.calls,
+            text=parsed.text or None,
+            reasoning=reasoning or None,
+            wait=parsed.wait,
+            discards=parsed.discards,
+            compresses=parsed.compresses,
+        )
+        return tidied(clean(meant))
+
+
+def described(tools: Sequence[ToolSpec]) -> str:
+    """The tools as lines of JSON."""
+    lines = (
+        {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        for tool in tools
+    )
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+
+
+def _results(step: Step) -> str:
+    lines = [f'<tool_results step="{step.n}">', *map(_result, step.calls), "</tool_results>"]
+    return "\n".join(lines)
+
+
+def _result(call: ToolCallRecord) -> str:
+    """One result. What others wrote in it cannot end it."""
+    told = _RESULT_END.sub(r"<\\", call.result or "")
+    name = json.dumps(call.name, ensure_ascii=False)
+    id = json.dumps(call.id, ensure_ascii=False)
+    return f"<tool_result tool_name={name} id={id}>{told}</tool_result>"
+
+
+def _add(chat: list[ChatMessage], message: ChatMessage) -> None:
+    """Add the message; to the last one if that is of the same role, as many templates want it."""
+    if chat[-1]["role"] != message["role"]:
+        chat.append(message)
+        return
+    chat[-1]["content"] = f"{chat[-1]['content']}\n\n{message['content']}"

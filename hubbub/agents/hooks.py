@@ -1,0 +1,222 @@
+"""Hooks: Python of the user's that is told what a model's turn does, and may refuse its calls.
+
+class Audit(Hooks):
+    def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+        if call.name == "delete_file" and not at_work():
+            return Refused("files are deleted in working hours only")
+        return Proceed()
+
+A hook that raises, hangs or gives no verdict changes nothing: the turn goes on as if it were not
+there, and its record has a note. What must hold whatever happens belongs into a tool's permission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeAlias, assert_never, runtime_checkable
+
+from pydantic import JsonValue
+
+from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.loop import CallResult, failure
+from hubbub.agents.tools.threads import run_in_thread
+from hubbub.logs import get_logger
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import ToolCallRecord, TurnEnd
+
+__all__ = [
+    "HOOK_WITHIN_S",
+    "HookChain",
+    "Hooks",
+    "Proceed",
+    "Refused",
+    "ToolCall",
+    "TurnInfo",
+    "Verdict",
+]
+
+HOOK_WITHIN_S = 5.0
+"""Seconds that one hook may take each time."""
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInfo:
+    """The turn that a hook is told of."""
+
+    id: str
+    agent: str
+    thread_id: str
+    """Canonical."""
+    messages: tuple[Message, ...]
+    """What woke the agent, oldest first."""
+    resumed: bool = False
+    """An earlier process had begun it: its hooks were told of some of it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model wants. Every hook has a copy of its own of the arguments."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """The call may run, as far as this hook is concerned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The call does not run; the model is told why."""
+
+    reason: str
+
+
+Verdict: TypeAlias = Proceed | Refused
+"""What a hook says of a call. There is no third: None is a hook that forgot to say something."""
+
+
+@runtime_checkable
+class Hooks(Protocol):
+    """What may be told; a class that derives from this one defines what it wants to hear.
+
+    A method is `async def`, or a plain `def`, which runs in a thread. It has five seconds. Several
+    hooks of an agent are told in the order of its config.
+    """
+
+    def on_turn_start(self, turn: TurnInfo) -> Awaitable[None] | None:
+        """The turn begins; the model has not been asked."""
+        return None
+
+    def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
+        """A call is about to run; before its permission is looked at. The first refusal counts."""
+        return Proceed()
+
+    def on_tool_end(
+        self, turn: TurnInfo, call: ToolCall, result: CallResult
+    ) -> Awaitable[None] | None:
+        """A call has its result, if only that it was refused. One that is cancelled has none."""
+        return None
+
+    def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> Awaitable[None] | None:
+        """The turn is over, however it ended; that is about to be recorded."""
+        return None
+
+
+class HookChain:
+    """The hooks of one turn."""
+
+    def __init__(
+        self,
+        hooks: Sequence[Hooks],
+        plan: TurnPlan,
+        agent: str,
+        *,
+        within_s: float = HOOK_WITHIN_S,
+    ):
+        self._hooks, self._within_s = hooks, within_s
+        self._turn = TurnInfo(plan.id, agent, plan.thread_id, plan.incoming, plan.resumed)
+        self._notes: dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._hooks)
+
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with hooks since this was last asked."""
+        notes, self._notes = self._notes, {}
+        return tuple(notes)
+
+    async def turn_started(self) -> None:
+        for hook in self._hooks:
+            await self._tell(hook.on_turn_start, self._turn)
+
+    async def turn_ended(self, end: TurnEnd) -> tuple[str, ...]:
+        """Tell them; returns the notes that are left."""
+        for hook in self._hooks:
+            await self._tell(hook.on_turn_end, self._turn, end)
+        return self.notes()
+
+    async def around(
+        self, call: ToolCallRecord, run: Callable[[], Awaitable[CallResult]]
+    ) -> CallResult:
+        """Run the call unless a hook refuses it."""
+        refusal = await self._refusal(call)
+        result = await run() if refusal is None else refusal
+        for hook in self._hooks:
+            await self._tell(hook.on_tool_end, self._turn, _copy(call), result)
+        return result
+
+    async def _refusal(self, call: ToolCallRecord) -> CallResult | None:
+        for hook in self._hooks:
+            verdict = await self._verdict(hook, call)
+            match verdict:
+                case Proceed():
+                    pass
+                case Refused(reason):
+                    told = failure("refused", f"this call may not run: {reason}")
+                    return CallResult(call.id, told, "refused")
+                case _:
+                    assert_never(verdict)
+        return None
+
+    async def _verdict(self, hook: Hooks, call: ToolCallRecord) -> Verdict:
+        said = await self._tell(hook.on_tool_start, self._turn, _copy(call))
+        if isinstance(said, Proceed | Refused):
+            return said
+        if said is not _NOTHING:
+            self._note(hook.on_tool_start, f"gave no verdict but {type(said).__name__}")
+        return Proceed()
+
+    async def _tell(self, method: Callable[..., object], *told: object) -> object:
+        """What the hook returns; `_NOTHING` if it fails."""
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        try:
+            async with asyncio.timeout(self._within_s) as limit:
+                return await _call(partial(method, *told))
+        except asyncio.CancelledError:
+            if task.cancelling() > before:
+                raise  # else the hook has cancelled itself
+            self._note(method, "cancelled itself")
+        except Exception as exc:  # noqa: BLE001 - a user's code may raise anything; it is noted
+            late = isinstance(exc, TimeoutError) and limit.expired()
+            words = f"{type(exc).__name__}: {exc}"
+            self._note(
+                method, f"took more than {self._within_s:g} s" if late else f"raised {words}"
+            )
+        return _NOTHING
+
+    def _note(self, method: Callable[..., object], what: str) -> None:
+        name = getattr(method, "__qualname__", repr(method))
+        log.warning("a hook failed", hook=name, turn=self._turn.id, what=what)
+        self._notes[f"the hook {name} {what[:_MOST]}"] = None
+
+
+_NOTHING = object()
+_MOST = 500
+"""Characters of a note about a hook."""
+
+
+def _copy(call: ToolCallRecord) -> ToolCall:
+    assert isinstance(call.arguments, dict), "the loop runs no call that does not parse"
+    return ToolCall(call.id, call.name, copy.deepcopy(call.arguments))
+
+
+async def _call(method: partial[object]) -> object:
+    """The method's result: of a coroutine here, of a plain function in a thread."""
+    if inspect.iscoroutinefunction(method.func):
+        result = method()
+    else:
+        result = await run_in_thread(method)
+    return await result if inspect.isawaitable(result) else result

@@ -1,0 +1,226 @@
+"""What an agent is about to say, while its model writes it: `partial` signals.
+
+Only the `text` of a call that will speak in the turn's own thread is told, as far as it has been
+written; its call must be the endpoint's own (dialect `native`). Everything else stays unsaid: words
+outside of calls, thoughts, other tools' arguments, and what is meant for somebody else. In a
+dialect of words it is known only at the end what of them was a thought, so nothing is told of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from hubbub.agents.activity import Tell
+from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.models.base import Delta, OnDelta
+from hubbub.agents.prompt.escape import reveal
+from hubbub.protocol import thread_ids
+
+__all__ = ["Growing", "Partials", "read_growing"]
+
+EVERY_S = 0.2
+"""Seconds between two signals of a turn."""
+MOST_TEXT = 8000
+"""Characters of the text that are told: the last ones."""
+
+_DECODER = json.JSONDecoder(strict=False)
+_SPACE = re.compile(r"[\s,]*")
+_COLON = re.compile(r"\s*:\s*")
+_CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+_HALF_PAIR = re.compile("[\ud800-\udbff]\\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """As much of a JSON object as has been written."""
+
+    members: Mapping[str, JsonValue]
+    """Those that are complete."""
+    key: str | None = None
+    """The one that is being written, if its value is a text."""
+    text: str = ""
+    """As far as it is there."""
+
+
+def read_growing(text: str) -> Growing:
+    """Read the beginning of a JSON object. What is no JSON ends what can be read."""
+    members: dict[str, JsonValue] = {}
+    at = len(text) - len(text.lstrip())
+    if not text.startswith("{", at):
+        return Growing(members)
+    at += 1
+    while True:
+        at = _end(_SPACE, text, at)
+        try:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _end(_COLON, text, at)
+        except (ValueError, RecursionError):
+            return Growing(members)
+        if not isinstance(key, str):
+            return Growing(members)
+        try:
+            members[key], at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            if not text.startswith('"', at):
+                return Growing(members)
+            return Growing(members, key, _open_text(text[at + 1 :]))
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return at if match is None else match.end()
+
+
+def _open_text(written: str) -> str:
+    """A JSON string without its end: without the escape, too, that has only begun."""
+    cut = _CUT_ESCAPE.search(written)
+    whole = written[: cut.start(1)] if cut else written
+    try:
+        read = _DECODER.decode(f'"{whole}"')
+    except ValueError:  # an escape that JSON does not know
+        return ""
+    return _HALF_PAIR.sub("", read)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """A call that is being written."""
+
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    told: str = ""
+
+
+class Partials:
+    """Those of one turn. `tell` sends the data of a signal to a thread."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        plan: TurnPlan,
+        inbox: Inbox,
+        *,
+        every_s: float = EVERY_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ):
+        self._tell, self._plan, self._inbox = tell, plan, inbox
+        self._every_s, self._sleep = every_s, sleep
+
+    @contextlib.asynccontextmanager
+    async def of(self, step: int) -> AsyncIterator[OnDelta]:
+        """Within, the answer that becomes this step is written; what it gives takes its pieces."""
+        answer = _Answer(self, step)
+        try:
+            yield answer.hear
+            await answer.tell_rest()
+        finally:
+            await answer.stop()
+
+    async def tell(self, data: dict[str, JsonValue]) -> None:
+        await self._tell(self._plan.thread_id, {"turn": self._plan.id, **data})
+
+    async def pause(self) -> None:
+        await self._sleep(self._every_s)
+
+    def is_here(self, name: str, members: Mapping[str, JsonValue]) -> bool:
+        """Whether a call speaks where the turn's thread is read, as far as that is known."""
+        there = self._destination(name, members)
+        return there is not None and thread_ids.root(there) == thread_ids.root(self._plan.thread_id)
+
+    def _destination(self, name: str, members: Mapping[str, JsonValue]) -> str | None:
+        match name, members:
+            case ("send_text_message", {"to": str(to)}):
+                return self._thread(to)
+            case ("send_text_message", {"to": [*several]}):
+                names = {str(one) for one in several} | {self._inbox.me}
+                return thread_ids.direct(names) if all(map(thread_ids.is_id, names)) else None
+            case ("post_to_channel", {"channel": str(channel)}):
+                return thread_ids.channel(channel) if thread_ids.is_id(channel) else None
+            case ("broadcast_text_message", _):
+                return thread_ids.BROADCAST
+            case ("reply", {"message_id": str(id)}):
+                return self._thread_of_message(id)
+        return None
+
+    def _thread(self, to: str) -> str | None:
+        if thread_ids.is_participant_id(to):
+            return thread_ids.direct({to, self._inbox.me})
+        return thread_ids.canonical(to, self._inbox.me)
+
+    def _thread_of_message(self, id: str) -> str | None:
+        """Of one that stands in the turn's thread; None for all others."""
+        thread = self._inbox.thread(self._plan.thread_id)
+        known = (*self._plan.incoming, *(thread.messages if thread else ()))
+        return next((m.thread_id for m in known if m.id == id), None)
+
+
+class _Answer:
+    """One answer that is being written, and the task that tells of it."""
+
+    def __init__(self, partials: Partials, step: int):
+        self._partials, self._step = partials, step
+        self._calls: dict[int, _Writing] = {}
+        self._attempt = 1
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def hear(self, delta: Delta) -> None:
+        if delta.attempt != self._attempt:
+            self._attempt = delta.attempt
+            self._calls.clear()
+        if delta.call is None:
+            return
+        writing = self._calls.setdefault(delta.call, _Writing())
+        writing.name = delta.name or writing.name
+        writing.pieces.append(delta.text)
+        self._news.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._tell_slowly())
+
+    async def tell_rest(self) -> None:
+        """The answer is whole: what has not been told of it."""
+        while await self._tell_one():
+            pass
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _tell_slowly(self) -> None:
+        while True:
+            await self._news.wait()
+            if await self._tell_one():
+                await self._partials.pause()
+            else:
+                self._news.clear()
+
+    async def _tell_one(self) -> bool:
+        """Tell of the first call that there is something new of; whether there was one."""
+        for writing in self._calls.values():
+            data = self._said(writing)
+            if data is not None:
+                await self._partials.tell(data)
+                return True
+        return False
+
+    def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
+        """The data of the next signal about a call; None if there is nothing new to tell."""
+        growing = read_growing("".join(writing.pieces))
+        said = growing.text if growing.key == "text" else growing.members.get("text")
+        if not isinstance(said, str) or not said or said == writing.told:
+            return None
+        if not self._partials.is_here(writing.name, growing.members):
+            return None
+        writing.told = said
+        text = said if len(said) <= MOST_TEXT else f"…{said[-MOST_TEXT:]}"
+        data: dict[str, JsonValue] = {"step": self._step, "text": reveal(text)}
+        to = growing.members.get("to", growing.members.get("channel"))
+        return data if to is None else {**data, "to": to}

@@ -1,0 +1,299 @@
+"""Fitting a question into the model's context window. Pure.
+
+    window = system + tools + history + incoming + steps + what is kept free for the answer
+
+`system` and `incoming` always stay. What has no room goes in this order, each time as little as
+needed, until the question fits:
+
+1. history      older messages (`budget_history` tells which)
+2. tools        their explanations, the longest first
+3. steps        older steps of the turn (`compress` tells how)
+4. tools        all but their names; those that the turn has called come last
+5. history      what is left of it
+6. steps        the last ones
+
+The order does not depend on the window's size, and the first state that fits is taken: a larger
+window never shows less. Sizes of parts are counted one by one; where they are put together there is
+no more than their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hubbub.agents.chat import Kept
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.prompt.budget_history import Conversation, first_that_fits
+from hubbub.agents.prompt.budget_tools import bare, short
+from hubbub.agents.prompt.compress import Change, changes
+from hubbub.agents.prompt.tokens import PER_ANSWER, Estimate, TokenCounter, message_tokens, spec_tokens
+from hubbub.config.context import CompressionName
+from hubbub.errors import ModelError
+from hubbub.protocol.turns import Layer, Step, Window
+
+__all__ = ["Build", "ContextRules", "Fitted", "Fitting", "WindowTooSmall"]
+
+Build = Callable[[str, Sequence[Kept], Sequence[ToolSpec]], Question]
+"""Makes the question of a user message, steps and tools."""
+
+
+class WindowTooSmall(ModelError):
+    """What must stay does not fit: the model has not been asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    """What an agent's questions have to fit into. Sizes are tokens."""
+
+    size: int | None = None
+    """Of the window; None: not known, nothing is cut."""
+    reserve: int = 0
+    """Kept free for the answer."""
+    compression: CompressionName = "importance"
+    keep_steps: int = 5
+    counter: TokenCounter = field(default_factory=Estimate)
+    advice: str = "raise the context window"
+    """How its user gets a larger window, for the error message."""
+
+    @property
+    def room(self) -> int | None:
+        """What a question may have."""
+        return None if self.size is None else self.size - self.reserve
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A question that fits, and what it took."""
+
+    question: Question
+    window: Window
+    squeezed: bool = False
+    """Whether earlier steps had to become less."""
+
+
+class Fitting:
+    """Fits the questions of one turn. `writes` are names of tools that change something."""
+
+    def __init__(
+        self, rules: ContextRules, conversation: Conversation, writes: Collection[str] = ()
+    ):
+        self.rules, self._conversation = rules, conversation
+        self._writes, self._counter = writes, rules.counter
+        self._prompts: dict[int, int] = {}
+
+    def fit(self, build: Build, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Fitted:
+        """The question that `build` makes, with as much of everything as there is room for.
+
+        Raises `WindowTooSmall`.
+        """
+        full = _State(self, build, list(steps), list(tools))
+        sizes = full.sizes()
+        room = self.rules.room
+        if room is None or sizes.total <= room:
+            return Fitted(full.question, self._window(sizes, sizes))
+        return self._squeeze(full, sizes, room)
+
+    def least(self, build: Build, tools: Sequence[ToolSpec]) -> Question:
+        """The smallest form of the first question, whether it fits or not."""
+        state = _State(self, build, [], [bare(tool) for tool in tools])
+        state.hide(self._conversation.messages)
+        return state.question
+
+    def _squeeze(self, state: _State, full: _Sizes, room: int) -> Fitted:
+        stages = state.stages(self.rules, self._writes)
+        for _ in stages:
+            # The sum of the parts is a bound; what they are together is counted as well.
+            if state.bound <= room and (sizes := state.sizes()).total <= room:
+                return Fitted(state.question, self._window(full, sizes), state.squeezed)
+        raise WindowTooSmall(self._complaint(state.sizes(), room))
+
+    def prompt_tokens(self, hidden: int) -> int:
+        """Of the user message without so many messages of the history."""
+        if hidden not in self._prompts:
+            text = self._conversation.without(hidden)
+            self._prompts[hidden] = self._counter.count(text)
+        return self._prompts[hidden]
+
+    def _window(self, full: _Sizes, now: _Sizes) -> Window:
+        pairs = zip(full.layers, now.layers, strict=True)
+        layers = tuple(
+            Layer(name=name, tokens=size, cut=max(before - size, 0))
+            for (name, before), (_, size) in pairs
+        )
+        rules = self.rules
+        return Window(
+            size=rules.size, reserve=rules.reserve, layers=layers, exact=self._counter.exact
+        )
+
+    def _complaint(self, least: _Sizes, room: int) -> str:
+        rules = self.rules
+        parts = ", ".join(f"{name} {size}" for name, size in least.layers if size)
+        how = "" if self._counter.exact else " (estimated)"
+        name, _ = max(least.layers, key=lambda layer: layer[1])
+        return (
+            f"the context window of {rules.size} tokens is too small: without the {rules.reserve}"
+            f" that are kept for the answer there is room for {room}, and what must stay has"
+            f" {least.total}{how}: {parts}; {rules.advice}, or {_LESS[name]}"
+        )
+
+
+_LESS = {
+    "system": "make the instruction shorter",
+    "tools": "give the agent fewer tools",
+    "history": "set history.messages to fewer",
+    "incoming": "have shorter messages sent to it",
+    "steps": "set result_budget to less",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Tokens of each layer."""
+
+    system: int
+    tools: int
+    history: int
+    incoming: int
+    steps: int
+
+    @property
+    def layers(self) -> tuple[tuple[str, int], ...]:
+        return (
+            ("system", self.system),
+            ("tools", self.tools),
+            ("history", self.history),
+            ("incoming", self.incoming),
+            ("steps", self.steps),
+        )
+
+    @property
+    def total(self) -> int:
+        return sum(size for _, size in self.layers)
+
+
+class _State:
+    """One question on its way to fit."""
+
+    def __init__(self, fitting: Fitting, build: Build, steps: list[Kept], tools: list[ToolSpec]):
+        self._fitting, self._build = fitting, build
+        self._counter, self._conversation = fitting.rules.counter, fitting._conversation
+        self._steps: list[Kept | None] = list(steps)
+        self._tools = tools
+        self._hidden = 0
+        self._made: Question | None = None
+        self.squeezed = False
+        # Sizes of the parts, once they are needed one by one:
+        self.bound = 0
+        self._step_sizes: list[int] = []
+        self._tool_sizes: list[int] = []
+
+    @property
+    def question(self) -> Question:
+        if self._made is None:
+            prompt = self._conversation.without(self._hidden)
+            steps = [step for step in self._steps if step is not None]
+            self._made = self._build(prompt, steps, self._tools)
+        return self._made
+
+    def hide(self, messages: int) -> None:
+        """Leave out so many messages of the history."""
+        self._hidden, self._made = messages, None
+
+    def sizes(self) -> _Sizes:
+        """Of the question as a whole, layer by layer."""
+        count, counter = self._counter.count, self._counter
+        head, user, *rest = self.question.messages
+        prompt = self._conversation.without(self._hidden)
+        prompt_tokens = self._fitting.prompt_tokens(self._hidden)
+        around = message_tokens(counter, {**user, "content": ""})
+        if user["content"] != prompt:  # a dialect may add words of its own
+            around += count(user["content"] or "") - prompt_tokens
+        bare_head = self._build("", (), ()).messages[0]
+        system = message_tokens(counter, bare_head)
+        told = message_tokens(counter, head) - system
+        alone = min(self._fitting.prompt_tokens(self._conversation.messages), prompt_tokens)
+        return _Sizes(
+            system=system + PER_ANSWER,
+            tools=told + sum(spec_tokens(counter, tool) for tool in self.question.tools),
+            history=prompt_tokens - alone,
+            incoming=alone + around,
+            steps=sum(message_tokens(counter, message) for message in rest),
+        )
+
+    # Becoming less ------------------------------------------------------------------------------
+
+    def stages(self, rules: ContextRules, writes: Collection[str]) -> Iterator[None]:
+        """Takes away a little more each time, in the order that does not depend on the window."""
+        room = rules.room or 0
+        kept = [step for step in self._steps if step is not None]
+        older, recent = changes(kept, rules.compression, rules.keep_steps, writes, self._counter)
+        self._measure()
+        yield from self._hide_history(self._conversation.spare, room)
+        yield from self._shorten(range(len(self._tools)), short)
+        yield from self._change(older)
+        called = {call.name for step in kept if isinstance(step, Step) for call in step.calls}
+        unused = [at for at, tool in enumerate(self._tools) if tool.name not in called]
+        yield from self._shorten(unused, bare)
+        yield from self._shorten(set(range(len(self._tools))) - set(unused), bare)
+        yield from self._hide_history(self._conversation.messages, room)
+        yield from self._change(recent)
+
+    def _measure(self) -> None:
+        """Sizes of all parts, for a sum that is no less than the whole."""
+        none = self._of_question("", (), ())
+        self._step_sizes = [self._step_size(step) for step in self._steps]
+        self._tool_sizes = [self._tool_size(tool) for tool in self._tools]
+        # A dialect may say more once there are tools at all than it says of each of them.
+        together = max(self._of_question("", (), self._tools) - none, sum(self._tool_sizes))
+        self._joint = together - sum(self._tool_sizes)
+        self.bound = none + together + sum(self._step_sizes)
+        self.bound += self._fitting.prompt_tokens(self._hidden)
+
+    def _of_question(self, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> int:
+        question = self._build(prompt, steps, tools)
+        messages = sum(message_tokens(self._counter, m) for m in question.messages)
+        specs = sum(spec_tokens(self._counter, tool) for tool in question.tools)
+        return PER_ANSWER + messages + specs
+
+    def _step_size(self, step: Kept | None) -> int:
+        if step is None:
+            return 0
+        messages = self._build("", [step], ()).messages[2:]
+        return sum(message_tokens(self._counter, message) for message in messages)
+
+    def _tool_size(self, tool: ToolSpec) -> int:
+        return self._of_question("", (), [tool]) - self._of_question("", (), ())
+
+    def _hide_history(self, most: int, room: int) -> Iterator[None]:
+        """Hides as many messages as needed, up to `most`."""
+        spent = self._fitting.prompt_tokens
+        before = spent(self._hidden)
+        others = self.bound - before
+        hidden = first_that_fits(lambda n: others + spent(n), room, self._hidden, most)
+        self.bound = others + spent(hidden)
+        self.hide(hidden)
+        yield
+
+    def _shorten(
+        self, places: Iterable[int], how: Callable[[ToolSpec], ToolSpec]
+    ) -> Iterator[None]:
+        """The tools at these places in fewer words, those that win most first."""
+        shorter = {at: how(self._tools[at]) for at in places}
+        sizes = {at: self._tool_size(tool) for at, tool in shorter.items()}
+        wins = {at: self._tool_sizes[at] - size for at, size in sizes.items()}
+        for at in sorted(wins, key=lambda place: (-wins[place], place)):
+            if wins[at] > 0:
+                self._tools[at], self._made = shorter[at], None
+                self._tool_sizes[at] = sizes[at]
+                self.bound -= wins[at]
+                yield
+
+    def _change(self, found: Sequence[Change]) -> Iterator[None]:
+        for change in found:
+            size = self._step_size(change.to)
+            if size < self._step_sizes[change.at]:
+                self.bound -= self._step_sizes[change.at] - size
+                self._steps[change.at], self._step_sizes[change.at] = change.to, size
+                self._made, self.squeezed = None, True
+                yield

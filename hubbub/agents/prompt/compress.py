@@ -1,0 +1,176 @@
+"""Earlier steps of a turn, shown shorter or no more where they have no room. Pure.
+
+A step is one answer of the model with all its results: a call never stands without its result. Two
+orders in which steps become less, from the first to the last resort:
+
+window       the oldest step goes, then the next; at the end what the last ones brought is cut
+importance   of all but the last few steps:
+             1. those that only read go, the oldest first; so do errors that came again later
+             2. writes and other errors shrink to a line of the model's own words
+             3. these lines go, those of errors before those of writes
+             then the last few: their results are cut, they shrink to a line, and they go
+
+The last step never goes, nor shrinks to a line, with which no chat can end: at the least its calls
+stay, with the beginnings of their arguments and results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from hubbub.agents.chat import Kept
+from hubbub.agents.prompt.tokens import TokenCounter
+from hubbub.agents.tools.results import fit
+from hubbub.config.context import CompressionName
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+
+__all__ = ["Change", "changes", "in_a_line"]
+
+_SHORT_RESULTS = (400, 60)
+"""Tokens of each result of the last steps, in two goes."""
+_LEAST_RESULT = 16
+"""The same, where nothing but the last step is left."""
+_MOST_TEXT, _MOST_ITEMS = 40, 8
+"""Characters of a text, and items of a list or an object, among its arguments then."""
+_MOST_ARGUMENTS, _MOST_LINE = 160, 480
+"""Characters of a call's arguments, and of all of a step, in a line."""
+
+Phase = Literal["older", "recent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step becomes less."""
+
+    at: int
+    """Its place among the steps that are shown."""
+    to: Kept | None
+    """What it is shown as from here on; None: no more."""
+
+
+def changes(
+    steps: Sequence[Kept],
+    strategy: CompressionName,
+    keep: int,
+    writes: Collection[str],
+    counter: TokenCounter,
+) -> tuple[list[Change], list[Change]]:
+    """What becomes less, in order: of the older steps, and, as the last resort, of the last `keep`.
+
+    `writes` are the names of the tools that change something.
+    """
+    border = max(len(steps) - keep, 0)
+    older = range(border)
+    if strategy == "window":
+        first = [Change(at, None) for at in older]
+    else:
+        first = list(_by_importance(steps, older, writes))
+    recent = range(border, len(steps))
+    return first, list(_last_resort(steps, recent, counter))
+
+
+def _by_importance(
+    steps: Sequence[Kept], older: Sequence[int], writes: Collection[str]
+) -> Iterator[Change]:
+    weights = _weights(steps, writes)
+    yield from (Change(at, None) for at in older if weights[at] == 0)
+    for at in older:
+        step = steps[at]
+        if weights[at] and isinstance(step, Step):
+            yield Change(at, in_a_line(step))
+    for weight in (1, 2):
+        yield from (Change(at, None) for at in older if weights[at] == weight)
+
+
+def _last_resort(
+    steps: Sequence[Kept], recent: Sequence[int], counter: TokenCounter
+) -> Iterator[Change]:
+    for most in _SHORT_RESULTS:
+        for at in recent:
+            step = steps[at]
+            if isinstance(step, Step) and step.calls:
+                yield Change(at, _with_short_results(step, most, counter))
+    for at in recent[:-1]:
+        step = steps[at]
+        if isinstance(step, Step):
+            yield Change(at, in_a_line(step))
+    yield from (Change(at, None) for at in recent[:-1])
+    for at in recent[-1:]:
+        step = steps[at]
+        if isinstance(step, Step):
+            yield Change(at, _beginnings(step, counter))
+
+
+def _weights(steps: Sequence[Kept], writes: Collection[str]) -> list[int]:
+    """Of each step: 0, it only read; 1, it failed in a way that may come again; 2, it wrote
+    something, or is what the model itself wanted to remember.
+    """
+    weights: list[int] = []
+    seen: set[tuple[str, str]] = set()
+    for step in reversed(steps):
+        if isinstance(step, Compressed):
+            weights.append(2)
+            continue
+        errors = {(call.name, call.error) for call in step.calls if call.error}
+        wrote = any(call.name in writes and not call.error for call in step.calls)
+        weights.append(2 if wrote else 1 if errors - seen else 0)
+        seen |= errors
+    return weights[::-1]
+
+
+def in_a_line(step: Step) -> Compressed:
+    """A step in the model's own words: what it called, and whether that went well.
+
+    Nothing of what others wrote: as words of the model it would count for more than it is.
+    """
+    calls = "; ".join(map(_call, step.calls))
+    return Compressed(n=step.n, text=_cut(calls or "I called no tool.", _MOST_LINE))
+
+
+def _call(call: ToolCallRecord) -> str:
+    given = call.arguments
+    told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    done = "done" if call.error is None else f"failed ({call.error})"
+    return f"{call.name}({_cut(told, _MOST_ARGUMENTS)}): {done}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _beginnings(step: Step, counter: TokenCounter) -> Step:
+    """The step with the beginnings of all that was said in it."""
+    words = {
+        "text": step.text and _cut(step.text, _MOST_ARGUMENTS),
+        "reasoning": None,
+        "calls": tuple(
+            call.model_copy(update={"arguments": _small(call.arguments)}) for call in step.calls
+        ),
+    }
+    return _with_short_results(step.model_copy(update=words), _LEAST_RESULT, counter)
+
+
+def _small(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return _cut(value, _MOST_TEXT)
+    if isinstance(value, list):
+        return [_small(item) for item in value[:_MOST_ITEMS]]
+    if isinstance(value, dict):
+        some = list(value.items())[:_MOST_ITEMS]
+        return {_cut(key, _MOST_TEXT): _small(item) for key, item in some}
+    return value
+
+
+def _with_short_results(step: Step, most: int, counter: TokenCounter) -> Step:
+    calls = tuple(
+        call.model_copy(update={"result": fit(call.result, most, counter)})
+        if call.result is not None
+        else call
+        for call in step.calls
+    )
+    return step.model_copy(update={"calls": calls})

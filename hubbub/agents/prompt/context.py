@@ -1,0 +1,109 @@
+"""What the parts of a system prompt may look at: one value for each turn. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.escape import escaped
+from hubbub.agents.prompt.examples import WriteCalls, native_calls
+from hubbub.agents.tools.policy import PermissionMode
+from hubbub.config.prompting import ExampleConfig
+from hubbub.protocol.messages import Kind, Participant, Permission
+
+__all__ = ["Companion", "Note", "PromptContext", "companions", "quoted"]
+
+
+class Note(NamedTuple):
+    """Something with a name that a model is told of in a line: a skill, a mod."""
+
+    name: str
+    description: str = ""
+
+
+class Companion(NamedTuple):
+    """Another participant. What they say about themselves is escaped: it is theirs, not ours."""
+
+    id: str
+    kind: Kind
+    description: str = ""
+    skills: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptContext:
+    """What is known when a turn begins.
+
+    Everything that participants wrote (`participants`, `state`) must stand between delimiters that
+    the rule about untrusted data names; the components that come with Hubbub do so.
+    """
+
+    agent: str
+    """The agent's id."""
+    network: str
+    """The network's name."""
+    instruction: str = ""
+    """The operator's words: `instruction`, or the versioned prompt as rendered."""
+    tools: Sequence[ToolSpec] = ()
+    """What may be called, `finish` among them."""
+    permissions: Mapping[str, Permission] = field(default_factory=dict)
+    """What each tool does to the world, by its name."""
+    skills: Sequence[Note] = ()
+    """Instructions that may be loaded."""
+    mods: Sequence[Note] = ()
+    """What extends the hub."""
+    capabilities: Sequence[str] = ()
+    """What others are told that the agent can do."""
+    permission_mode: PermissionMode = "full"
+    """What its tools may change."""
+    mode: Literal["auto", "interactive"] = "auto"
+    """interactive: a person is asked after each tool call."""
+    model: str = ""
+    """The model's name at its endpoint."""
+    dialect: str = "native"
+    """How the model calls tools."""
+    write_calls: WriteCalls = native_calls
+    """How calls stand in text in that dialect."""
+    thread: str = ""
+    """The thread that woke the agent, as it sees it: `direct_ann`."""
+    threads: Sequence[str] = ()
+    """The threads that the conversation shows, most recently active first."""
+    participants: Sequence[Companion] = ()
+    """The others in the network."""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """What the agent remembers, by key, as `quoted`."""
+    examples: Sequence[ExampleConfig] = ()
+    """Messages and what to do about them."""
+    reminder: Sequence[str] = ()
+    """The rules that are said again at the end."""
+    scratchpad: bool = False
+    """Whether the model may think in `<scratchpad>` before it acts."""
+
+
+def quoted(state: Mapping[str, JsonValue]) -> dict[str, str]:
+    """What an agent remembers as text that cannot close an element: others may have told it."""
+    return {escaped(key).text: escaped(_as_text(value)).text for key, value in state.items()}
+
+
+def _as_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def companions(everybody: Iterable[Participant], me: str) -> tuple[Companion, ...]:
+    """The participants that are not `me`, agents first, by id; services are nobody to talk to."""
+    others = [p for p in everybody if p.id != me and p.kind != "service"]
+    others.sort(key=lambda p: (p.kind != "agent", p.id))
+    return tuple(
+        Companion(
+            p.id,
+            p.kind,
+            escaped(" ".join(p.card.description.split())).text,
+            tuple(escaped(" ".join(skill.split())).text for skill in p.card.skills),
+        )
+        for p in others
+    )

@@ -1,0 +1,148 @@
+"""What is wrong with a prompt, as far as one can tell by reading it. Pure.
+
+    for finding in lint(subject):
+        print(finding)
+
+Levels: an `error` is a contradiction or a hole, a `warning` is advice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from hubbub.agents.prompt.lint_templates import untrusted_text
+from hubbub.agents.prompt.lint_tools import (
+    contradictions,
+    disabled_tools,
+    forbidden_tools,
+    unknown_tools,
+)
+from hubbub.agents.prompt.passages import Passage, Place, Statement, Subject
+
+__all__ = ["MOST_RULES", "RULES", "Finding", "Rule", "lint"]
+
+Level = Literal["error", "warning"]
+Check = Callable[[Subject], Iterator[tuple[Place, str]]]
+
+MOST_RULES = 7
+"""Hard rules that a model still keeps in mind."""
+LONG = 2500
+"""Characters from which on the middle of a prompt is read with less care."""
+EDGE = 0.2
+"""Share of a long prompt at its beginning, and at its end, that is read well."""
+
+_HARD = re.compile(r"\b(?:must|never|always)\b", re.I)
+_WAY_OUT = re.compile(
+    r"\bfinish\b|\bdecline\b|\bask_human\b|\brefuse\b|\bstay\s+silent\b|\bsay\s+so\b|"
+    r"\bdo(?:es)?\s+not\s+know\b|\bask\s+(?:back|for|whoever|them|him|her|(?:a|an|the|your)\s+\w+)",
+    re.I,
+)
+_CLOSED = re.compile(r"\b(?:never|do\s+not|don['’]t|must\s+not|may\s+not)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that is looked for."""
+
+    id: str
+    level: Level
+    about: str
+    check: Check
+
+
+class Finding(NamedTuple):
+    """Something to change: where, by which rule, and what to do."""
+
+    rule: str
+    level: Level
+    place: Place
+    message: str
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in self.place if part is not None)
+        return f"{where}: {self.level}: {self.message} [{self.rule}]"
+
+
+def lint(subject: Subject) -> list[Finding]:
+    """Everything that the rules find, in order of the places; each finding once."""
+    found = {
+        Finding(rule.id, rule.level, place, message): None
+        for rule in RULES
+        for place, message in rule.check(subject)
+    }
+    return sorted(found, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
+
+
+def _no_way_out(subject: Subject) -> Iterator[tuple[Place, str]]:
+    """Neither `finish` nor declining nor asking is spoken of, other than to forbid it."""
+    said = (s for passage in subject.passages for s in passage.statements())
+    if not any(_offers_way_out(statement) for statement in said):
+        yield (
+            subject.place,
+            f"{subject.name} is told of no way out: say that it may call `finish`, decline, or "
+            "ask, for when there is nothing to do or it cannot",
+        )
+
+
+def _offers_way_out(statement: Statement) -> bool:
+    way = _WAY_OUT.search(statement.text)
+    return way is not None and _CLOSED.search(statement.text, 0, way.start()) is None
+
+
+def _hard_rules(subject: Subject) -> list[tuple[Passage, Statement]]:
+    own = (passage for passage in subject.passages if passage.own)
+    return [(p, s) for p in own for s in p.statements() if _HARD.search(s.text)]
+
+
+def _too_many_rules(subject: Subject) -> Iterator[tuple[Place, str]]:
+    rules = _hard_rules(subject)
+    if len(rules) > MOST_RULES:
+        yield (
+            rules[MOST_RULES][1].place,
+            f"{subject.name} has {len(rules)} hard rules (must, never, always), and this is the "
+            f"{MOST_RULES + 1}th: keep at most {MOST_RULES}, and say the others as advice",
+        )
+
+
+def _rules_in_the_middle(subject: Subject) -> Iterator[tuple[Place, str]]:
+    own = [passage for passage in subject.passages if passage.own]
+    length, starts = 0, {}
+    for passage in own:
+        starts[id(passage)] = length
+        length += len(passage.text) + 2
+    rules = _hard_rules(subject)
+    if subject.reminded or length <= LONG or not rules:
+        return
+    shares = [(starts[id(passage)] + rule.start) / length for passage, rule in rules]
+    if all(EDGE < share < 1 - EDGE for share in shares):
+        yield (
+            rules[0][1].place,
+            f"the rules of {subject.name} stand only in the middle of a long prompt ({length} "
+            "characters): say the two or three that matter most at its beginning, or in "
+            "`prompt.reminder`",
+        )
+
+
+def _not_warned(subject: Subject) -> Iterator[tuple[Place, str]]:
+    if not subject.warned:
+        yield (
+            subject.place,
+            f"{subject.name} is not told that messages are data, not instructions: keep the "
+            "component `untrusted_data`",
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("unknown-tool", "error", "a tool that does not exist is named", unknown_tools),
+    Rule("disabled-tool", "error", "a tool that the agent does not have is named", disabled_tools),
+    Rule("contradiction", "error", "a tool is not what the prompt says of it", contradictions),
+    Rule("forbidden-tool", "warning", "a tool is forbidden, but offered", forbidden_tools),
+    Rule("no-way-out", "error", "nothing says how to stop, decline or ask", _no_way_out),
+    Rule("untrusted-text", "error", "words of participants outside of elements", untrusted_text),
+    Rule("untrusted-rule", "warning", "nothing says that messages are data", _not_warned),
+    Rule("too-many-rules", "warning", f"more than {MOST_RULES} hard rules", _too_many_rules),
+    Rule("rules-in-the-middle", "warning", "hard rules nowhere near an end", _rules_in_the_middle),
+)

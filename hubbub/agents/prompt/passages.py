@@ -1,0 +1,106 @@
+"""What a linter reads: the texts of a prompt with their places, and what the agent can do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hubbub.protocol.messages import Permission
+
+__all__ = ["Passage", "Place", "Statement", "Subject", "TemplateText", "ToolFact"]
+
+_BREAK = re.compile(r"(?<=[^\d\s][.!?])[\"'”’)*_]*\s+|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)])\s)")
+
+
+class Place(NamedTuple):
+    """A line of a file; lines count from 1, None means the file as a whole."""
+
+    file: str
+    line: int | None = None
+
+
+class Statement(NamedTuple):
+    """A sentence, or an item of a list."""
+
+    text: str
+    place: Place
+    start: int
+    """Where it begins in its passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text that a model is told."""
+
+    what: str
+    """For people: `instruction`, `component style`."""
+    text: str
+    places: Sequence[Place]
+    """Where each line of the text comes from."""
+    own: bool = True
+    """The operator's; False: it comes with Hubbub."""
+
+    def place(self, at: int) -> Place:
+        """Where the character at `at` comes from."""
+        return self._on(self.text.count("\n", 0, at))
+
+    def _on(self, line: int) -> Place:
+        return self.places[min(line, len(self.places) - 1)]
+
+    def statements(self) -> Iterator[Statement]:
+        """The sentences and items, in order; one may run over several lines."""
+        start = counted = line = 0
+        for end in [*_BREAK.finditer(self.text), None]:
+            stop = end.start() if end else len(self.text)
+            text = self.text[start:stop]
+            if text.strip():
+                at = start + len(text) - len(text.lstrip())
+                line += self.text.count("\n", counted, at)
+                counted = at
+                yield Statement(self.text[at:stop].rstrip(), self._on(line), at)
+            start = end.end() if end else stop
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFact:
+    """What a rule may contradict."""
+
+    name: str
+    description: str = ""
+    permission: Permission = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """A Jinja2 template."""
+
+    file: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is linted: the prompt of an agent, or a file by itself."""
+
+    name: str
+    """`agents.editor`, or the file."""
+    place: Place
+    passages: Sequence[Passage]
+    """In the order in which the model reads them."""
+    templates: Sequence[TemplateText] = ()
+    tools: Mapping[str, ToolFact] | None = None
+    """Those that the agent has, by name; None: not known."""
+    others: frozenset[str] = frozenset()
+    """Tools of the network that the agent does not have."""
+    words: frozenset[str] = frozenset()
+    """Names that are no tools: participants, channels, arguments of tools."""
+    prefixes: tuple[str, ...] = ()
+    """How names of tools begin that come from elsewhere, and are not known."""
+    called: Sequence[tuple[str, Place]] = ()
+    """Tools that examples call."""
+    reminded: bool = False
+    """Whether the prompt ends with a reminder."""
+    warned: bool = True
+    """Whether it says that what participants wrote is data."""

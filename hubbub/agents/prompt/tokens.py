@@ -1,0 +1,163 @@
+"""Tokens of texts, chat messages and tools. Pure but for loading a vocabulary.
+
+For OpenAI's encodings texts are counted exactly; for other models they are estimated on the safe
+side: more than all but rare texts have in today's vocabularies, so that a window is rather left with
+room than overrun. How much an estimate says, for each character:
+
+    letters of ASCII, blanks      1/3
+    punctuation of ASCII          3/5
+    letters in long runs          3/4    24 and more without a blank: hashes, base64
+    digits                        1      some vocabularies take them one by one
+    others                        half of their bytes in UTF-8; one more beyond U+FFFF (emoji)
+
+What endpoints add around texts is counted as OpenAI tells it for messages (4 tokens each, 3 for the
+answer's beginning); for calls and tools they do not tell it, so that their JSON and a little more is
+counted, which is more than they make of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from string import digits, punctuation
+from typing import Protocol
+
+from hubbub.agents.chat import ChatMessage
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.prompt.vocabulary import encoding_of, load_encoding
+
+__all__ = [
+    "Estimate",
+    "Exact",
+    "TokenCounter",
+    "counter_for",
+    "message_tokens",
+    "question_tokens",
+    "spec_tokens",
+]
+
+PER_MESSAGE, PER_CALL, PER_TOOL, PER_ANSWER = 4, 8, 10, 3
+"""Tokens around a message, a call, a tool's description, and before the answer."""
+_LONG, _PIECE = 1000, 4096
+"""Characters of a line from which on few are remembered, and of the pieces that it is counted in."""
+
+
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+"""Other ends of lines may be joined with what follows them."""
+
+
+class TokenCounter(Protocol):
+    """Counts what a model makes of a text."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it counts by the model's own vocabulary."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text; never fewer than there are, as far as that is known."""
+        ...
+
+
+class _ByLines:
+    """Counts line by line and remembers lines: a prompt is mostly the one before it.
+
+    A token that would reach over a line's end counts twice, which is rare (blank lines).
+    """
+
+    def __init__(self, measure: Callable[[str], int]):
+        self._line = lru_cache(16_384)(measure)
+        self._piece = lru_cache(1_024)(measure)
+
+    def count(self, text: str) -> int:
+        if len(text) <= _LONG and "\n" not in text:
+            return self._line(text)
+        return sum(map(self._of_line, _LINES.findall(text)))
+
+    def _of_line(self, line: str) -> int:
+        if len(line) <= _LONG:
+            return self._line(line)
+        return sum(map(self._piece, _pieces(line)))
+
+
+def _pieces(line: str) -> Iterator[str]:
+    for at in range(0, len(line), _PIECE):
+        yield line[at : at + _PIECE]
+
+
+class Exact(_ByLines):
+    """Counts by the vocabulary of one of OpenAI's encodings."""
+
+    exact = True
+
+    def __init__(self, encode: Callable[[str], Sequence[int]]):
+        """`encode` gives the tokens of a text, without special ones."""
+        super().__init__(lambda text: len(encode(text)))
+
+
+class Estimate(_ByLines):
+    """Estimates, by rules that hold for no vocabulary in particular."""
+
+    exact = False
+
+    def __init__(self) -> None:
+        super().__init__(_estimate)
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_KINDS = str.maketrans({**dict.fromkeys(digits, "0"), **dict.fromkeys(punctuation, ".")})
+_LETTER, _MARK, _CROWDED, _DIGIT, _BYTE = 20, 36, 45, 60, 30
+"""Sixtieths of a token."""
+
+
+def _estimate(text: str) -> int:
+    kinds = text.translate(_KINDS)
+    numbers, marks = kinds.count("0"), kinds.count(".")
+    size, other = len(text), 0
+    if not text.isascii():
+        bytes_of_all = len(text.encode("utf-8", "surrogatepass"))
+        size = sum(map(str.isascii, text))
+        other = bytes_of_all - size + 2 * len(_ASTRAL.findall(text))
+    letters = size - numbers - marks
+    crowded = sum(sum(map(str.isalpha, run)) for run in _RUN.findall(text)) if size >= 24 else 0
+    total = letters * _LETTER + marks * _MARK + numbers * _DIGIT + other * _BYTE
+    total += crowded * (_CROWDED - _LETTER)
+    return -(-total // 60)
+
+
+def counter_for(model: str) -> TokenCounter:
+    """What counts for a model, by its name at its endpoint.
+
+    The first one of an encoding takes a third of a second: call it in a thread. Raises
+    `ConfigError` when the vocabulary is damaged.
+    """
+    encoding = encoding_of(model)
+    return Estimate() if encoding is None else Exact(load_encoding(encoding).encode_ordinary)
+
+
+def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
+    """Tokens of one message of a chat, its calls included."""
+    tokens = PER_MESSAGE + counter.count(message["content"] or "")
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        said = counter.count(function["name"]) + counter.count(function["arguments"])
+        tokens += PER_CALL + counter.count(call["id"]) + said
+    if "tool_call_id" in message:
+        tokens += counter.count(message["tool_call_id"])
+    return tokens
+
+
+def spec_tokens(counter: TokenCounter, spec: ToolSpec) -> int:
+    """Tokens of a tool's description, where an endpoint is given it beside the chat."""
+    schema = json.dumps(spec.parameters, ensure_ascii=False)
+    told = counter.count(spec.name) + counter.count(spec.description) + counter.count(schema)
+    return PER_TOOL + told
+
+
+def question_tokens(counter: TokenCounter, question: Question) -> int:
+    """Tokens of all that a model is asked."""
+    messages = sum(message_tokens(counter, message) for message in question.messages)
+    return PER_ANSWER + messages + sum(spec_tokens(counter, tool) for tool in question.tools)

@@ -1,0 +1,239 @@
+"""Versioned prompts: `FOLDER/NAME/VERSION.j2`, Jinja2 in a sandbox.
+
+    library = PromptLibrary(folder)
+    prompt = library.load("triage", "latest")
+    prompt.required                        {"shop"}
+    prompt.render({"shop": "Acme"})
+    prompt.fingerprint                     triage@2.10#1f0a3c9b
+
+A variable is required unless the template itself tests it with `is defined` or gives it a
+`default(…)`. Templates stand alone, they include and import nothing: the fingerprint says all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import total_ordering
+from pathlib import Path
+
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2.exceptions import SecurityError, UndefinedError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hubbub.config.problems import nearest, shown_path
+from hubbub.config.prompting import LATEST
+from hubbub.errors import ConfigError
+
+__all__ = ["PromptLibrary", "PromptTemplate", "Version", "compile_prompt", "latest"]
+
+SUFFIX = ".j2"
+_RANKS = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1, "pre": -1,
+          "preview": -1, "post": 1}  # fmt: skip
+_OTHER = -2.5
+"""Of a word that is none of these, for example `draft`: before the release, after its alphas."""
+_NUMBERED = re.compile(r"v?(?P<release>\d+(?:\.\d+)*)(?P<rest>.*)", re.IGNORECASE)
+
+
+@total_ordering
+class Version:
+    """A version by its text: 2.9 < 2.10-rc.1 < 2.10. What is no number (`draft`) is below all."""
+
+    def __init__(self, text: str):
+        self.text = text
+        match = _NUMBERED.fullmatch(text.partition("+")[0])
+        self.numbered = match is not None
+        release = [int(n) for n in match["release"].split(".")] if match else []
+        while release and release[-1] == 0:
+            release.pop()
+        parts = re.findall(r"\d+|[a-z]+", (match["rest"] if match else text).lower())
+        # A release has no parts: 0 stands between what comes before it and what comes after.
+        ranked = list(map(_ranked, parts))
+        self._key = (self.numbered, release, [*ranked, (0.0, "", -1)], text)
+        self.released = match is not None and not any(rank < 0 for rank, _, _ in ranked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self._key == other._key
+
+    def __lt__(self, other: Version) -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Version({self.text!r})"
+
+
+def _ranked(part: str) -> tuple[float, str, int]:
+    if part.isdigit():
+        return 0.0, "", int(part)
+    rank = _RANKS.get(part)
+    return (_OTHER, part, 0) if rank is None else (rank, "", 0)
+
+
+def latest(versions: Iterable[str]) -> str | None:
+    """The highest release; the highest pre-release if there is no release; None if nothing has a
+    number: a `draft` is used by those who name it."""
+    numbered = [version for version in map(Version, versions) if version.numbered]
+    best = max((v for v in numbered if v.released), default=None) or max(numbered, default=None)
+    return best.text if best else None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """One version of a prompt."""
+
+    name: str
+    version: str
+    path: Path
+    source: str
+    required: frozenset[str]
+    """Variables without which it cannot be rendered."""
+    optional: frozenset[str]
+    """Those that it can do without."""
+    lines: Mapping[str, int]
+    """Where each variable is first used."""
+    template: Template
+
+    @property
+    def fingerprint(self) -> str:
+        """`name@version#hash`: what a turn's record says. The hash is of the template's text."""
+        digest = hashlib.sha256(self.source.encode()).hexdigest()[:8]
+        return f"{self.name}@{self.version}#{digest}"
+
+    def check(self, given: Iterable[str]) -> None:
+        """Raises `ConfigError`, which names the variable and the file, when one is missing."""
+        known = set(given)
+        spare = known - self.required - self.optional
+        for name in sorted(self.required - known):
+            near = nearest(name, spare) if spare else ""
+            hint = near if near.startswith("; did") else ""
+            message = f"the prompt {self.name}@{self.version} needs the variable '{name}'{hint}"
+            raise ConfigError(message, shown_path(self.path), self.lines[name])
+
+    def render(self, variables: Mapping[str, object]) -> str:
+        """The text. Raises `ConfigError` with file and line when it fails or lacks a variable."""
+        self.check(variables)
+        return render_template(self.template, self.path, variables)
+
+
+class PromptLibrary:
+    """The versioned prompts in a folder. Files are read when they are asked for."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def names(self) -> tuple[str, ...]:
+        """Prompts that have a version, in order of their names."""
+        if not self.folder.is_dir():
+            return ()
+        return tuple(sorted({path.parent.name for path in self.folder.glob(f"*/*{SUFFIX}")}))
+
+    def versions(self, name: str) -> tuple[str, ...]:
+        """The versions of a prompt, lowest first; none if it does not exist."""
+        texts = [path.name.removesuffix(SUFFIX) for path in (self.folder / name).glob(f"*{SUFFIX}")]
+        return tuple(version.text for version in sorted(map(Version, texts)))
+
+    def resolve(self, name: str, version: str = LATEST) -> str:
+        """The version that is meant. Raises `ConfigError`, with the nearest, when there is none."""
+        known, place = self.versions(name), shown_path(self.folder)
+        if not known:
+            hint = nearest(name, self.names()) or "; there are no prompts in it"
+            raise ConfigError(f"there is no prompt '{name}'{hint}", place)
+        found = latest(known) if version == LATEST else version
+        if found is None:
+            what = f"the prompt '{name}' has no numbered version: name one of {', '.join(known)}"
+            raise ConfigError(what, place)
+        if found not in known:
+            listed = f"; versions: {', '.join(known)}"
+            raise ConfigError(f"the prompt '{name}' has no version '{version}'{listed}", place)
+        return found
+
+    def load(self, name: str, version: str = LATEST) -> PromptTemplate:
+        """Read and compile a version. Raises `ConfigError` with file and line."""
+        found = self.resolve(name, version)
+        path = self.folder / name / f"{found}{SUFFIX}"
+        return compile_prompt(path, name, found)
+
+
+def compile_prompt(
+    path: Path, name: str | None = None, version: str | None = None
+) -> PromptTemplate:
+    """A template file as a prompt; left out, its folder's and its own name are name and version.
+
+    Raises `ConfigError` with file and line.
+    """
+    source, shown = _read(path), shown_path(path)
+    try:
+        tree = _ENVIRONMENT.parse(source, filename=str(path))
+        required, optional, lines = _variables(tree)
+        # Compiled from its source: parsing marks the tree, and compiling it again would miss that.
+        code = _ENVIRONMENT.compile(source, filename=str(path))
+    except TemplateSyntaxError as exc:
+        raise ConfigError(f"the prompt does not parse: {exc.message}", shown, exc.lineno) from exc
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        raise ConfigError("a prompt stands alone: it includes no other files", shown, node.lineno)
+    template = Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.globals)
+    name, version = name or path.parent.name, version or path.name.removesuffix(SUFFIX)
+    return PromptTemplate(name, version, path, source, required, optional, lines, template)
+
+
+def render_template(template: Template, path: Path, variables: Mapping[str, object]) -> str:
+    """Raises `ConfigError` with file and line when the template fails."""
+    try:
+        return template.render(variables)
+    except UndefinedError as exc:
+        problem = f"the prompt fails: {exc.message}"
+        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, OverflowError,
+            SecurityError) as exc:  # fmt: skip
+        problem = f"the prompt fails: {exc}"
+        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+
+
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    autoescape=False,  # the operator's own words; what participants wrote comes escaped
+    undefined=StrictUndefined,
+    keep_trailing_newline=False,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"the prompt cannot be read: {exc}", shown_path(path)) from exc
+
+
+def _variables(tree: nodes.Template) -> tuple[frozenset[str], frozenset[str], dict[str, int]]:
+    """The names that must be given, those that may be, and the line where each is first used."""
+    free = meta.find_undeclared_variables(tree) - set(_ENVIRONMENT.globals)
+    guarded = {
+        node.node.name
+        for node in tree.find_all(nodes.Test)
+        if node.name in ("defined", "undefined") and isinstance(node.node, nodes.Name)
+    }
+    guarded |= {
+        node.node.name
+        for node in tree.find_all(nodes.Filter)
+        if node.name in ("default", "d") and isinstance(node.node, nodes.Name)
+    }
+    lines: dict[str, int] = {}
+    for node in tree.find_all(nodes.Name):
+        lines[node.name] = min(node.lineno, lines.get(node.name, node.lineno))
+    return frozenset(free - guarded), frozenset(free & guarded), lines
+
+
+def _line_in(exc: BaseException, path: Path) -> int | None:
+    """The last line of the template that the exception passed."""
+    line, trace = None, exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

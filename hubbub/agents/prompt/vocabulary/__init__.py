@@ -1,0 +1,115 @@
+"""OpenAI's vocabularies, which come with Hubbub: tokens are counted without a network.
+
+`scripts/vocabularies.py` fetches the files; the README beside them says whose they are. Loading
+one takes a third of a second and 80 MB of memory: it is done once in a process, and only where a
+context window is known.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import lzma
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
+
+from hubbub.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+__all__ = ["ENCODINGS", "FOLDER", "EncodingName", "Known", "encoding_of", "load_encoding"]
+
+EncodingName = Literal["o200k_base", "cl100k_base"]
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How text falls into pieces before the vocabulary joins bytes in them, and its checksum."""
+
+    pieces: str
+    sha256: str
+    """Of the uncompressed file, as OpenAI publishes it."""
+
+
+_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_CAPITALS, _SMALL = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+ENCODINGS: dict[EncodingName, Known] = {
+    "o200k_base": Known(
+        "|".join(
+            (
+                rf"[^\r\n\p{{L}}\p{{N}}]?[{_CAPITALS}]*[{_SMALL}]+{_ENDINGS}",
+                rf"[^\r\n\p{{L}}\p{{N}}]?[{_CAPITALS}]+[{_SMALL}]*{_ENDINGS}",
+                r"\p{N}{1,3}",
+                r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+                r"\s*[\r\n]+",
+                r"\s+(?!\S)",
+                r"\s+",
+            )
+        ),
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+    "cl100k_base": Known(
+        "|".join(
+            (
+                r"'(?i:[sdmt]|ll|ve|re)",
+                r"[^\r\n\p{L}\p{N}]?+\p{L}++",
+                r"\p{N}{1,3}+",
+                r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
+                r"\s++$",
+                r"\s*[\r\n]",
+                r"\s+(?!\S)",
+                r"\s",
+            )
+        ),
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+}
+_BY_NAME: tuple[tuple[re.Pattern[str], EncodingName], ...] = (
+    (re.compile(r"(chat)?gpt-(4o|4\.1|4\.5|5|oss)\b"), "o200k_base"),
+    (re.compile(r"o[134](-|$)"), "o200k_base"),
+    (re.compile(r"gpt-(4|3\.5|35)(-|$)"), "cl100k_base"),
+)
+_LOADING = Lock()
+
+
+def encoding_of(model: str) -> EncodingName | None:
+    """The encoding of a model by its name at an endpoint; None if it is not known to be OpenAI's.
+
+    What stands before the name (`openai/gpt-4o`, `ft:gpt-4o-mini:us::x`) makes no difference.
+    """
+    name = model.lower().rpartition("/")[2].removeprefix("ft:")
+    return next((encoding for pattern, encoding in _BY_NAME if pattern.match(name)), None)
+
+
+def load_encoding(name: EncodingName) -> Encoding:
+    """The encoding, loaded when it is first asked for. Safe to be called in a thread.
+
+    Raises `ConfigError` when the file is not the one that it should be.
+    """
+    with _LOADING:
+        return _loaded(name)
+
+
+@cache
+def _loaded(name: EncodingName) -> Encoding:
+    from tiktoken import Encoding  # with what it imports, only where tokens are counted
+
+    known, path = ENCODINGS[name], FOLDER / f"{name}.tiktoken.xz"
+    try:
+        raw = lzma.decompress(path.read_bytes())
+    except (OSError, lzma.LZMAError) as exc:
+        raise ConfigError(f"the vocabulary cannot be read ({exc}); {_AGAIN}", path) from exc
+    if hashlib.sha256(raw).hexdigest() != known.sha256:
+        raise ConfigError(f"the vocabulary is not what it should be; {_AGAIN}", path)
+    lines = (line.split() for line in raw.splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    return Encoding(name, pat_str=known.pieces, mergeable_ranks=ranks, special_tokens={})
+
+
+_AGAIN = "install hubbub again"

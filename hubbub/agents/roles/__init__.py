@@ -1,0 +1,1 @@
+"""Roles of models that plan together: router, planner, executor, reflector, and their pipeline."""

@@ -1,0 +1,155 @@
+"""What roles answer: the arguments of `route`, `submit_plan` and `judge`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.roles.plan import Plan, StepId
+from hubbub.agents.tools.schema import without_titles, wrong_arguments
+
+__all__ = [
+    "ANSWER",
+    "JUDGE",
+    "MAKE_PLAN",
+    "ROUTE",
+    "SUBMIT_PLAN",
+    "Judgement",
+    "Route",
+    "WrongAnswer",
+    "judge_spec",
+    "plan_spec",
+    "read",
+    "route_spec",
+]
+
+ROUTE, SUBMIT_PLAN, JUDGE = "route", "submit_plan", "judge"
+ANSWER, MAKE_PLAN = "answer", "make_plan"
+"""Targets of a route that are neither a tool nor an agent."""
+
+Verdict = Literal["accept", "retry_step", "replan", "escalate"]
+Read = TypeVar("Read", bound=BaseModel)
+
+
+class WrongAnswer(ValueError):
+    """What is wrong with an answer, for the model that gave it."""
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Route(_Arguments):
+    """Who does what was asked."""
+
+    target: str
+    """Who or what does it."""
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    """How sure you are, from 0 to 1."""
+    request: str = ""
+    """What the target is to do, with all that it needs to know. For `answer`: the answer itself."""
+    question: str = ""
+    """What you would ask the person, if you are not sure."""
+    options: tuple[str, ...] = ()
+    """Answers to that question to choose from, if there are some."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.target == ANSWER and not self.request.strip():
+            raise ValueError("the target answer needs the answer in `request`")
+        return self
+
+
+class Judgement(_Arguments):
+    """How good the results are, and what comes next."""
+
+    score: Annotated[int, Field(ge=1, le=5)]
+    """5: all that was asked for is there; 1: nothing of it."""
+    verdict: Verdict
+    """accept: it is good enough; retry_step: run one step again; replan: another plan is needed;
+    escalate: a person must decide."""
+    reason: Annotated[str, Field(min_length=1)]
+    """Why, in a sentence."""
+    answer: str = ""
+    """accept: what the person is told. `$step_1_result` stands for the result of step 1."""
+    step: StepId | None = None
+    """retry_step: which."""
+    arguments: dict[str, JsonValue] | None = None
+    """retry_step: arguments to run it with instead; left out: the same, or filled in anew."""
+    question: str = ""
+    """escalate: what the person is asked."""
+    options: tuple[str, ...] = ()
+    """escalate: answers to choose from, if there are some."""
+
+    @model_validator(mode="after")
+    def _has_what_its_verdict_needs(self) -> Self:
+        if self.verdict == "retry_step" and self.step is None:
+            raise ValueError("the verdict retry_step needs `step`")
+        if self.verdict == "escalate" and not self.question.strip():
+            raise ValueError("the verdict escalate needs `question`")
+        return self
+
+
+def read(model: type[Read], arguments: JsonValue) -> Read:
+    """The arguments as `model`. Raises `WrongAnswer` with words that a model can act on."""
+    try:
+        return model.model_validate(arguments)
+    except ValidationError as exc:
+        raise WrongAnswer(wrong_arguments(exc)) from exc
+
+
+def route_spec(targets: Collection[str]) -> ToolSpec:
+    """The tool of a router that may choose among `targets`."""
+    schema = _inlined(Route.model_json_schema())
+    _property(schema, "target")["enum"] = list(targets)
+    return ToolSpec(ROUTE, "Say who does what the incoming message asks for.", schema)
+
+
+def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
+    """The tool of a planner whose steps may name these `executors`."""
+    schema = _inlined(Plan.model_json_schema())
+    steps = _property(schema, "steps")
+    steps["maxItems"] = most
+    items = steps["items"]
+    assert isinstance(items, dict)
+    _property(items, "executor")["enum"] = list(executors)
+    return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {most} steps.", schema)
+
+
+def judge_spec() -> ToolSpec:
+    """The tool of a reflector."""
+    return ToolSpec(
+        JUDGE, "Judge the results and say what comes next.", _inlined(Judgement.model_json_schema())
+    )
+
+
+def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    found = properties[name]
+    assert isinstance(found, dict)
+    return found
+
+
+def _inlined(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The schema without references, which not every endpoint follows."""
+    slim = without_titles(schema)
+    parts = slim.pop("$defs", {})
+    assert isinstance(parts, dict)
+    inlined = _inline(slim, parts)
+    assert isinstance(inlined, dict)
+    return inlined
+
+
+def _inline(value: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
+    if isinstance(value, dict):
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            return _inline(parts[reference.rpartition("/")[2]], parts)
+        return {key: _inline(entry, parts) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_inline(entry, parts) for entry in value]
+    return value

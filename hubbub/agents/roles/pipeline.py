@@ -1,0 +1,380 @@
+"""Roles at work on one turn, as a pure state machine: what happened goes in, what to do comes out.
+
+    pipeline = Pipeline(rules, executors, steps, earlier)
+    commands = pipeline.start()                       Record, Consult, RunTools, End
+    commands = pipeline.answered([(consult, answer)])
+    commands = pipeline.ran(results)
+    commands = pipeline.stopped("timeout", "...")
+
+What comes next depends on the recorded steps alone (`hubbub.agents.roles.work`), so a turn that is
+taken up again, or goes on in the next one after a question, goes on where the record ends.
+
+    kind         what it does
+    router       route; run it; say what came of it
+    planner      plan; say the plan
+    executor     one call; say what came of it
+    reflector    judge; say the judgement
+    pipeline     route; plan; run what is ready, side by side, until nothing is; judge:
+                 accept -> say the answer, retry_step -> run it again, replan -> plan,
+                 escalate -> ask the person, and judge again in the turn that the answer begins
+
+    at any time                                            next
+    a router that is not sure                              ask the person
+    an answer of a role that is not valid, once            ask the role again
+    ... twice                                              end: no_action
+    the first role calls `finish`                          end: finished
+    retries used up                                        ask the person
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+from hubbub.agents.loop import FINISH, End, Record, RunTools
+from hubbub.agents.models.base import Answer
+from hubbub.agents.recording import CallResult, failure, step_of, with_result
+from hubbub.agents.roles.answers import (
+    ANSWER,
+    JUDGE,
+    MAKE_PLAN,
+    ROUTE,
+    SUBMIT_PLAN,
+    Judgement,
+    Route,
+    WrongAnswer,
+    read,
+)
+from hubbub.agents.roles.plan import Plan, PlanStep, WrongPlan, fill_arguments, fill_text
+from hubbub.agents.roles.work import (
+    ASKS,
+    ONLY,
+    RUNS,
+    SAYS,
+    Bounds,
+    Role,
+    Work,
+    call_id,
+    fold,
+    role_notes,
+)
+from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
+from hubbub.agents.waiting import waiting
+from hubbub.config.problems import nearest
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+
+__all__ = ["Answered", "Command", "Consult", "Executors", "Kind", "Pipeline", "Rules"]
+
+Kind = Literal["router", "planner", "executor", "reflector", "pipeline"]
+_FIRST: Mapping[Kind, Role] = {
+    "router": "router",
+    "planner": "planner",
+    "executor": "executor",
+    "reflector": "reflector",
+    "pipeline": "router",
+}
+_TOOL: Mapping[Role, str] = {"router": ROUTE, "planner": SUBMIT_PLAN, "reflector": JUDGE}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What kind of agent it is, and how far it may go."""
+
+    kind: Kind = "pipeline"
+    bounds: Bounds = field(default_factory=Bounds)
+    may_finish: bool = True
+    """Whether it may do nothing at all: nobody requires a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """Who can carry out steps: tools, by name with the schema of their arguments, and agents."""
+
+    tools: Mapping[str, Mapping[str, JsonValue]]
+    agents: Sequence[str] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them. A tool goes before an agent of the same name."""
+        return tuple(dict.fromkeys((*self.tools, *self.agents)))
+
+
+@dataclass(frozen=True, slots=True)
+class Consult:
+    """Ask the model of `role`; the answer becomes step `n`."""
+
+    n: int
+    role: Role
+    work: Work
+    number: int | None = None
+    """executor: the step of the plan that it fills in; None: it chooses among all tools."""
+    may_finish: bool = False
+
+    @property
+    def wrong(self) -> Sequence[Step]:
+        """Its answers so far that could not be used."""
+        return self.work.wrong.get(self.number or 0, ())
+
+
+Command = Record | Consult | RunTools | End
+
+
+class Pipeline:
+    """The state of one turn. Every method returns the commands to carry out, in order; several
+    `Consult` side by side.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        executors: Executors,
+        steps: Sequence[Step] = (),
+        earlier: Sequence[Step] = (),
+    ):
+        """`earlier` are the steps of turns before that led to the question which is answered now.
+        `steps` are what an earlier process had recorded of this one.
+        """
+        self.steps = [*earlier, *steps]
+        self._earlier = len(earlier)
+        self.first_of_this_turn = earlier[-1].n + 1 if earlier else 1
+        """Number of the first step that is recorded in this turn."""
+        self._rules, self._executors = rules, executors
+
+    def start(self) -> list[Command]:
+        """The first commands, or those that follow from the steps of an earlier process."""
+        return self._next(again=True)
+
+    def answered(self, answers: Sequence[Answered]) -> list[Command]:
+        """The models have answered what the last commands asked, in that order."""
+        recorded: list[Command] = []
+        for given in answers:
+            step = self._judged(given)
+            self.steps.append(step)
+            recorded.append(Record(step))
+        return [*recorded, *self._next()]
+
+    def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
+        """The calls of the last `RunTools` have run: one result for each."""
+        by_id, last = {r.id: r for r in results}, self.steps[-1]
+        calls = tuple(with_result(c, by_id.get(c.id)) for c in last.calls)
+        update = {"calls": calls, "notes": (*last.notes, *notes)}
+        self.steps[-1] = last.model_copy(update=update)
+        return [Record(self.steps[-1]), *self._next()]
+
+    def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
+        """Something from outside ends the turn."""
+        return [End(outcome, reason)]
+
+    # Deciding -----------------------------------------------------------------------------------
+
+    def _next(self, *, again: bool = False) -> list[Command]:
+        work = fold(self.steps, self._rules.bounds, self._earlier)
+        if work.running is not None:
+            open_calls = tuple(c for c in work.running.calls if c.result is None)
+            return [RunTools(work.running, open_calls, again)]
+        if work.finished is not None:
+            given = work.finished.arguments
+            reason = given.get("reason") if isinstance(given, dict) else None
+            return [End("finished", reason if isinstance(reason, str) else "")]
+        if work.said is not None:
+            return [End("finished", _after(work.said, "answered"))]
+        if work.waits:
+            asked = self.steps[-1].calls[0]
+            return [End("finished", _after(asked, waiting(asked.arguments)))]
+        if unusable := next((w for w in work.wrong.values() if len(w) > 1), None):
+            who = unusable[-1].notes[0].removeprefix("role: ")
+            reason = f"the {who} gave no answer that could be used, also after being told"
+            return [End("no_action", reason, unusable[-1].text)]
+        return self._advance(work)
+
+    def _advance(self, work: Work) -> list[Command]:
+        if work.plan is not None:
+            return self._work_on(work, work.plan)
+        route, kind = work.route, self._rules.kind
+        if kind == "reflector" and work.judgement is not None:
+            return self._say(_as_text(work.judgement))
+        if route is None and not work.given_up:
+            return self._consult(work, _FIRST[kind])
+        if route is not None and route.confidence < self._rules.bounds.min_confidence:
+            question = (
+                route.question or f"I am not sure what to do. Shall I hand it to {route.target}?"
+            )
+            return self._ask(question, route.options)
+        if route is not None and route.target == ANSWER:
+            return self._say(route.request)
+        return self._consult(work, "planner")
+
+    def _work_on(self, work: Work, plan: Plan) -> list[Command]:
+        if self._rules.kind == "planner":
+            return self._say(_outline(plan))
+        ready = plan.ready(work.texts, work.results)
+        if empty := [s.id for s in ready if self._lacks_arguments(work, s)]:
+            n = self._n
+            return [Consult(n + i, "executor", work, id) for i, id in enumerate(empty)]
+        if ready:
+            return self._run(work, ready)
+        if self._rules.kind != "pipeline":
+            return self._say(_outcome(work))
+        judgement = work.judgement
+        if judgement is None:
+            return self._consult(work, "reflector")
+        if judgement.verdict == "accept":
+            answer = fill_text(judgement.answer, work.texts).strip()
+            return self._say(answer or _outcome(work))
+        question = judgement.question or f"I could not get it done: {judgement.reason}"
+        return self._ask(question, judgement.options)
+
+    @property
+    def _n(self) -> int:
+        return self.steps[-1].n + 1 if self.steps else 1
+
+    def _consult(self, work: Work, role: Role) -> list[Command]:
+        first = not work.given_up and work.plan is None and work.route is None
+        may_finish = first and self._rules.may_finish and not self._earlier
+        return [Consult(self._n, role, work, None, may_finish)]
+
+    # Steps that no model makes ------------------------------------------------------------------
+
+    def _run(self, work: Work, ready: Sequence[PlanStep]) -> list[Command]:
+        named = ", ".join(f"step {step.id} ({step.executor})" for step in ready)
+        return self._made(f"{RUNS}{named}", [self._call(work, step) for step in ready])
+
+    def _call(self, work: Work, step: PlanStep) -> ToolCallRecord:
+        id = call_id(step.id)
+        if step.executor not in self._executors.tools:
+            text = fill_text(step.goal, work.texts)
+            request: dict[str, JsonValue] = {"agent": step.executor, "text": text}
+            return ToolCallRecord(id=id, name=ASK_AGENT, arguments=request)
+        proposal = work.proposals.get(step.id)
+        given = proposal.arguments if proposal is not None else step.arguments or {}
+        schema = self._executors.tools[step.executor]
+        arguments = fill_arguments(given, work.texts, schema)
+        return ToolCallRecord(id=id, name=step.executor, arguments=arguments)
+
+    def _lacks_arguments(self, work: Work, step: PlanStep) -> bool:
+        known = step.arguments is not None or step.id in work.proposals
+        return not known and step.executor in self._executors.tools
+
+    def _ask(self, question: str, options: Sequence[str]) -> list[Command]:
+        asked: dict[str, JsonValue] = {"question": question, "options": list(options)}
+        return self._made(ASKS, [ToolCallRecord(id="ask", name=ASK_HUMAN, arguments=asked)])
+
+    def _say(self, text: str) -> list[Command]:
+        said: dict[str, JsonValue] = {"text": text}
+        return self._made(SAYS, [ToolCallRecord(id="say", name=REPLY, arguments=said)])
+
+    def _made(self, note: str, calls: Sequence[ToolCallRecord]) -> list[Command]:
+        step = Step(n=self._n, calls=tuple(calls), notes=(note,))
+        self.steps.append(step)
+        return [Record(step), RunTools(step, step.calls, again=False)]
+
+    # Answers of the models ----------------------------------------------------------------------
+
+    def names(self, consult: Consult) -> tuple[str, ...]:
+        """What the role may call."""
+        finish = (FINISH,) if consult.may_finish else ()
+        return (*self._tools(consult), *finish)
+
+    def _tools(self, consult: Consult) -> tuple[str, ...]:
+        if consult.role != "executor":
+            return (_TOOL[consult.role],)
+        plan = consult.work.plan
+        if plan is None or consult.number is None:
+            return tuple(self._executors.tools)
+        return (plan.step(consult.number).executor,)
+
+    def _judged(self, given: Answered) -> Step:
+        """The answer's step; its call has a result, which is `accepted` or says what is wrong."""
+        consult = given.consult
+        step = step_of(given.answer, consult.n, self.names(consult), given.at_ms, given.duration_ms)
+        calls = tuple(self._verdict(call, len(step.calls), consult) for call in step.calls)
+        notes = (*role_notes(consult.role, consult.number), *step.notes)
+        return step.model_copy(update={"calls": calls, "notes": notes})
+
+    def _verdict(self, call: ToolCallRecord, calls: int, consult: Consult) -> ToolCallRecord:
+        if call.result is not None:
+            return call
+        result, error = "accepted", None
+        try:
+            if calls > 1:
+                raise WrongAnswer(f"there are {calls} calls; make exactly one")
+            if call.name != FINISH:
+                self._check(consult, call.arguments)
+        except (WrongAnswer, WrongPlan) as exc:
+            error = "invalid_arguments"
+            result = failure(error, str(exc), retry=True)
+        return call.model_copy(update={"result": result, "error": error})
+
+    def _check(self, consult: Consult, arguments: JsonValue) -> None:
+        """Raises `WrongAnswer` or `WrongPlan`."""
+        match consult.role:
+            case "router":
+                route, known = read(Route, arguments), self.targets
+                if route.target not in known:
+                    hint = nearest(route.target, known)
+                    raise WrongAnswer(f"target: there is no {route.target!r}{hint}")
+            case "planner":
+                most = self._rules.bounds.max_plan_steps
+                read(Plan, arguments).checked(self._executors.names, most)
+            case "reflector":
+                self._check_judgement(read(Judgement, arguments), consult.work.plan)
+            case "executor":
+                pass  # the tool checks its arguments when it runs
+
+    def _check_judgement(self, judgement: Judgement, plan: Plan | None) -> None:
+        if plan is None:
+            return
+        ids = [step.id for step in plan.steps]
+        if judgement.verdict == "retry_step" and judgement.step not in ids:
+            raise WrongAnswer(f"step: there is no step {judgement.step}; the steps are {ids}")
+        if judgement.verdict == "accept" and not judgement.answer.strip():
+            raise WrongAnswer("the verdict accept needs `answer`, which the person will read")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What a router may choose among."""
+        plan = (MAKE_PLAN,) if self._rules.kind == "pipeline" else ()
+        return (*self._executors.names, *plan, ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model has answered, and when it was asked."""
+
+    consult: Consult
+    answer: Answer
+    at_ms: float | None = None
+    duration_ms: float | None = None
+
+
+def _after(call: ToolCallRecord, reason: str) -> str:
+    """The turn's reason after something was sent, or could not be."""
+    return reason if call.error is None else f"{call.name} failed: {call.result}"
+
+
+def _outcome(work: Work) -> str:
+    """What came of the last step that has a result."""
+    number, result = max(work.results.items())
+    if result.error is None:
+        return result.text or "done"
+    what = f"step {number}" if number != ONLY or len(work.results) > 1 else "it"
+    return f"I could not do {what}: {result.text}"
+
+
+def _outline(plan: Plan) -> str:
+    """A plan as people read it."""
+    return "\n".join(_line(plan, step) for step in plan.steps)
+
+
+def _line(plan: Plan, step: PlanStep) -> str:
+    needs = ", ".join(str(n) for n in sorted(plan.needs(step.id)))
+    after = f", after {needs}" if needs else ""
+    return f"{step.id}. {step.goal} ({step.executor}{after})"
+
+
+def _as_text(judgement: Judgement) -> str:
+    return f"{judgement.score} of 5, {judgement.verdict}: {judgement.reason}"

@@ -1,0 +1,175 @@
+"""A plan: steps with dependencies, and texts that stand for the results of others. Pure.
+
+    {"id": 2, "goal": "in miles", "executor": "convert", "arguments": {"km": "$step_1_result"}}
+
+`$step_1_result` may stand anywhere in arguments and goals, in nested JSON too. Alone it stands for
+the result itself (a number stays a number), within a text for the result as text. What a result
+contains is never looked at for further references.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from hubbub.agents.recording import MAX_DEPTH, read_json
+from hubbub.config.problems import nearest
+
+__all__ = ["Plan", "PlanStep", "WrongPlan", "fill", "fill_arguments", "fill_text", "references"]
+
+_REFERENCE = re.compile(r"\$step_([1-9]\d{0,3})_result(?!\w)")
+_MOST_DEPTH = MAX_DEPTH // 2
+"""Levels of a result that is put into arguments, which have levels of their own."""
+
+StepId = Annotated[int, Field(ge=1, le=9999)]
+
+
+class WrongPlan(ValueError):
+    """What is wrong with a plan, for the one who made it."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class PlanStep(_Part):
+    """One thing to do: a call of a tool, or a request to an agent."""
+
+    id: StepId
+    """Its number: 1, 2, 3 …"""
+    goal: Annotated[str, Field(min_length=1)]
+    """What the step is for. An agent reads just this, so it must contain all that it needs."""
+    executor: Annotated[str, Field(min_length=1)]
+    """The tool or the agent that does it."""
+    arguments: dict[str, JsonValue] | None = None
+    """Of a tool; `$step_1_result` stands for the result of step 1. Leave them out where they are
+    not known yet: they are filled in when the step begins."""
+    depends_on: tuple[StepId, ...] = ()
+    """Numbers of the steps that must have succeeded before. Others run at the same time."""
+
+
+class Plan(_Part):
+    """Steps that may run as soon as what they depend on has succeeded."""
+
+    steps: Annotated[tuple[PlanStep, ...], Field(min_length=1)]
+    """What is to be done."""
+
+    def step(self, number: int) -> PlanStep:
+        """The step with this number. Raises KeyError."""
+        return {step.id: step for step in self.steps}[number]
+
+    def needs(self, number: int) -> frozenset[int]:
+        """The steps whose results a step waits for: those that it names, and those it refers to."""
+        step = self.step(number)
+        return frozenset(step.depends_on) | references([step.goal, step.arguments])
+
+    def checked(self, executors: Iterable[str], most: int) -> Plan:
+        """The plan, if it can be carried out. Raises `WrongPlan`.
+
+        `executors` are the tools and agents that there are, `most` is the number of steps allowed.
+        """
+        if len(self.steps) > most:
+            raise WrongPlan(f"there are {len(self.steps)} steps; at most {most} are allowed")
+        ids = [step.id for step in self.steps]
+        if len(set(ids)) < len(ids):
+            raise WrongPlan("two steps have the same id")
+        known = list(executors)
+        for step in self.steps:
+            if step.executor not in known:
+                hint = nearest(step.executor, known)
+                raise WrongPlan(
+                    f"step {step.id}: there is no tool or agent {step.executor!r}{hint}"
+                )
+            missing = sorted(self.needs(step.id) - set(ids))
+            if missing:
+                raise WrongPlan(f"step {step.id} depends on step {missing[0]}, which is not there")
+        self._check_order()
+        return self
+
+    def _check_order(self) -> None:
+        left = {step.id: self.needs(step.id) for step in self.steps}
+        while left:
+            free = [number for number, needs in left.items() if not needs & left.keys()]
+            if not free:
+                circle = ", ".join(str(number) for number in sorted(left))
+                raise WrongPlan(f"the steps {circle} wait for each other")
+            for number in free:
+                del left[number]
+
+    def ready(self, succeeded: Iterable[int], begun: Iterable[int]) -> list[PlanStep]:
+        """The steps that may run now, in the plan's order."""
+        done, taken = frozenset(succeeded), frozenset(begun)
+        return [s for s in self.steps if s.id not in taken and self.needs(s.id) <= done]
+
+    def after(self, number: int) -> frozenset[int]:
+        """The step, and all steps that need its result, directly or not."""
+        found = {number}
+        while True:
+            more = {s.id for s in self.steps if self.needs(s.id) & found} - found
+            if not more:
+                return frozenset(found)
+            found |= more
+
+
+def references(value: JsonValue | Sequence[JsonValue]) -> frozenset[int]:
+    """The numbers of the steps whose results the value refers to."""
+    return frozenset(int(n) for text in _texts(value) for n in _REFERENCE.findall(text))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for entry in value.values() for text in _texts(entry))
+    elif isinstance(value, Sequence):
+        yield from (text for entry in value for text in _texts(entry))
+
+
+def fill(value: JsonValue, results: Mapping[int, str]) -> JsonValue:
+    """The value with results in the place of references; one without a result stays as it is."""
+    if isinstance(value, str):
+        whole = _REFERENCE.fullmatch(value)
+        if whole and int(whole[1]) in results:
+            return _itself(results[int(whole[1])])
+        return fill_text(value, results)
+    if isinstance(value, list):
+        return [fill(entry, results) for entry in value]
+    if isinstance(value, dict):
+        return {key: fill(entry, results) for key, entry in value.items()}
+    return value
+
+
+def fill_text(text: str, results: Mapping[int, str]) -> str:
+    """The text with results, as text, in the place of references."""
+    return _REFERENCE.sub(lambda m: results.get(int(m[1]), m[0]), text)
+
+
+def fill_arguments(
+    arguments: Mapping[str, JsonValue], results: Mapping[int, str], schema: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """The arguments of a tool with results in them. Where its schema wants a text, a result is
+    one, even if it reads as a number.
+    """
+    wanted = schema.get("properties")
+    texts = {
+        name
+        for name, told in (wanted.items() if isinstance(wanted, dict) else ())
+        if isinstance(told, dict) and told.get("type") == "string"
+    }
+    return {
+        name: fill_text(value, results)
+        if name in texts and isinstance(value, str)
+        else fill(value, results)
+        for name, value in arguments.items()
+    }
+
+
+def _itself(result: str) -> JsonValue:
+    """The result as JSON where it is some; else the text."""
+    try:
+        return read_json(result, _MOST_DEPTH)
+    except ValueError:
+        return result

@@ -1,0 +1,85 @@
+"""From the YAML of a role or a pipeline to its brain."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.hooks import Hooks
+from hubbub.agents.inbox import Inbox
+from hubbub.agents.link import Link
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.roles.brain import RoleBrain, RoleModel
+from hubbub.agents.roles.pipeline import Kind
+from hubbub.agents.roles.work import ROLES, Role
+from hubbub.agents.tools.absence import ToolSource
+from hubbub.agents.tools.asking_agents import AskAgent
+from hubbub.agents.tools.assembly import ToolKit
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.ways_out import replying
+from hubbub.agents.voice import Voice
+from hubbub.client import Client
+from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.config.problems import nearest
+from hubbub.errors import ConfigError
+from hubbub.protocol.frames import Ready
+
+__all__ = ["role_brain"]
+
+_KINDS: Mapping[str, Kind] = {kind: kind for kind in (*ROLES, "pipeline")}
+
+
+@contextlib.asynccontextmanager
+async def role_brain(
+    config: AgentConfig,
+    name: str,
+    client: Client,
+    inbox: Inbox,
+    voice: Voice,
+    base_dir: Path,
+    models: Mapping[str, ModelConfig],
+    template: ConversationTemplate,
+    source: ToolSource,
+    conduct: Conduct,
+    hooks: Sequence[Hooks] = (),
+) -> AsyncIterator[RoleBrain]:
+    """The brain of an agent of one of the kinds with roles, for as long as the block runs.
+
+    Raises `ConfigError` when a tool or model does not exist.
+    """
+    link = Link(voice, inbox)
+    more = (AskAgent(link, config.roles.request_timeout), replying(voice))
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more)
+
+    def tools(ready: Ready) -> Toolbox:
+        return kit.toolbox(ready, voice)
+
+    tools(client.ready)  # a wrong name is told before the model's library is imported
+    async with _role_models(config, name, models) as answering:
+        yield RoleBrain(
+            client, inbox, config, _KINDS[config.kind], answering, template, link, tools, hooks
+        )
+
+
+@contextlib.asynccontextmanager
+async def _role_models(
+    config: AgentConfig, name: str, models: Mapping[str, ModelConfig]
+) -> AsyncIterator[dict[Role, RoleModel]]:
+    chosen = config.role_models
+    for role, model in chosen.items():
+        if model not in models:
+            where = f"agents.{name}.models.{role}" if role in config.models else f"agents.{name}"
+            hint = nearest(model, models) or "; add it to `models`"
+            raise ConfigError(f"{where}: there is no model {model!r}{hint}")
+    from hubbub.agents.models.openai import OpenAIModel
+
+    async with contextlib.AsyncExitStack() as stack:
+        made: dict[str, RoleModel] = {}
+        for model in dict.fromkeys(chosen.values()):
+            endpoint = OpenAIModel(models[model], model)
+            stack.push_async_callback(endpoint.close)
+            made[model] = RoleModel(endpoint, DialectChoice(models[model]))
+        yield {role: made[model] for role, model in chosen.items()}

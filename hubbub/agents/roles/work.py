@@ -1,0 +1,220 @@
+"""What the recorded steps of a pipeline add up to. Pure.
+
+Each step says in its first note what it is:
+
+    role: router      an answer of that role: one call, with the result `accepted` or what is wrong
+    role: executor    the call that it proposes for the plan step named in the second note
+    runs: …           calls for steps of the plan, side by side; their ids are `step_N`
+    asks              a question to the person; an answer to it begins another turn
+    says              the answer to the person
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from pydantic import JsonValue
+
+from hubbub.agents.loop import FINISH
+from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
+from hubbub.agents.roles.plan import Plan, PlanStep
+from hubbub.protocol.turns import Step, ToolCallRecord
+
+__all__ = [
+    "ASKS",
+    "ONLY",
+    "ROLES",
+    "RUNS",
+    "SAYS",
+    "Bounds",
+    "Proposal",
+    "Result",
+    "Role",
+    "Work",
+    "call_id",
+    "fold",
+    "role_notes",
+]
+
+Role = Literal["router", "planner", "executor", "reflector"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+RUNS, ASKS, SAYS = "runs: ", "asks", "says"
+_FOR = "for step "
+_CALL_ID = re.compile(r"step_(\d+)\Z")
+ONLY = 1
+"""The number of the only step of what needs no plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far roles may go."""
+
+    min_confidence: float = 0.6
+    """Below it the router's choice is a question to the person."""
+    max_plan_steps: int = 8
+    max_retries: int = 3
+    """Steps and plans that are tried again, before a person is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a step of the plan."""
+
+    text: str
+    error: str | None = None
+    """The kind of failure; None: it succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The call that an executor wants to make for a step."""
+
+    tool: str
+    arguments: dict[str, JsonValue]
+
+
+@dataclass(slots=True)
+class Work:
+    """Where the work stands."""
+
+    route: Route | None = None
+    plan: Plan | None = None
+    results: dict[int, Result] = field(default_factory=dict)
+    """By number of the plan's step."""
+    proposals: dict[int, Proposal] = field(default_factory=dict)
+    judgement: Judgement | None = None
+    """The last one, if it ends the turn: with an answer, or with a question to the person."""
+    retries: int = 0
+    """Steps and plans that were tried again, since a person was asked last."""
+    lessons: list[str] = field(default_factory=list)
+    """Why earlier attempts were not good enough, oldest first."""
+    given_up: list[tuple[Plan, dict[int, Result]]] = field(default_factory=list)
+    """Earlier plans, with what had come of them."""
+    wrong: dict[int, list[Step]] = field(default_factory=dict)
+    """Answers in a row that could not be used: of an executor by its step, of others at 0."""
+    finished: ToolCallRecord | None = None
+    """The call of `finish`: there is nothing to do."""
+    running: Step | None = None
+    """Has calls without result."""
+    waits: bool = False
+    """A question was sent in this turn."""
+    said: ToolCallRecord | None = None
+    """The answer, as it was sent or could not be."""
+
+    @property
+    def texts(self) -> dict[int, str]:
+        """The results of the steps that have succeeded."""
+        return {n: r.text for n, r in self.results.items() if r.error is None}
+
+
+def role_notes(role: Role, number: int | None) -> tuple[str, ...]:
+    """The first notes of a step in which `role` answers, for that step of the plan."""
+    return (f"role: {role}",) if number is None else (f"role: {role}", f"{_FOR}{number}")
+
+
+def call_id(number: int) -> str:
+    """The id of the call that runs a step of the plan."""
+    return f"step_{number}"
+
+
+def fold(steps: Sequence[Step], bounds: Bounds, earlier: int = 0) -> Work:
+    """What `steps` add up to; the first `earlier` of them are those of turns before, which ended
+    with a question that is answered now.
+    """
+    work = Work()
+    for position, step in enumerate(steps):
+        kind = step.notes[0] if step.notes else ""
+        if any(call.result is None for call in step.calls):
+            work.running = step
+        if kind.startswith(RUNS):
+            _ran(work, step)
+        elif kind == ASKS:
+            _asked(work, answered=position < earlier)
+        elif kind == SAYS:
+            work.said = step.calls[0]
+        else:
+            _answered(work, step, kind.removeprefix("role: "), bounds)
+    return work
+
+
+def _ran(work: Work, step: Step) -> None:
+    for call in step.calls:
+        found = _CALL_ID.match(call.id)
+        if found and call.result is not None:
+            work.results[int(found[1])] = Result(call.result, call.error)
+
+
+def _asked(work: Work, *, answered: bool) -> None:
+    if not answered:
+        work.waits = True
+        return
+    work.judgement, work.retries = None, 0
+    if work.plan is None:
+        work.route = None
+
+
+def _answered(work: Work, step: Step, role: str, bounds: Bounds) -> None:
+    number = _number(step)
+    call = step.calls[0] if len(step.calls) == 1 else None
+    if call is None or call.error is not None or not isinstance(call.arguments, dict):
+        work.wrong.setdefault(number, []).append(step)
+        return
+    work.wrong.pop(number, None)
+    if call.name == FINISH:
+        work.finished = call
+        return
+    match role:
+        case "router":
+            _routed(work, Route.model_validate(call.arguments), bounds)
+        case "planner":
+            _planned(work, Plan.model_validate(call.arguments))
+        case "executor":
+            work.proposals[number or ONLY] = Proposal(call.name, call.arguments)
+            if work.plan is None:
+                only = PlanStep(id=ONLY, goal=call.name, executor=call.name)
+                work.plan = Plan(steps=(only,))
+        case "reflector":
+            _judged(work, Judgement.model_validate(call.arguments), bounds)
+
+
+def _number(step: Step) -> int:
+    """The step of the plan that an executor's answer is for; 0: none."""
+    noted = next((note for note in step.notes[1:2] if note.startswith(_FOR)), "")
+    return int(noted.removeprefix(_FOR)) if noted else 0
+
+
+def _routed(work: Work, route: Route, bounds: Bounds) -> None:
+    work.route = route
+    if route.confidence >= bounds.min_confidence and route.target not in (ANSWER, MAKE_PLAN):
+        goal = route.request or route.target
+        work.plan = Plan(steps=(PlanStep(id=ONLY, goal=goal, executor=route.target),))
+
+
+def _planned(work: Work, plan: Plan) -> None:
+    work.plan, work.results, work.proposals = plan, {}, {}
+
+
+def _judged(work: Work, judgement: Judgement, bounds: Bounds) -> None:
+    again = judgement.verdict in ("retry_step", "replan")
+    if work.plan is None or not again or work.retries >= bounds.max_retries:
+        work.judgement = judgement
+        return
+    work.retries += 1
+    work.lessons.append(judgement.reason)
+    if judgement.verdict == "replan":
+        work.given_up.append((work.plan, work.results))
+        work.plan, work.results, work.proposals = None, {}, {}
+    elif judgement.step is not None:
+        _retry(work, work.plan, judgement.step, judgement.arguments)
+
+
+def _retry(work: Work, plan: Plan, number: int, arguments: dict[str, JsonValue] | None) -> None:
+    for again in plan.after(number):
+        work.results.pop(again, None)
+        work.proposals.pop(again, None)
+    if arguments is not None:
+        work.proposals[number] = Proposal(plan.step(number).executor, arguments)

@@ -1,0 +1,80 @@
+"""`ask_agent`: a request to another agent, whose answer is the call's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from hubbub.agents.link import Link
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.scope import Scope, entered
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.errors import OperationError
+from hubbub.protocol.messages import Permission
+
+__all__ = ["ASK_AGENT", "AskAgent"]
+
+ASK_AGENT = "ask_agent"
+_ROOM_S = 5.0
+"""Seconds that the call may take beyond the wait: its own timeout tells more than the runtime's."""
+
+
+@dataclass(slots=True)
+class _CallScope(Scope):
+    """A call's part of its turn: it writes once, under the call's own key."""
+
+    cid: str = ""
+
+    def next_cid(self) -> str:
+        return self.cid
+
+
+class AskAgent:
+    """Sends a direct message and waits for the answer, as `Agent.ask` of Python agents does.
+
+    A call that is repeated after a crash asks nobody twice: its message has the call's key, and an
+    answer that has come in the meantime is found.
+    """
+
+    permission: Permission = "write"
+    confirm = False
+    idempotent = True
+    ordered = False
+    speaks = True
+    name = ASK_AGENT
+
+    def __init__(self, link: Link, within: float):
+        """`within`: seconds that an answer may take."""
+        self._link, self._within = link, within
+        self.timeout = within + _ROOM_S
+        texts: JsonValue = {
+            "agent": {"type": "string", "description": "Its id."},
+            "text": {
+                "type": "string",
+                "description": "What it is to do, with all that it needs to know.",
+            },
+        }
+        self.spec = ToolSpec(
+            ASK_AGENT,
+            "Ask another agent and wait for its answer.",
+            {
+                "type": "object",
+                "properties": texts,
+                "required": ["agent", "text"],
+                "additionalProperties": False,
+            },
+        )
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """What the agent has answered. Raises `ToolFailed` when it does not, or is not there."""
+        to, text = str(arguments["agent"]), str(arguments["text"])
+        try:
+            with entered(_CallScope(site.turn, site.step, cid=site.cid)):
+                answer = await self._link.ask(to, {"text": text}, self._within)
+        except TimeoutError as exc:
+            raise ToolFailed(str(exc), error="timeout") from exc
+        except OperationError as exc:
+            raise ToolFailed(exc.message, error=exc.code, retry=exc.temporary) from exc
+        return answer.text

@@ -1,0 +1,157 @@
+"""From an agent's section of the YAML to its toolbox."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from hubbub.agents.loading import load_attribute
+from hubbub.agents.tools.absence import ToolSource
+from hubbub.agents.tools.approval import Approver
+from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.hub import Caller, HubTool
+from hubbub.agents.tools.results import ByCharacters, Counter
+from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.tidy import TidySteps
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.tuning import Retry, Tuning
+from hubbub.agents.tools.ways_out import ways_out
+from hubbub.config.agents import AgentConfig
+from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
+from hubbub.errors import ConfigError
+from hubbub.protocol.frames import Ready
+from hubbub.protocol.messages import OperationInfo
+
+__all__ = ["ToolKit", "conduct_of", "servers_of"]
+
+
+def servers_of(
+    config: AgentConfig, name: str, servers: Mapping[str, McpServerConfig]
+) -> dict[str, McpServerConfig]:
+    """The MCP servers that an agent names. Raises `ConfigError` for one that there is not."""
+    for server in config.mcp:
+        if server not in servers:
+            hint = _meant(server, servers) or "; add it to `mcp_servers`"
+            raise ConfigError(f"agents.{name}.mcp: there is no MCP server {server!r}{hint}")
+    return {server: servers[server] for server in config.mcp}
+
+
+def conduct_of(
+    config: AgentConfig, *, approver: Approver | None = None, counter: Counter | None = None
+) -> Conduct:
+    """How an agent's calls are carried out."""
+    return Conduct(
+        timeout=config.tool_timeout,
+        mode=config.permission_mode,
+        disabled=frozenset(config.disabled_tools),
+        tuning={tool: _tuning(said) for tool, said in config.tool_settings.items()},
+        budget=config.result_budget,
+        counter=counter or ByCharacters(),
+        approver=approver,
+        select_over=config.select_over,
+    )
+
+
+def _tuning(said: ToolConfig) -> Tuning:
+    retry = None
+    if said.attempts is not None or said.backoff is not None:
+        usual = Retry()
+        retry = Retry(said.attempts or usual.attempts, said.backoff or usual.backoff)
+    return Tuning(said.permission, said.confirm, said.timeout, retry, said.result_budget)
+
+
+class ToolKit:
+    """The tools of one agent: its own functions, and what the hub offers whenever it connects.
+
+    Raises `ConfigError` for a function that does not exist or cannot be a tool.
+    """
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        name: str,
+        base_dir: Path,
+        *,
+        conduct: Conduct | None = None,
+        source: ToolSource | None = None,
+        more: Sequence[Tool] = (),
+    ):
+        """`more` are tools of the runtime that the config does not name, `source` has those that
+        come and go.
+        """
+        self._config, self._name = config, name
+        self._conduct, self._source = conduct or conduct_of(config), source
+        self._more = tuple(more)
+        self._own = {
+            place: self._function(place, base_dir) for place in config.tools or () if ":" in place
+        }
+
+    def toolbox(self, ready: Ready, caller: Caller) -> Toolbox:
+        """The tools by what the hub offers. Raises `ConfigError` for names that nothing has."""
+        offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
+        chosen = self._config.tools if self._config.tools is not None else list(offered)
+        tools: list[Tool] = [
+            self._own[place]
+            if place in self._own
+            else HubTool(self._operation(place, offered), caller, self._name)
+            for place in chosen
+        ]
+        tools += self._more
+        self._check_names({*offered, *(tool.name for tool in tools)})
+        always = (*ways_out(caller), TidySteps())
+        try:
+            return Toolbox(tools, self._conduct, source=self._source, always=always)
+        except ValueError as exc:
+            raise ConfigError(f"agents.{self._name}.tools: {exc}") from exc
+
+    def _operation(self, tool: str, offered: Mapping[str, OperationInfo]) -> OperationInfo:
+        if tool in offered:
+            return offered[tool]
+        hint = _meant(tool, offered)
+        raise ConfigError(f"agents.{self._name}.tools: there is no tool {tool!r}{hint}")
+
+    def _check_names(self, known: Collection[str]) -> None:
+        """A tool that is to be disabled must not stay because its name was misspelled."""
+        prefixes = tuple(f"{server}_" for server in self._config.mcp)
+        said = {
+            "disabled_tools": self._config.disabled_tools,
+            "tool_settings": list(self._config.tool_settings),
+        }
+        for key, names in said.items():
+            for name in names:
+                if name not in known and not (prefixes and name.startswith(prefixes)):
+                    where = f"agents.{self._name}.{key}"
+                    raise ConfigError(f"{where}: there is no tool {name!r}{_meant(name, known)}")
+
+    def _function(self, place: str, base_dir: Path) -> Tool:
+        found = load_attribute(place, base_dir)
+        if not isinstance(found, FunctionTool) and not callable(found):
+            raise ConfigError(f"{place} is no function")
+        try:
+            tool = found if isinstance(found, FunctionTool) else FunctionTool(found)
+            return self._confined(tool)
+        except TypeError as exc:
+            raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
+
+    def _confined(self, tool: FunctionTool[..., object]) -> Tool:
+        said = self._config.tool_settings.get(tool.name)
+        wanted = said.sandbox if said is not None else None
+        if isinstance(wanted, SandboxConfig):
+            return tool.sandboxed(_limits(wanted))
+        if wanted == "process" or tool.sandbox == "process":
+            return tool.sandboxed(_limits(self._config.sandbox))
+        return tool
+
+
+def _limits(said: SandboxConfig) -> Limits:
+    return Limits(
+        memory=said.memory, cpu=said.cpu, file=said.file, files=said.files, output=said.output
+    )
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, 1, 0.4)
+    return f"; did you mean {near[0]}?" if near else ""

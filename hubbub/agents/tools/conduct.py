@@ -1,0 +1,39 @@
+"""How an agent's tool calls are carried out: what its operator has set for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from hubbub.agents.tools.approval import Approver
+from hubbub.agents.tools.policy import PermissionMode
+from hubbub.agents.tools.results import DEFAULT_BUDGET, ByCharacters, Counter
+from hubbub.agents.tools.tuning import Tuning
+
+__all__ = ["SELECT_OVER", "Conduct"]
+
+SELECT_OVER = 20
+"""Tools that are all described; of more the model picks first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """For all tools of an agent, where a tool does not say otherwise."""
+
+    timeout: float = 60.0
+    """Seconds of one attempt."""
+    mode: PermissionMode = "full"
+    disabled: frozenset[str] = frozenset()
+    """Names of tools that do not exist for this agent."""
+    tuning: Mapping[str, Tuning] = field(default_factory=lambda: MappingProxyType({}))
+    """What the operator says of single tools, by name."""
+    budget: int = DEFAULT_BUDGET
+    """Tokens of a result."""
+    counter: Counter = field(default_factory=ByCharacters)
+    approver: Approver | None = None
+    """Who is asked; None: what needs approval is refused."""
+    select_over: int = SELECT_OVER
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits so many seconds between two attempts."""

@@ -1,0 +1,118 @@
+"""One connection to an MCP server, from the first word to the last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hubbub.config.tooling import McpServerConfig
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.types import Tool
+
+__all__ = ["connected", "listed"]
+
+_MOST_PAGES = 100
+T = TypeVar("T")
+
+
+class _Watched(Generic[T]):
+    """A stream that tells when whoever reads it stops: at its end, or because it broke."""
+
+    def __init__(self, stream: ReadStream[T], ended: Callable[[], None]):
+        self._stream, self._ended = stream, ended
+
+    async def receive(self) -> T:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Watched[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        return await self._stream.__anext__()
+
+    async def __aenter__(self) -> _Watched[T]:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        self._ended()
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+@asynccontextmanager
+async def connected(
+    config: McpServerConfig, folder: Path, ended: Callable[[], None]
+) -> AsyncIterator[Client]:
+    """A client of the server, which runs as long as this does if it is a `command`.
+
+    `ended` is called when the connection is over. Raises OSError, and whatever else a broken server
+    makes the library raise.
+    """
+    from mcp import Client
+
+    @asynccontextmanager
+    async def watched() -> AsyncIterator[TransportStreams]:
+        async with _transport(config, folder) as (read, write):
+            yield _Watched(read, ended), write
+
+    async with Client(watched(), cache=None) as client:
+        yield client
+
+
+async def listed(client: Client) -> list[Tool]:
+    """All tools of the server."""
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tools
+
+
+def _transport(
+    config: McpServerConfig, folder: Path
+) -> AbstractAsyncContextManager[TransportStreams]:
+    return _program(config, folder) if config.command else _http(config)
+
+
+@asynccontextmanager
+async def _program(config: McpServerConfig, folder: Path) -> AsyncIterator[TransportStreams]:
+    from mcp import StdioServerParameters, stdio_client
+
+    assert config.command is not None
+    program, *arguments = config.command
+    cwd = folder / config.cwd if config.cwd else folder
+    server = StdioServerParameters(command=program, args=arguments, env=config.env, cwd=cwd)
+    # What it says besides goes where this process's own log goes, whatever sys.stderr is here.
+    with os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False) as errors:
+        async with stdio_client(server, errlog=errors) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def _http(config: McpServerConfig) -> AsyncIterator[TransportStreams]:
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    assert config.url is not None
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(create_mcp_http_client(dict(config.headers)))
+        yield await stack.enter_async_context(streamable_http_client(config.url, http_client=http))

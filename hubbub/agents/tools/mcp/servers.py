@@ -1,0 +1,271 @@
+"""MCP servers of an agent: started, watched, brought back, and closed with it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
+from hubbub.agents.tools.mcp.connection import connected, listed
+from hubbub.agents.tools.mcp.results import spec_of, text_of
+from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.config.tooling import McpServerConfig
+from hubbub.errors import ConfigError
+from hubbub.logs import get_logger
+from hubbub.protocol.messages import Permission
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import Tool as Offered
+
+__all__ = ["McpServers", "McpTool"]
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_STEADY_S = 60.0
+"""A server that has been there so long begins anew with the shortest pause."""
+
+log = get_logger(__name__)
+
+
+class McpTool:
+    """A tool of a server."""
+
+    ordered = False
+    speaks = False
+
+    def __init__(self, server: McpServer, offered: Offered):
+        """What the server says of itself is a hint: without one the tool may change anything."""
+        self._server, self._offered = server, offered.name
+        hints = offered.annotations
+        reads = hints is not None and hints.read_only_hint is True
+        self.spec: ToolSpec = spec_of(server.name, offered)
+        self.permission: Permission = "read" if reads else "write"
+        self.confirm = False
+        self.idempotent = reads or (hints is not None and hints.idempotent_hint is True)
+        self.timeout: float | None = server.config.timeout
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def absent(self) -> str | None:
+        why = self._server.absent
+        return None if why is None else f"the MCP server {self._server.name} is not there: {why}"
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Raises `ToolFailed` when the server says that it failed, or is gone."""
+        return await self._server.call(self._offered, arguments)
+
+
+class McpServer:
+    """One server. `run` keeps a connection to it; meanwhile its tools are there, or not."""
+
+    def __init__(
+        self,
+        name: str,
+        config: McpServerConfig,
+        folder: Path,
+        pause: Callable[[float], Awaitable[None]],
+        doubt_s: float,
+    ):
+        self.name, self.config = name, config
+        self.tools: tuple[McpTool, ...] = ()
+        self.absent: str | None = "it has not started yet"
+        self.tried = asyncio.Event()
+        """Set when the first attempt has led to something or nothing."""
+        self._folder, self._pause, self._doubt_s = folder, pause, doubt_s
+        self._client: Client | None = None
+        self._stir = asyncio.Event()
+        self._ended = self._doubted = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            began = time.monotonic()
+            why = await self._live()
+            if time.monotonic() - began > _STEADY_S:
+                pause = _FIRST_PAUSE
+            self._lost(why, pause)
+            await self._pause(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _live(self) -> str:
+        """One connection, from its beginning to its end; why it ended."""
+        self._ended = self._doubted = False
+        self._stir.clear()
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self.config.timeout):
+                    client = await stack.enter_async_context(
+                        connected(self.config, self._folder, self._end)
+                    )
+                    self._offer(await listed(client))
+                self._client, self.absent = client, None
+                self.tried.set()
+                log.info("MCP server is there", server=self.name, tools=len(self.tools))
+                try:
+                    return await self._watch(client)
+                finally:  # at once, since closing it may take a while
+                    self._client, self.absent = None, self.absent or _ENDED
+        except TimeoutError:
+            return "it did not answer in time"
+        except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: not there
+            return _why(exc)
+
+    async def _watch(self, client: Client) -> str:
+        """Until the connection is over."""
+        while True:
+            await self._stir.wait()
+            self._stir.clear()
+            if self._ended:
+                return _ENDED
+            if self._doubted:
+                self._doubted = False
+                async with asyncio.timeout(self._doubt_s):
+                    self._offer(await listed(client))
+
+    def _lost(self, why: str, pause: float) -> None:
+        self.absent = why
+        self.tried.set()
+        log.warning("MCP server is not there", server=self.name, reason=why, retry_in_s=pause)
+
+    # What happens meanwhile ---------------------------------------------------------------------
+
+    def _end(self) -> None:
+        self._ended, self._client = True, None
+        self.absent = self.absent or _ENDED
+        self._stir.set()
+
+    def _doubt(self) -> None:
+        """A call got no answer: ask for the tools, and start anew if that gets none either."""
+        self._doubted = True
+        self._stir.set()
+
+    def _offer(self, offered: Sequence[Offered]) -> None:
+        wanted = self.config.tools
+        chosen = [tool for tool in offered if wanted is None or tool.name in wanted]
+        missing = set(wanted or ()) - {tool.name for tool in chosen}
+        if missing:
+            log.warning("MCP server lacks tools", server=self.name, tools=sorted(missing))
+        tools = [McpTool(self, tool) for tool in chosen]
+        self.tools = tuple(tool for tool in tools if self._usable(tool))
+
+    def _usable(self, tool: McpTool) -> bool:
+        try:
+            ArgumentCheck(tool.spec.parameters)
+        except ValueError as exc:
+            log.warning("MCP tool is left out", tool=tool.name, reason=str(exc))
+            return False
+        return True
+
+    # Calls --------------------------------------------------------------------------------------
+
+    async def call(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
+        """Raises `ToolFailed`."""
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        client = self._client
+        if client is None:
+            words = f"the MCP server {self.name} is not there: {self.absent}"
+            raise ToolFailed(words, error="tool_absent")
+        try:
+            result = await client.call_tool(tool, dict(arguments))
+        except asyncio.CancelledError:
+            self._doubt()
+            raise
+        except MCPError as exc:
+            if exc.code == CONNECTION_CLOSED or client is not self._client:
+                words = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
+                raise ToolFailed(words, error="tool_absent") from exc
+            self._doubt()
+            raise ToolFailed(exc.message) from exc
+        text = text_of(result)
+        if result.is_error:
+            raise ToolFailed(text)
+        return text
+
+
+class McpServers:
+    """Those of one agent: a context, in which their tools come and go."""
+
+    def __init__(
+        self,
+        configs: Mapping[str, McpServerConfig],
+        folder: Path,
+        *,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        doubt_s: float = 10.0,
+    ):
+        """Relative folders are meant relative to `folder`. `pause` waits so many seconds. A server
+        that left a call without an answer is started anew if it does not tell its tools within
+        `doubt_s` seconds.
+
+        Raises `ConfigError` when there are servers and the package `mcp` is missing.
+        """
+        if configs and importlib.util.find_spec("mcp") is None:
+            raise ConfigError("`mcp` needs the package mcp: pip install 'hubbub[mcp]'")
+        self._servers = [
+            McpServer(name, config, folder, pause, doubt_s) for name, config in configs.items()
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> McpServers:
+        """Start all, and wait until each is there or has failed once."""
+        self._tasks = [
+            asyncio.create_task(server.run(), name=f"mcp {server.name}") for server in self._servers
+        ]
+        try:
+            for server in self._servers:
+                await server.tried.wait()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def tools(self) -> Sequence[Tool]:
+        """The tools of the servers that are there; of two with one name the first."""
+        found: dict[str, Tool] = {}
+        for server in self._servers:
+            for tool in server.tools if server.absent is None else ():
+                found.setdefault(tool.name, tool)
+        return tuple(found.values())
+
+    def absences(self) -> Mapping[str, str]:
+        return {s.name: s.absent for s in self._servers if s.absent is not None}
+
+
+_ENDED = "it has ended"
+_UNKNOWN = "what it does may have taken effect"
+
+
+def _why(exc: BaseException) -> str:
+    """The innermost reason: the library wraps what happened into groups."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__

@@ -1,0 +1,94 @@
+"""The tool gate's rule: may this tool run in this permission mode? Pure.
+
+mode        reading tools   tools that write or administer   tools that speak in the network
+read_only   run             are refused                      run
+ask         run             need approval                    run
+full        run             run                              run
+
+A tool with `confirm` needs approval in every mode in which it is not refused. Speaking is not an
+effect on the world outside: an agent that may not even answer would be of no use to anybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, assert_never
+
+from hubbub.protocol.messages import Permission
+
+__all__ = [
+    "Allow",
+    "Decision",
+    "Judged",
+    "NeedsApproval",
+    "PermissionMode",
+    "Refuse",
+    "decide",
+    "told",
+]
+
+PermissionMode = Literal["read_only", "ask", "full"]
+
+
+class Judged(Protocol):
+    """What the decision depends on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def permission(self) -> Permission: ...
+    @property
+    def confirm(self) -> bool: ...
+    @property
+    def speaks(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The call may not run, whoever asks."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsApproval:
+    """The call may run when a person has said so."""
+
+    reason: str
+
+
+Decision = Allow | Refuse | NeedsApproval
+
+
+def decide(tool: Judged, mode: PermissionMode) -> Decision:
+    """Whether a call of `tool` may run in `mode`."""
+    harmless = tool.permission == "read" or (tool.permission == "write" and tool.speaks)
+    if mode == "read_only" and not harmless:
+        return Refuse(f"{tool.name} changes things ({tool.permission}), and this agent only reads")
+    if tool.confirm:
+        return NeedsApproval(f"each call of {tool.name} must be approved by a person")
+    if mode == "ask" and not harmless:
+        reason = f"{tool.name} changes things ({tool.permission}), and this agent must ask first"
+        return NeedsApproval(reason)
+    return Allow()
+
+
+def told(mode: PermissionMode) -> str:
+    """What a model should know of its mode; nothing where there is nothing to know."""
+    match mode:
+        case "read_only":
+            return "You may look things up and talk, but change nothing: tools that do are not here"
+        case "ask":
+            return (
+                "Tools that change something run only when a person has approved the call. "
+                "A call that was not approved has had no effect"
+            )
+        case "full":
+            return ""
+        case _:
+            assert_never(mode)

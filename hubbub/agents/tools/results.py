@@ -1,0 +1,117 @@
+"""Cutting a tool's result to what a model is given. Pure.
+
+Text keeps its beginning and tells how long it was. JSON stays JSON: a list keeps its first records,
+and what an object has too much of in a list is cut there; the total is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from pydantic import JsonValue
+
+__all__ = ["DEFAULT_BUDGET", "ByCharacters", "Counter", "fit"]
+
+DEFAULT_BUDGET = 4000
+"""Tokens of a result, unless the agent or the tool says otherwise."""
+
+_LEAST_RECORDS = 1
+_LONGEST_TOKEN = 16
+"""Characters that a token has at most, for texts that are much too long to be counted."""
+
+
+class Counter(Protocol):
+    """Counts tokens, or estimates them."""
+
+    def count(self, text: str) -> int:
+        """Tokens of a text. More text never has fewer."""
+        ...
+
+
+class ByCharacters:
+    """An estimate: four characters a token, which is about right for English."""
+
+    def count(self, text: str) -> int:
+        return (len(text) + 3) // 4
+
+
+def fit(text: str, budget: int, counter: Counter) -> str:
+    """`text`, within `budget` tokens. A few tokens of the marker may come on top."""
+    if len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget:
+        return text
+    if text[:1] in ("[", "{"):
+        try:
+            value: JsonValue = json.loads(text)
+        except (ValueError, RecursionError):
+            return _cut_text(text, budget, counter)
+        shorter = _fit_json(value, budget, counter)
+        if shorter is not None:
+            return shorter
+    return _cut_text(text, budget, counter)
+
+
+def _fit_json(value: JsonValue, budget: int, counter: Counter) -> str | None:
+    """The value with fewer records; None if that does not make it short enough."""
+    whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if counter.count(whole) <= budget:
+        return whole  # it was only written with much space
+    if isinstance(value, list):
+        return _fewer(value, lambda kept: _listed(kept, len(value)), budget, counter)
+    if not isinstance(value, dict):
+        return None
+    lists = {key: item for key, item in value.items() if isinstance(item, list) and item}
+    if not lists:
+        return None
+    key = max(lists, key=lambda name: len(json.dumps(lists[name])))
+    total = len(lists[key])
+
+    def shown(kept: Sequence[JsonValue]) -> JsonValue:
+        return {**value, key: list(kept), f"{key}_cut": _told(len(kept), total)}
+
+    return _fewer(lists[key], shown, budget, counter)
+
+
+def _fewer(
+    records: Sequence[JsonValue],
+    shown: Callable[[Sequence[JsonValue]], JsonValue],
+    budget: int,
+    counter: Counter,
+) -> str | None:
+    """The longest beginning of `records` with which what is `shown` fits."""
+
+    def text(kept: int) -> str:
+        return json.dumps(shown(records[:kept]), ensure_ascii=False)
+
+    if counter.count(text(_LEAST_RECORDS)) > budget:
+        return None
+    return text(_last(_LEAST_RECORDS, len(records), lambda n: counter.count(text(n)) <= budget))
+
+
+def _listed(kept: Sequence[JsonValue], total: int) -> JsonValue:
+    return {"records": list(kept), "records_cut": _told(len(kept), total)}
+
+
+def _told(kept: int, total: int) -> str:
+    return f"the first {kept} of {total}; ask for fewer or for a narrower part"
+
+
+def _cut_text(text: str, budget: int, counter: Counter) -> str:
+    longest = min(len(text), budget * _LONGEST_TOKEN)
+    kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
+    return f"{text[:kept]}… (cut: the first {kept} of {len(text)} characters)"
+
+
+def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The greatest number from `low` to `high` for which `holds`, which is true up to some point.
+
+    It is taken to hold for `low`.
+    """
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

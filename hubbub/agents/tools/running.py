@@ -1,0 +1,191 @@
+"""One tool call, from the model's arguments to its result.
+
+is it there?     disabled, forbidden and absent tools are not
+again?           what may have run before a crash runs again only if that does no harm
+arguments        by the tool's JSON Schema
+permission       allow, refuse, or ask the approver, whose changes are checked like the model's
+run              within its time; repeated if it is idempotent and the failure is of the moment
+result           cut to its budget
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import assert_never
+
+from pydantic import JsonValue
+
+from hubbub.agents.loop import CallResult, failure
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.timing import TurnClock
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.policy import Allow, NeedsApproval, Refuse, decide
+from hubbub.agents.tools.registry import Entry, Registry
+from hubbub.agents.tools.results import Counter, fit
+from hubbub.agents.tools.tuning import Retry
+from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.errors import ConnectionLost
+from hubbub.logs import get_logger
+from hubbub.protocol.turns import ToolCallRecord
+
+__all__ = ["CallRunner", "Checks"]
+
+log = get_logger(__name__)
+
+_NEVER_REPEATED = frozenset({"invalid_arguments", "unknown_tool"})
+"""Failures after which the model must change something: the same call fails the same way."""
+
+
+_LEAST_WORDS = 200
+"""Tokens that there always are for saying what went wrong."""
+
+
+class Checks:
+    """The checks of many tools' arguments, made when they are first needed and kept."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Mapping[str, JsonValue], ArgumentCheck]] = {}
+
+    def of(self, spec: ToolSpec) -> ArgumentCheck:
+        """Raises `ToolFailed` when the tool's schema is none."""
+        schema, check = self._made.get(spec.name, (None, None))
+        if check is None or schema is not spec.parameters:
+            try:
+                check = ArgumentCheck(spec.parameters)
+            except ValueError as exc:
+                raise ToolFailed(f"{spec.name} has {exc}", error="invalid_schema") from exc
+            self._made[spec.name] = spec.parameters, check
+        return check
+
+
+class CallRunner:
+    """Runs single calls of the tools in `registry`."""
+
+    def __init__(self, registry: Registry, conduct: Conduct, checks: Checks | None = None):
+        self._registry, self._conduct = registry, conduct
+        self._checks = checks or Checks()
+
+    async def run(
+        self, call: ToolCallRecord, site: CallSite, clock: TurnClock, *, again: bool
+    ) -> CallResult:
+        """Never raises for what a tool does. `again`: it may have run before."""
+        at = clock.ms
+        attempts = 0
+        error: str | None = None
+        budget = self._conduct.budget
+        try:
+            entry = self._entry(call.name)
+            budget = entry.budget or budget
+            arguments = await self._admit(entry, call, site, again)
+            retry = entry.retry if entry.tool.idempotent else Retry(attempts=1)
+            while True:
+                attempts += 1
+                try:
+                    text = fit(await self._attempt(entry, arguments, site), *self._to(budget))
+                    break
+                except ToolFailed as exc:
+                    if attempts >= retry.attempts or not _of_the_moment(exc, retry):
+                        raise
+                    log.info("tool is tried again", tool=call.name, error=exc.error, n=attempts)
+                await self._conduct.pause(retry.pause(attempts))
+        except ToolFailed as exc:
+            error = exc.error
+            told = fit(exc.message, *self._to(max(budget, _LEAST_WORDS)))
+            text = failure(exc.error, told, retry=exc.retry, near=exc.near)
+        return CallResult(call.id, text, error, at, clock.since(at), max(attempts, 1))
+
+    def _to(self, budget: int) -> tuple[int, Counter]:
+        return budget, self._conduct.counter
+
+    # The gate -----------------------------------------------------------------------------------
+
+    def _entry(self, name: str) -> Entry:
+        entry = self._registry.get(name)
+        if entry is None:
+            near = self._registry.near(name)
+            raise ToolFailed(f"there is no tool {name!r}", error="unknown_tool", near=near)
+        if entry.absent is not None:
+            raise ToolFailed(entry.absent, error="tool_absent")
+        return entry
+
+    async def _admit(
+        self, entry: Entry, call: ToolCallRecord, site: CallSite, again: bool
+    ) -> Mapping[str, JsonValue]:
+        """The arguments to run with. Raises `ToolFailed` when the call may not run."""
+        if again and not entry.tool.idempotent:
+            raise ToolFailed(_UNKNOWN, error="interrupted")
+        assert isinstance(call.arguments, dict), "the loop runs no call that does not parse"
+        arguments = self._check(entry, call.arguments)
+        decision = decide(entry, self._conduct.mode)
+        match decision:
+            case Allow():
+                return arguments
+            case Refuse(reason):
+                raise ToolFailed(reason, error="forbidden")
+            case NeedsApproval(reason):
+                return await self._approved(entry, arguments, site, reason)
+            case _:
+                assert_never(decision)
+
+    def _check(self, entry: Entry, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        return self._checks.of(entry.tool.spec).check(arguments)
+
+    async def _approved(
+        self, entry: Entry, arguments: Mapping[str, JsonValue], site: CallSite, reason: str
+    ) -> Mapping[str, JsonValue]:
+        approver = self._conduct.approver
+        if approver is None:
+            raise ToolFailed(f"{reason}; {_NOBODY}", error="needs_approval")
+        told = entry.tool.spec.description
+        request = ApprovalRequest(site, entry.name, told, entry.permission, arguments, reason)
+        verdict = await approver.approve(request)
+        match verdict:
+            case Approved(final):
+                return self._check(entry, final)
+            case Denied(why):
+                raise ToolFailed(f"a person has refused this call: {why}", error="denied")
+            case _:
+                assert_never(verdict)
+
+    # Running ------------------------------------------------------------------------------------
+
+    async def _attempt(
+        self, entry: Entry, arguments: Mapping[str, JsonValue], site: CallSite
+    ) -> str:
+        timeout = entry.timeout or self._conduct.timeout
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                return await entry.tool.run(arguments, site)
+        except ToolFailed:
+            raise
+        except ConnectionLost as exc:
+            raise ToolFailed(str(exc), error="connection_lost") from exc
+        except TimeoutError as exc:
+            if not limit.expired():  # the tool's own
+                raise _broken(entry, exc) from exc
+            words = f"no result after {timeout:g} s; what it does may still take effect"
+            raise ToolFailed(words, error="timeout", retry=entry.tool.idempotent) from exc
+        except Exception as exc:
+            raise _broken(entry, exc) from exc
+
+
+_UNKNOWN = (
+    "the process stopped while this ran: it may or may not have taken effect; "
+    "find out before you call it again"
+)
+_NOBODY = "nobody can be asked here, so it has not run; do without it, or say that you need it"
+
+
+def _of_the_moment(exc: ToolFailed, retry: Retry) -> bool:
+    """Whether the same call may succeed by itself a little later."""
+    if exc.error == "timeout" and not retry.timeouts:
+        return False
+    return exc.retry and exc.error not in _NEVER_REPEATED
+
+
+def _broken(entry: Entry, exc: Exception) -> ToolFailed:
+    log.warning("tool failed", tool=entry.name, exc_info=exc)
+    return ToolFailed(f"{type(exc).__name__}: {exc}", error="tool_failed")

@@ -1,0 +1,183 @@
+"""The agent's side of the sandbox: starts the process, and leaves nothing of it behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.sandbox.limits import Limits
+
+if TYPE_CHECKING:
+    from hubbub.agents.tools.sandbox.work import Request
+
+__all__ = ["Target", "run_in_process", "target_of"]
+
+_CHILD = Path(__file__).with_name("child.py")
+_CHUNK = 64 * 1024
+_LAST_WORDS = 2000
+"""Bytes of stderr that are kept, from its end."""
+
+_ANSWER = TypeAdapter(dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A function that another process can find."""
+
+    module: str | None
+    file: str
+    name: str
+
+
+def target_of(function: Callable[..., object]) -> Target:
+    """Where the function stands. Raises TypeError if no other process would find it."""
+    name = function.__qualname__
+    try:
+        file = inspect.getsourcefile(function)
+    except TypeError:
+        file = None
+    if file is None or not name.isidentifier():
+        raise TypeError(f"{name}: a sandboxed tool must stand at the top level of a file")
+    by_name = function.__module__ != "__main__" and not function.__module__.startswith(
+        "hubbub_file_"
+    )
+    return Target(function.__module__ if by_name else None, str(Path(file).resolve()), name)
+
+
+async def run_in_process(
+    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: Limits
+) -> str:
+    """The function's result as text. Cancelling kills the process, and whatever it has started.
+
+    Raises `ToolFailed` for what the function raises and when a limit ends it.
+    """
+    request = _request(target, arguments, site, limits)
+    with tempfile.TemporaryDirectory(prefix="hubbub-", ignore_cleanup_errors=True) as folder:
+        process = await _start(folder)
+        try:
+            answer, words = await _talk(process, json.dumps(request).encode(), limits)
+            code = await process.wait()
+        finally:
+            await _end(process)
+    return _result(answer, words, code, limits)
+
+
+def _request(
+    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: Limits
+) -> Request:
+    return {
+        "path": [os.path.abspath(place) for place in sys.path],
+        "module": target.module,
+        "file": target.file,
+        "function": target.name,
+        "arguments": dict(arguments),
+        "site": (site.turn, site.step, site.index, site.thread_id),
+        "limits": asdict(limits),
+        "parent": os.getpid(),
+    }
+
+
+async def _start(folder: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-X", "utf8", str(_CHILD)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env={},
+        start_new_session=True,
+    )
+
+
+async def _talk(
+    process: asyncio.subprocess.Process, request: bytes, limits: Limits
+) -> tuple[bytes, bytes]:
+    """What the process answers, and the end of what it says besides."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    async with asyncio.TaskGroup() as group:
+        words = group.create_task(_last_words(process.stderr))
+        group.create_task(_tell(process.stdin, request))
+        answer = await _all(process.stdout, limits.output)
+        if len(answer) > limits.output:
+            await _end(process)
+    return answer, words.result()
+
+
+async def _tell(stdin: asyncio.StreamWriter, request: bytes) -> None:
+    with contextlib.suppress(ConnectionError):  # it died first; its end says why
+        stdin.write(request)
+        await stdin.drain()
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _all(stream: asyncio.StreamReader, most: int) -> bytes:
+    """Everything up to the end, or a little more than `most`."""
+    read = bytearray()
+    while len(read) <= most:
+        chunk = await stream.read(_CHUNK)
+        if not chunk:
+            break
+        read += chunk
+    return bytes(read)
+
+
+async def _last_words(stream: asyncio.StreamReader) -> bytes:
+    kept = b""
+    while chunk := await stream.read(_CHUNK):
+        kept = (kept + chunk)[-_LAST_WORDS:]
+    return kept
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the process's whole session, and wait until the process is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _result(answer: bytes, words: bytes, code: int, limits: Limits) -> str:
+    if len(answer) > limits.output:
+        raise ToolFailed(f"its result is over {limits.output} bytes", error="sandbox_limit")
+    try:
+        told = _ANSWER.validate_json(answer)
+    except ValidationError:
+        raise _died(code, words, limits) from None
+    result, message = told.get("result"), told.get("message")
+    if isinstance(result, str):
+        return result
+    near = told.get("near")
+    raise ToolFailed(
+        message if isinstance(message, str) else "no answer",
+        error=str(told.get("error") or "tool_failed"),
+        retry=told.get("retry") is True,
+        near=[str(name) for name in near] if isinstance(near, list) else (),
+    )
+
+
+def _died(code: int, words: bytes, limits: Limits) -> ToolFailed:
+    """Why a process is gone that has not answered."""
+    if code == -signal.SIGXCPU:
+        what = f"it needed more than {limits.cpu:g} s of processor time"
+        return ToolFailed(what, error="sandbox_limit")
+    if b"MemoryError" in words:
+        what = f"it needed more than {limits.memory // 1024**2} MiB of memory"
+        return ToolFailed(what, error="sandbox_limit")
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    last = words.decode(errors="replace").strip().splitlines()[-1:]
+    return ToolFailed(": ".join([f"its process ended without an answer ({how})", *last]))

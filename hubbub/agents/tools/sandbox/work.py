@@ -1,0 +1,93 @@
+"""The sandboxed process at work: from the request to the answer, both plain JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import importlib
+import inspect
+import linecache
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+from pydantic import JsonValue
+
+from hubbub.agents.loading import load_module
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.function import FunctionTool, as_text
+from hubbub.agents.tools.given import CancelToken
+from hubbub.agents.tools.sandbox import jail
+
+__all__ = ["Answer", "Request", "answer"]
+
+
+class Request(TypedDict):
+    """What the agent asks of the process."""
+
+    path: list[str]
+    """Where modules are looked for."""
+    module: str | None
+    """The function's module, if it can be imported by name; else it is `file`."""
+    file: str
+    function: str
+    arguments: dict[str, JsonValue]
+    site: tuple[str, int, int, str]
+    """The call's turn, step, index and thread."""
+    limits: dict[str, float]
+    parent: int
+    """Who dies with the sandbox, the other way round."""
+
+
+class Answer(TypedDict):
+    """What comes back: a result, or how the call failed."""
+
+    layers: list[str]
+    """What stands between the function and the rest."""
+    result: NotRequired[str]
+    error: NotRequired[str]
+    message: NotRequired[str]
+    retry: NotRequired[bool]
+    near: NotRequired[list[str]]
+
+
+def answer(request: Request) -> Answer:
+    """Carry out the request, behind the jail's walls."""
+    layers = jail.enter(request["limits"], request["parent"])
+    linecache.clearcache()
+    try:
+        return {"layers": layers, "result": _run(request)}
+    except ToolFailed as exc:
+        return {
+            "layers": layers,
+            "error": exc.error,
+            "message": exc.message,
+            "retry": exc.retry,
+            "near": list(exc.near),
+        }
+    except MemoryError:
+        size = request["limits"]["memory"] / 1024**2
+        return _over(layers, f"it needed more than {size:.0f} MiB of memory")
+    except (Exception, SystemExit) as exc:  # noqa: BLE001 - a tool may raise anything; it is told
+        if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
+            return _over(layers, f"it wrote a file of more than {request['limits']['file']:.0f} B")
+        return {
+            "layers": layers,
+            "error": "tool_failed",
+            "message": f"{type(exc).__name__}: {exc}",
+        }
+
+
+def _over(layers: list[str], what: str) -> Answer:
+    return {"layers": layers, "error": "sandbox_limit", "message": what}
+
+
+def _run(request: Request) -> str:
+    name = request["module"]
+    module = importlib.import_module(name) if name else load_module(Path(request["file"]))
+    found = getattr(module, request["function"])
+    tool = found if isinstance(found, FunctionTool) else FunctionTool(found)
+    arguments = tool.bind(request["arguments"], CallSite(*request["site"]), CancelToken())
+    result = tool(**arguments)
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
+    return as_text(result)

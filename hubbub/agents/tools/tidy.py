@@ -1,0 +1,90 @@
+"""`tidy_steps`: the model says which of its earlier steps it need not be shown again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hubbub.agents.chat import ALWAYS_SHOWN
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.protocol.messages import Permission
+from hubbub.protocol.turns import Step
+
+__all__ = ["TIDY_STEPS", "Shorter", "TidySteps", "Tidying", "tidy_spec"]
+
+TIDY_STEPS = "tidy_steps"
+_SHOWN_WORDS = 60
+
+StepNumber = Annotated[int, Field(ge=1, le=10**6)]
+
+
+class Shorter(BaseModel):
+    """A step in fewer words."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    step: StepNumber
+    """The step's number."""
+    text: str
+    """All that you need to remember of it."""
+
+
+class Tidying(BaseModel):
+    """The arguments of `tidy_steps`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    discard: tuple[StepNumber, ...] = ()
+    """Numbers of steps that you need no more."""
+    compress: tuple[Shorter, ...] = ()
+    """Steps of which a few words are enough."""
+
+
+class TidySteps:
+    """The tool. What it does is done where steps are shown: see `hubbub.agents.chat.project`."""
+
+    permission: Permission = "read"
+    confirm = False
+    idempotent = True
+    ordered = False
+    speaks = False
+    timeout = None
+    name = TIDY_STEPS
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec(
+            TIDY_STEPS,
+            "Leave earlier steps of this turn out of what you are shown, or replace them by your "
+            "own words, when there is too much to read. Keep in words what you have sent. The "
+            f"last {ALWAYS_SHOWN} steps always stay as they are.",
+            without_titles(Tidying.model_json_schema()),
+        )
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Say what is marked. Raises `ToolFailed` for steps that do not exist."""
+        try:
+            marks = Tidying.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+        numbers = {*marks.discard, *(c.step for c in marks.compress)}
+        unknown = sorted(n for n in numbers if n >= site.step)
+        if unknown:
+            words = f"there is no earlier step {unknown[0]}: the steps so far are 1 to {site.step}"
+            raise ToolFailed(words, error="invalid_arguments", retry=True)
+        return f"{len(numbers)} steps marked" if numbers else "nothing was marked"
+
+
+def tidy_spec(spec: ToolSpec, steps: Sequence[Step]) -> ToolSpec:
+    """The tool's description with the steps that it may speak of, by number."""
+    shown = (f"{step.n} {_about(step)}" for step in steps[:-ALWAYS_SHOWN])
+    return replace(spec, description=f"{spec.description} Steps so far: {'; '.join(shown)}.")
+
+
+def _about(step: Step) -> str:
+    names = ", ".join(dict.fromkeys(call.name for call in step.calls)) or "no call"
+    return names if len(names) <= _SHOWN_WORDS else f"{names[:_SHOWN_WORDS]}…"

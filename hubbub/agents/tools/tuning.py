@@ -1,0 +1,65 @@
+"""How a tool's calls are carried out: repetition, size of the result, time. Pure data.
+
+What a tool says of itself (`Tuned`) is laid under what the operator says of it in the YAML.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from hubbub.protocol.messages import Permission
+
+__all__ = ["Retry", "Tuned", "Tuning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How the runtime repeats a call that failed for now.
+
+    Only calls of idempotent tools are repeated, and only failures that say so (`ToolFailed.retry`).
+    """
+
+    attempts: int = 3
+    """In all; 1: never again."""
+    backoff: float = 0.5
+    """Seconds before the second attempt; each further pause is twice as long."""
+    longest: float = 30.0
+    """Seconds that a pause has at most."""
+    timeouts: bool = False
+    """Whether a call that took too long is repeated as well. What was given up may still run."""
+
+    def pause(self, attempt: int) -> float:
+        """Seconds to wait after the failed attempt with this number, from 1."""
+        return float(min(self.backoff * 2 ** min(attempt - 1, 32), self.longest))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What may be said of one tool. None: as it is without."""
+
+    permission: Permission | None = None
+    confirm: bool | None = None
+    timeout: float | None = None
+    """Seconds of one attempt."""
+    retry: Retry | None = None
+    budget: int | None = None
+    """Tokens of a result."""
+
+    def over(self, other: Tuning) -> Tuning:
+        """This one, and where it says nothing the other."""
+        return Tuning(
+            permission=self.permission or other.permission,
+            confirm=other.confirm if self.confirm is None else self.confirm,
+            timeout=self.timeout or other.timeout,
+            retry=self.retry or other.retry,
+            budget=self.budget or other.budget,
+        )
+
+
+@runtime_checkable
+class Tuned(Protocol):
+    """A tool that says how its calls are carried out."""
+
+    @property
+    def tuning(self) -> Tuning: ...

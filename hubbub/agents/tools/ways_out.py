@@ -1,0 +1,138 @@
+"""What an agent can always do instead of the work: ask, decline, say what it is about to do.
+
+They speak in the thread that woke the agent, whichever tools it has besides. How it may `finish`
+is the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.errors import OperationError
+from hubbub.protocol.messages import Permission
+
+__all__ = ["ASK_HUMAN", "DECLINE", "FORK", "REPLY", "SHOW_PLAN", "Saying", "replying", "ways_out"]
+
+ASK_HUMAN, DECLINE, SHOW_PLAN, FORK = "ask_human", "decline", "show_plan", "fork"
+REPLY = "answer_asker"
+"""Not a way out, but what roles say in the end; no model is told of it."""
+
+Said = TypeVar("Said", bound=BaseModel)
+Words = Annotated[str, Field(min_length=1)]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class _Question(_Arguments):
+    question: Words
+    """What you need to know, so that it can be understood without having seen your thoughts."""
+    options: tuple[Words, ...] = ()
+    """Answers to choose from, if there are some."""
+
+
+class _Refusal(_Arguments):
+    reason: Words
+    """Why, in a sentence; the one who asked reads it."""
+
+
+class _Plan(_Arguments):
+    plan: Words
+    """What you are going to do, step by step."""
+
+
+class _Reply(_Arguments):
+    text: Words
+    """What is said."""
+
+
+class Saying(Generic[Said]):
+    """A tool that sends one message into the thread that woke the agent."""
+
+    permission: Permission = "write"
+    confirm = False
+    idempotent = True  # its message has a cid
+    ordered = True
+    speaks = True
+    timeout = None
+
+    def __init__(
+        self, spec: ToolSpec, model: type[Said], say: Callable[[Said], str], told: str, to: Caller
+    ):
+        """`say` makes the message of the arguments; `told` is what the model hears of it."""
+        self.spec, self._model, self._say, self._told, self._caller = spec, model, say, told, to
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Send it. Raises `ToolFailed` for wrong arguments and where the hub refuses."""
+        try:
+            said = self._model.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+        try:
+            await self._caller.call(
+                "send_text_message",
+                cid=site.cid,
+                cause=site.turn,
+                to=site.thread_id,
+                text=self._say(said),
+            )
+        except OperationError as exc:
+            raise ToolFailed(exc.message, error=exc.code, retry=exc.temporary) from exc
+        return self._told
+
+
+def ways_out(caller: Caller) -> tuple[Saying[_Question], Saying[_Refusal], Saying[_Plan]]:
+    """`ask_human`, `decline` and `show_plan` of the agent that `caller` speaks for."""
+    ask = _spec(
+        ASK_HUMAN,
+        "Ask whoever wrote to you, when you cannot go on without knowing something. The question "
+        "is sent; the answer comes as a new message, later.",
+        _Question,
+    )
+    decline = _spec(
+        DECLINE, "Tell whoever wrote to you that you will not do it, and why.", _Refusal
+    )
+    plan = _spec(SHOW_PLAN, "Tell whoever wrote to you what you are about to do.", _Plan)
+    return (
+        Saying(ask, _Question, _question, _ASKED, caller),
+        Saying(
+            decline, _Refusal, lambda refusal: f"I decline: {refusal.reason}", _DECLINED, caller
+        ),
+        Saying(plan, _Plan, lambda said: said.plan, _SHOWN, caller),
+    )
+
+
+def replying(caller: Caller) -> Saying[_Reply]:
+    """The tool with which roles answer in the thread that woke the agent."""
+    spec = _spec(REPLY, "Answer whoever wrote to you.", _Reply)
+    return Saying(spec, _Reply, lambda said: said.text, "sent", caller)
+
+
+_ASKED = (
+    "the question is sent; the answer will come as a new message in a later turn. Do what can be "
+    "done without it, then call finish"
+)
+_DECLINED = "the refusal is sent; call finish if nothing else is to be done"
+_SHOWN = "the plan is sent; go on with it"
+
+
+def _question(asked: _Question) -> str:
+    """The question, its options numbered."""
+    options = (f"{n}. {option}" for n, option in enumerate(asked.options, 1))
+    return "\n".join((asked.question, *options))
+
+
+def _spec(name: str, description: str, model: type[BaseModel]) -> ToolSpec:
+    return ToolSpec(name, description, without_titles(model.model_json_schema()))

@@ -1,0 +1,192 @@
+"""From a config or a file to what the linter of prompts reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hubbub.agents.prompt.builder import PromptBuilder
+from hubbub.agents.prompt.passages import Passage, Place, Subject, TemplateText, ToolFact
+from hubbub.agents.prompt.render import SHIPPED
+from hubbub.agents.prompt.versions import SUFFIX
+from hubbub.app.prompts import AgentPrompt, agent_prompts
+from hubbub.config.loader import LoadedConfig
+from hubbub.config.problems import shown_path
+from hubbub.config.source import Loc
+from hubbub.errors import ConfigError
+
+__all__ = ["config_subjects", "file_subject"]
+
+_CODE = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+
+
+def file_subject(path: Path) -> Subject:
+    """A file by itself: a template or plain text. Which tools there will be is not known.
+
+    Raises `ConfigError` when it cannot be read.
+    """
+    passage = _of_file(path.name, path)
+    templates = [_template(path)] if path.suffix == SUFFIX else []
+    return Subject(shown_path(path), Place(shown_path(path)), [passage], templates)
+
+
+def config_subjects(loaded: LoadedConfig) -> list[Subject]:
+    """The prompts of all agents of a config that are models. Raises `ConfigError`."""
+    return [_Agent(loaded, prompt).subject() for prompt in agent_prompts(loaded).values()]
+
+
+class _Agent:
+    """Finds what one agent is told, and where it stands."""
+
+    def __init__(self, loaded: LoadedConfig, prompt: AgentPrompt):
+        self._loaded, self._prompt = loaded, prompt
+        self._config, self._settings = prompt.config, prompt.prompts.settings
+        self._loc: Loc = ("agents", prompt.name)
+        self._place = _place(loaded, self._loc)
+
+    def subject(self) -> Subject:
+        config, settings, builder = self._config, self._settings, self._prompt.prompts.builder
+        tools = self._tools()
+        offered = {op.name for op in self._prompt.ready.operations if op.tool}
+        return Subject(
+            name=f"agents.{self._prompt.name}",
+            place=self._place,
+            passages=[*self._system(builder), self._conversation()],
+            templates=list(self._templates()),
+            tools=tools,
+            others=frozenset((offered | set(config.disabled_tools)) - set(tools)),
+            words=self._words(),
+            prefixes=tuple(f"{server}_" for server in config.mcp),
+            called=[
+                (step.call, _place(self._loaded, (*self._loc, "prompt", "examples", n, "steps", i)))
+                for n, example in enumerate(settings.examples)
+                for i, step in enumerate(example.steps)
+            ],
+            reminded=bool(settings.reminder) and "reminder" in builder,
+            warned="untrusted_data" in builder,
+        )
+
+    def _tools(self) -> dict[str, ToolFact]:
+        toolbox = self._prompt.toolbox
+        permissions = {entry.name: entry.permission for entry in toolbox.registry.entries}
+        facts = {name: ToolFact(name, "", permissions.get(name, "write")) for name in toolbox.names}
+        for spec in toolbox.registry.definitions():
+            facts[spec.name] = ToolFact(spec.name, spec.description, permissions[spec.name])
+        return facts
+
+    def _words(self) -> frozenset[str]:
+        """Names that stand in backticks like tools: who is there, channels, arguments."""
+        file = self._loaded.file
+        words = {*file.agents, *file.humans, *file.channels, *self._settings.variables}
+        for spec in self._prompt.toolbox.registry.definitions():
+            arguments = spec.parameters.get("properties")
+            words |= set(arguments) if isinstance(arguments, dict) else set()
+        return frozenset(words)
+
+    # Texts --------------------------------------------------------------------------------------
+
+    def _system(self, builder: PromptBuilder) -> Iterator[Passage]:
+        """The components' texts in their order, those with Hubbub's words included."""
+        context = self._prompt.context(self._prompt.thread())
+        components = self._settings.components
+        for name in builder.names:
+            loc = (*self._loc, "prompt", "components")
+            if name in components.replace:
+                yield self._component(name, (*loc, "replace", name))
+            elif name in components.add:
+                yield self._component(name, (*loc, "add", name))
+            elif name == "identity":
+                yield from self._identity()
+            elif name == "reminder":
+                yield from self._reminder()
+            elif name != "examples":
+                text = builder[name].render(context)
+                yield Passage(f"component {name}", text, [self._place], own=False)
+
+    def _component(self, name: str, loc: Loc) -> Passage:
+        components = self._settings.components
+        given = {**components.add, **components.replace}[name]
+        if given.text is not None:
+            return self._of_yaml(f"component {name}", given.text, (*loc, "text"))
+        return _of_file(f"component {name}", self._folder / (given.file or ""))
+
+    def _identity(self) -> Iterator[Passage]:
+        choice = self._prompt.prompts.choice
+        for template in choice.versions.values() if choice else ():
+            yield _of_file(f"prompt {template.name}@{template.version}", template.path)
+        if self._config.instruction.strip():
+            loc = (*self._loc, "instruction")
+            yield self._of_yaml("instruction", self._config.instruction, loc)
+
+    def _reminder(self) -> Iterator[Passage]:
+        for n, rule in enumerate(self._settings.reminder):
+            yield self._of_yaml("reminder", rule, (*self._loc, "prompt", "reminder", n))
+
+    def _conversation(self) -> Passage:
+        if self._config.template is None:
+            text = _words(SHIPPED.read_text(encoding="utf-8"))
+            return Passage("conversation template", text, [self._place], own=False)
+        return _of_file("conversation template", self._folder / self._config.template)
+
+    def _templates(self) -> Iterator[TemplateText]:
+        choice, components = self._prompt.prompts.choice, self._settings.components
+        paths = [template.path for template in choice.versions.values()] if choice else []
+        for given in (*components.add.values(), *components.replace.values()):
+            if given.file is not None and given.file.endswith(SUFFIX):
+                paths.append(self._folder / given.file)
+        if self._config.template is not None:
+            paths.append(self._folder / self._config.template)
+        return map(_template, paths)
+
+    def _of_yaml(self, what: str, text: str, loc: Loc) -> Passage:
+        """A text of the config with its lines: those below the key that say the same."""
+        start = self._loaded.document.place(loc)
+        lines = start.file.read_text(encoding="utf-8").splitlines()
+        wanted = text.splitlines() or [""]
+        places, at = [], start.line
+        for line in wanted:
+            until = min(len(lines), start.line + 2 * len(wanted) + 5)
+            found = (n for n in range(at, until + 1) if _says(lines[n - 1], line))
+            at = next(found, at)
+            places.append(Place(shown_path(start.file), at))
+        return Passage(what, text, places)
+
+    @property
+    def _folder(self) -> Path:
+        return self._loaded.path.parent
+
+
+def _says(raw: str, line: str) -> bool:
+    """Whether this line of YAML has the text, or its beginning if it was folded."""
+    raw, line = raw.strip(), line.strip()
+    return bool(line) and (line in raw or (len(raw) > 20 and line.startswith(raw)))
+
+
+def _place(loaded: LoadedConfig, loc: Loc) -> Place:
+    place = loaded.document.place(loc)
+    return Place(shown_path(place.file), place.line)
+
+
+def _of_file(what: str, path: Path) -> Passage:
+    text = _read(path)
+    if path.suffix == SUFFIX:
+        text = _words(text)
+    places = [Place(shown_path(path), n) for n in range(1, text.count("\n") + 2)]
+    return Passage(what, text, places)
+
+
+def _words(template: str) -> str:
+    """A template's own words, on the lines on which they stand; a value is an ellipsis."""
+    return _CODE.sub(lambda c: "…" * c[0].startswith("{{") + "\n" * c[0].count("\n"), template)
+
+
+def _template(path: Path) -> TemplateText:
+    return TemplateText(shown_path(path), _read(path))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"cannot be read: {exc}", shown_path(path)) from exc

@@ -1,0 +1,177 @@
+"""The prompts of a network's agents, as they would be in a turn, without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from hubbub.agents.prompt.context import Note, PromptContext, companions
+from hubbub.agents.prompt.system import (
+    SystemPrompt,
+    SystemPrompts,
+    load_system_prompts,
+    template_variables,
+)
+from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
+from hubbub.agents.tools.assembly import ToolKit
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.config.loader import LoadedConfig
+from hubbub.config.models import AgentConfig, NetworkFile
+from hubbub.errors import ConfigError
+from hubbub.protocol import thread_ids
+from hubbub.protocol.frames import Ready
+from hubbub.protocol.messages import OperationInfo, Participant
+
+__all__ = ["AgentPrompt", "agent_prompts", "check_prompts", "libraries", "mod_notes", "operations"]
+
+
+def mod_notes(entries: Sequence[str | Mapping[str, object]]) -> tuple[Note, ...]:
+    """The mods of a config as a prompt tells of them: name, and the first line of their docs."""
+    names = [entry if isinstance(entry, str) else next(iter(entry), "") for entry in entries]
+    if not names:
+        return ()
+    from hubbub.mods.loader import known_mods  # imports all that is installed
+
+    known = known_mods()
+    return tuple(
+        Note(name, " ".join((known[name].__doc__ or "").split("\n\n")[0].split()))
+        for name in names
+        if name in known
+    )
+
+
+def operations(file: NetworkFile) -> tuple[OperationInfo, ...]:
+    """What the hub of this config would offer. Raises UserError for mods that there are not."""
+    from hubbub.mods.loader import load_mods
+    from hubbub.network.operations import CORE_OPERATIONS
+
+    mods = [operation for mod in load_mods(file.mods) for operation in mod.operations()]
+    return tuple(operation.info() for operation in (*CORE_OPERATIONS, *mods))
+
+
+@dataclass(frozen=True)
+class AgentPrompt:
+    """The prompt of one agent of a config."""
+
+    loaded: LoadedConfig
+    name: str
+    config: AgentConfig
+    prompts: SystemPrompts
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """The tools that the agent would have, none of which can be run. Those of MCP servers are
+        not among them: they are known when the servers run.
+
+        Raises `ConfigError` for tools that there are not.
+        """
+        kit = ToolKit(self.config, self.name, self.loaded.path.parent)
+        return kit.toolbox(self.ready, _Nobody())
+
+    @cached_property
+    def ready(self) -> Ready:
+        """What the hub would tell the agent."""
+        return Ready(
+            participant=self.name,
+            kind="agent",
+            resumed=False,
+            head=0,
+            cursor=0,
+            participants=tuple(_everybody(self.loaded.file)),
+            operations=operations(self.loaded.file),
+        )
+
+    def context(self, thread: str) -> PromptContext:
+        """A turn in this thread (canonical id), with everybody there whom the config names."""
+        file, toolbox = self.loaded.file, self.toolbox
+        model = file.models.get(self.config.model)
+        return PromptContext(
+            agent=self.name,
+            network=file.network.name,
+            instruction=self.config.instruction,
+            tools=toolbox.specs,
+            permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
+            mods=mod_notes(file.mods),
+            capabilities=self.config.card.skills,
+            permission_mode=self.config.permission_mode,
+            model=model.model if model else self.config.model,
+            dialect=(model.dialect if model else None) or "native",
+            thread=thread_ids.relative(thread, self.name),
+            threads=(thread_ids.relative(thread, self.name),),
+            participants=companions(self.ready.participants, self.name),
+        )
+
+    def sample(self, thread: str | None = None) -> SystemPrompt:
+        """The whole system message of a turn in `thread`; left out: with some person."""
+        where = thread or self.thread()
+        return self.prompts.of(self.context(where), where)
+
+    def thread(self) -> str:
+        """The direct thread with a person of the config, or with somebody called ann."""
+        return thread_ids.direct([self.name, next(iter(self.loaded.file.humans), "ann")])
+
+    def render(self, template: PromptTemplate) -> str:
+        """A version of the agent's prompt with the agent's variables."""
+        context = self.context(self.thread())
+        return template.render(template_variables(context, self.prompts.settings))
+
+    @property
+    def library(self) -> PromptLibrary:
+        """Where the agent's versioned prompts lie."""
+        return PromptLibrary(self.loaded.path.parent / self.prompts.settings.folder)
+
+
+def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
+    """The prompts of all agents that are models, by the agent's name. Raises `ConfigError`."""
+    base = loaded.path.parent
+    return {
+        name: AgentPrompt(loaded, name, agent, load_system_prompts(agent, name, base))
+        for name, agent in loaded.file.agents.items()
+        if agent.kind != "python"
+    }
+
+
+def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
+    """What is wrong with the prompts that agents name: files, versions, variables."""
+    problems: list[ConfigError] = []
+    for name, agent in loaded.file.agents.items():
+        if agent.kind != "python":
+            try:
+                load_system_prompts(agent, name, loaded.path.parent)
+            except ConfigError as error:
+                here = ("agents", name, "prompt")
+                problems.append(error if error.path else loaded.problem(here, error.message))
+    return problems
+
+
+def libraries(loaded: LoadedConfig) -> dict[Path, PromptLibrary]:
+    """The folders of versioned prompts that a config speaks of, `prompts` beside it among them."""
+    settings = [agent.prompt for agent in loaded.file.agents.values() if agent.prompt]
+    folders = ["prompts", *(prompt.folder for prompt in settings)]
+    base = loaded.path.parent
+    return {base / folder: PromptLibrary(base / folder) for folder in folders}
+
+
+def _everybody(file: NetworkFile) -> list[Participant]:
+    agents = [
+        Participant(id=name, kind="agent", present=True, card=agent.card)
+        for name, agent in file.agents.items()
+    ]
+    humans = [
+        Participant(id=name, kind="human", present=True, card=human.card)
+        for name, human in file.humans.items()
+    ]
+    return agents + humans
+
+
+class _Nobody:
+    """Stands where tools that are only described would find the hub."""
+
+    async def call(
+        self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
+    ) -> JsonValue:
+        raise RuntimeError(f"{name} is only described here, and cannot be called ({cid}, {cause})")

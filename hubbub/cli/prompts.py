@@ -1,0 +1,356 @@
+"""`prompts list | show | diff | lint`: the prompts of agents, and what is wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.chat.text import visible
+from hubbub.cli.output import JsonFlag, console, counted, emit_json, help_if_alone, table
+from hubbub.config.problems import nearest, shown_path
+from hubbub.config.prompting import LATEST
+from hubbub.errors import UserError
+
+if TYPE_CHECKING:
+    from hubbub.agents.prompt.lint import Finding
+    from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
+    from hubbub.app.prompts import AgentPrompt
+    from hubbub.config.loader import LoadedConfig
+
+__all__ = ["group", "register"]
+
+DEFAULT_CONFIG = Path("hubbub.yaml")
+
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", help="The network's YAML file.", show_default=True)
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option("--folder", help="A folder of prompts, in place of those of the config."),
+]
+NameArgument = Annotated[str, typer.Argument(help="A prompt, for example triage.")]
+
+group = typer.Typer(
+    help="List, show, compare and check prompts.",
+    invoke_without_command=True,
+    callback=help_if_alone,
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="prompts")
+
+
+# list -------------------------------------------------------------------------------------------
+
+
+@group.command("list")
+def list_(
+    config: ConfigOption = DEFAULT_CONFIG, folder: FolderOption = None, as_json: JsonFlag = False
+) -> None:
+    """List versioned prompts: versions, fingerprints, variables, and who uses them."""
+    from hubbub.agents.prompt.versions import PromptLibrary
+    from hubbub.app.prompts import libraries
+
+    loaded = _load(config) if folder is None else None
+    found = libraries(loaded).values() if loaded else [PromptLibrary(folder or Path())]
+    users = _users(loaded) if loaded else {}
+    rows = [
+        _described(library.load(name, version), users.get((library.folder, name, version), []))
+        for library in found
+        for name in library.names()
+        for version in library.versions(name)
+    ]
+    if as_json:
+        emit_json(rows)
+        return
+    if not rows:
+        where = " and ".join(shown_path(library.folder) for library in found)
+        typer.echo(f"no prompts in {where}: they are files NAME/VERSION.j2")
+        return
+    head = ("PROMPT", "VERSION", "FINGERPRINT", "VARIABLES", "USED BY")
+    table(head, [tuple(_cell(row[key]) for key in _COLUMNS) for row in rows])
+
+
+_COLUMNS = ("name", "version", "prompt_id", "required", "used_by")
+
+
+def _cell(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _described(template: PromptTemplate, used_by: list[str]) -> dict[str, object]:
+    return {
+        "name": template.name,
+        "version": template.version,
+        "prompt_id": template.fingerprint,
+        "path": shown_path(template.path),
+        "required": sorted(template.required - _provided()),
+        "optional": sorted(template.optional - _provided()),
+        "used_by": used_by,
+    }
+
+
+def _provided() -> frozenset[str]:
+    from hubbub.agents.prompt.system import PROVIDED
+
+    return PROVIDED
+
+
+def _users(loaded: LoadedConfig) -> dict[tuple[Path, str, str], list[str]]:
+    """Which agents use which version; how large a share of theirs, if it is not all."""
+    from hubbub.agents.prompt.versions import PromptLibrary
+
+    users: dict[tuple[Path, str, str], list[str]] = {}
+    for agent, config in loaded.file.agents.items():
+        settings = config.prompt
+        if settings is None or settings.name is None:
+            continue
+        library = PromptLibrary(loaded.path.parent / settings.folder)
+        share = settings.rollout.share if settings.rollout else 0.0
+        parts = [(settings.version, 1 - share)]
+        parts += [(settings.rollout.version, share)] if settings.rollout else []
+        for version, part in parts:
+            found = library.resolve(settings.name, version)
+            words = agent if part == 1 else f"{agent} ({100 * part:.4g} %)"
+            users.setdefault((library.folder, settings.name, found), []).append(words)
+    return users
+
+
+# show -------------------------------------------------------------------------------------------
+
+
+@group.command()
+def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="NAME or NAME@VERSION; left out: the whole system prompt of --agent."),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="With whose variables; left out: a user's.")
+    ] = None,
+    source: Annotated[bool, typer.Option("--source", help="The template as it is.")] = False,
+    config: ConfigOption = DEFAULT_CONFIG,
+    folder: FolderOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a prompt as a model reads it, with the variables of the config."""
+    if source or folder is not None:
+        if name is None:
+            raise UserError("name a prompt")
+        _show_source(_find(name, folder, None if folder else _load(config)), as_json)
+        return
+    prompts = _agents(_load(config))
+    if name is None:
+        _show_agent(_agent(prompts, agent), as_json)
+        return
+    bare, _, version = name.partition("@")
+    user = _agent(prompts, agent) if agent is not None else _user(prompts, bare)
+    template = user.library.load(bare, version or user.prompts.settings.version)
+    text = user.render(template)
+    if as_json:
+        emit_json({**_described(template, [user.name]), "text": text})
+        return
+    _head(f"{template.fingerprint}  with the variables of agents.{user.name}")
+    typer.echo(visible(text))
+
+
+def _show_source(template: PromptTemplate, as_json: bool) -> None:
+    if as_json:
+        emit_json({**_described(template, []), "source": template.source})
+        return
+    _head(f"{template.fingerprint}  {shown_path(template.path)}")
+    typer.echo(visible(template.source))
+
+
+def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
+    sample = prompt.sample()
+    if as_json:
+        emit_json(
+            {
+                "agent": prompt.name,
+                "prompt_id": sample.prompt_id,
+                "components": list(sample.components),
+                "text": sample.text,
+            }
+        )
+        return
+    id = f"{sample.prompt_id}  " if sample.prompt_id else ""
+    _head(f"{id}agents.{prompt.name}: {', '.join(sample.components)}")
+    typer.echo(visible(sample.text))
+
+
+def _head(text: str) -> None:
+    from rich.text import Text
+
+    console().print(Text(f"--- {visible(text)}", style="dim"))
+
+
+def _find(name: str, folder: Path | None, loaded: LoadedConfig | None) -> PromptTemplate:
+    bare, _, version = name.partition("@")
+    return _library(bare, folder, loaded).load(bare, version or LATEST)
+
+
+def _library(name: str, folder: Path | None, loaded: LoadedConfig | None) -> PromptLibrary:
+    """The folder that has the prompt; the first one if none has."""
+    from hubbub.agents.prompt.versions import PromptLibrary
+    from hubbub.app.prompts import libraries
+
+    found = list(libraries(loaded).values()) if loaded else [PromptLibrary(folder or Path())]
+    return next((library for library in found if library.versions(name)), found[0])
+
+
+def _agents(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
+    from hubbub.app.prompts import agent_prompts
+
+    return agent_prompts(loaded)
+
+
+def _agent(prompts: Mapping[str, AgentPrompt], name: str | None) -> AgentPrompt:
+    if name is None and len(prompts) == 1:
+        return next(iter(prompts.values()))
+    if name is None:
+        raise UserError(f"say which agent with --agent{nearest('', prompts)}")
+    if name not in prompts:
+        raise UserError(f"there is no agent '{name}' with a model{nearest(name, prompts)}")
+    return prompts[name]
+
+
+def _user(prompts: Mapping[str, AgentPrompt], name: str) -> AgentPrompt:
+    for prompt in prompts.values():
+        if prompt.prompts.settings.name == name:
+            return prompt
+    known = {p.prompts.settings.name or "" for p in prompts.values()} - {""}
+    hint = nearest(name, known)
+    raise UserError(f"no agent uses the prompt '{name}'{hint or ': --source shows its template'}")
+
+
+# diff -------------------------------------------------------------------------------------------
+
+
+@group.command()
+def diff(
+    name: NameArgument,
+    old: Annotated[
+        str | None, typer.Argument(help="A version; left out: the one before NEW.")
+    ] = None,
+    new: Annotated[str, typer.Argument(help="A version.")] = LATEST,
+    config: ConfigOption = DEFAULT_CONFIG,
+    folder: FolderOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what differs between two versions of a prompt."""
+    library = _library(name, folder, None if folder else _load(config))
+    later = library.load(name, new)
+    earlier = library.load(name, old or _before(library, name, later.version))
+    lines = list(_difference(earlier, later))
+    if as_json:
+        ids = {"old": earlier.fingerprint, "new": later.fingerprint}
+        emit_json({"name": name, **ids, "diff": lines})
+        return
+    _print_difference(lines)
+    if not lines:
+        typer.echo(f"{earlier.fingerprint} and {later.fingerprint} say the same")
+
+
+def _before(library: PromptLibrary, name: str, version: str) -> str:
+    versions = library.versions(name)
+    at = versions.index(version)
+    if at == 0:
+        raise UserError(f"'{name}' has no version before {version}")
+    return versions[at - 1]
+
+
+def _difference(old: PromptTemplate, new: PromptTemplate) -> Iterator[str]:
+    ids = old.fingerprint, new.fingerprint
+    texts = old.source.splitlines(), new.source.splitlines()
+    return difflib.unified_diff(*texts, *ids, lineterm="")
+
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def _print_difference(lines: list[str]) -> None:
+    from rich.text import Text
+
+    screen = console()
+    for n, line in enumerate(lines):
+        style = "bold" if n < 2 else _STYLES.get(line[:1], "")
+        screen.print(Text(visible(line), style=style))
+
+
+# lint -------------------------------------------------------------------------------------------
+
+
+@group.command()
+def lint(
+    target: Annotated[
+        Path, typer.Argument(help="A network's YAML file, or a prompt as a file.")
+    ] = DEFAULT_CONFIG,
+    as_json: JsonFlag = False,
+) -> None:
+    """Tell what is wrong with prompts: place, rule, what to do. Exit code 1 if it is an error."""
+    findings = _findings(target)
+    errors = sum(1 for finding in findings if finding.level == "error")
+    if as_json:
+        emit_json([_as_json(finding) for finding in findings])
+    else:
+        _print_findings(findings)
+        warnings = len(findings) - errors
+        told = counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")
+        typer.echo(f"{target}: {', '.join(told)}" if findings else f"{target}: nothing found")
+    if errors:
+        raise typer.Exit(1)
+
+
+def _findings(target: Path) -> list[Finding]:
+    from hubbub.agents.prompt.lint import lint as check
+    from hubbub.app.linting import config_subjects, file_subject
+
+    if target.suffix in (".yaml", ".yml"):
+        found = [check(subject) for subject in config_subjects(_load(target))]
+        unique = dict.fromkeys(finding for findings in found for finding in findings)
+        return sorted(unique, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
+    return check(file_subject(target))
+
+
+def _as_json(finding: Finding) -> dict[str, object]:
+    return {
+        "rule": finding.rule,
+        "level": finding.level,
+        "path": finding.place.file,
+        "line": finding.place.line,
+        "message": finding.message,
+    }
+
+
+def _print_findings(findings: list[Finding]) -> None:
+    from rich.text import Text
+
+    screen = console()
+    for finding in findings:
+        place = ":".join(str(part) for part in finding.place if part is not None)
+        style = "red" if finding.level == "error" else "yellow"
+        line = Text.assemble(
+            f"{place}: ",
+            (finding.level, style),
+            f": {visible(finding.message)} ",
+            (f"[{finding.rule}]", "dim"),
+        )
+        screen.print(line)
+
+
+def _load(path: Path) -> LoadedConfig:
+    """The config, without a look at the Python of its agents: only functions that are tools are
+    imported, when a prompt asks for them."""
+    from hubbub.app.preflight import check_tools
+    from hubbub.config.loader import load
+    from hubbub.mods.loader import known_mods
+
+    config = load(path, mods=known_mods().keys())
+    check_tools(config)
+    return config

@@ -1,0 +1,76 @@
+"""Tools in the YAML: what an agent may do, how calls are carried out, MCP servers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hubbub.config.units import Section, Size, Span
+
+__all__ = ["McpServerConfig", "PermissionModeName", "SandboxConfig", "ToolConfig"]
+
+PermissionModeName = Literal["read_only", "ask", "full"]
+
+
+class SandboxConfig(Section):
+    """How much a sandboxed tool function may use in one call."""
+
+    memory: Size = 512 * 1024 * 1024
+    """Address space in bytes, the interpreter's own (about 100 MB) included."""
+    cpu: Span = 10.0
+    """Seconds of processor time; `timeout` bounds the time that passes."""
+    file: Size = 16 * 1024 * 1024
+    """Bytes of each file that it writes."""
+    files: Annotated[int, Field(ge=16, le=4096)] = 64
+    """Files that are open at once."""
+    output: Size = 1024 * 1024
+    """Bytes of its result."""
+
+
+class ToolConfig(Section):
+    """What the operator says of one tool, above what the tool says of itself."""
+
+    permission: Literal["read", "write", "admin"] | None = None
+    """What it does to the world; `permission_mode` goes by it."""
+    confirm: bool | None = None
+    """Whether a person must approve each call."""
+    timeout: Span | None = None
+    """Of one attempt."""
+    attempts: Annotated[int | None, Field(ge=1, le=20)] = None
+    """In all, of a call that failed in a way that passes; only idempotent tools are repeated."""
+    backoff: Span | None = None
+    """Pause before the second attempt; each further one is twice as long."""
+    result_budget: Size | None = None
+    """Tokens of a result."""
+    sandbox: Literal["process"] | SandboxConfig | None = None
+    """For functions of your own: `process` runs each call in a process of its own without network,
+    within the agent's `sandbox` limits; or limits for this tool."""
+
+
+class McpServerConfig(Section):
+    """An MCP server: a program that is started, or a URL."""
+
+    command: Annotated[list[str] | None, Field(min_length=1)] = None
+    """Program and arguments; it is talked to over its stdin and stdout."""
+    env: dict[str, str] = {}
+    """Besides HOME, LOGNAME, PATH, SHELL, TERM and USER: it gets nothing else of the agent's
+    environment."""
+    cwd: str | None = None
+    """The folder in which it runs; left out: the file's."""
+    url: str | None = None
+    """Of a server that runs already (streamable HTTP)."""
+    headers: dict[str, str] = {}
+    """Sent with each request, for example `{Authorization: "Bearer ${GITHUB_TOKEN}"}`."""
+    tools: list[str] | None = None
+    """Which of its tools, by the names it gives them; left out: all."""
+    timeout: Span = 30.0
+    """Until it has started and told its tools, and of each call."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("an MCP server has either a command or a url")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError("url: expected http:// or https://")
+        return self

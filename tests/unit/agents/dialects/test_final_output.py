@@ -1,0 +1,246 @@
+"""The dialect `final_output`: actions, and what they stand for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.final_output import FinalOutputObject
+from hubbub.agents.dialects.scan import Doubtful
+from hubbub.agents.models.base import Answer, ToolSpec
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+
+DIALECT = FinalOutputObject()
+FINISH: dict[str, JsonValue] = {"action": "Finish", "message_to_user": "all done"}
+
+
+def output(text: str = "", /, **fields: JsonValue) -> str:
+    """An answer with this object, or with this text in its place."""
+    return f"<final_output>\n{text or json.dumps(fields)}\n</final_output>"
+
+
+def calls(text: str) -> list[tuple[str, JsonValue]]:
+    return [(c.name, json.loads(c.arguments)) for c in DIALECT.parse(text).calls]
+
+
+def doubt(text: str) -> str:
+    with pytest.raises(Doubtful) as caught:
+        DIALECT.parse(text)
+    return str(caught.value)
+
+
+class TestActions:
+    @pytest.mark.parametrize(
+        ("fields", "expected"),
+        [
+            (
+                {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}},
+                [("add", {"a": 1})],
+            ),
+            ({"action": "CallTool", "selected_tool": "look"}, [("look", {})]),
+            (
+                {
+                    "action": "CallToolsParallel",
+                    "parallel_tools": [
+                        {"tool_name": "add", "parameters": {"a": 1}, "tool_id": "x"},
+                        {"tool_name": "look"},
+                    ],
+                },
+                [("add", {"a": 1}), ("look", {})],
+            ),
+            (
+                {"action": "ForkAutoAgent", "parameters": {"goal": "g", "timeout": 5}},
+                [("fork", {"goal": "g", "timeout": 5})],
+            ),
+            (
+                {"action": "AskUser", "message_to_user": "Which?", "options": ["a", "b"]},
+                [("ask_human", {"question": "Which?", "options": ["a", "b"]})],
+            ),
+            (
+                {"action": "AskUser", "message_to_user": "Why?"},
+                [("ask_human", {"question": "Why?"})],
+            ),
+            (
+                {"action": "Plan", "message_to_user": "First look."},
+                [("show_plan", {"plan": "First look."})],
+            ),
+            (FINISH, [("finish", {"reason": "all done"})]),
+            ({"action": "Finish"}, [("finish", {"reason": ""})]),
+            ({"action": "Finish", "parameters": {"reason": "r"}}, [("finish", {"reason": "r"})]),
+            (
+                {"action": "Finish", "selected_tool": "finish", "parameters": None},
+                [("finish", {"reason": ""})],
+            ),
+        ],
+    )
+    def test_each_action_is_a_call_or_several(
+        self, fields: dict[str, JsonValue], expected: list[tuple[str, JsonValue]]
+    ) -> None:
+        assert calls(output(**fields)) == expected
+
+    def test_nulls_are_fields_that_are_not_there(self) -> None:
+        everything: dict[str, JsonValue] = dict.fromkeys(
+            ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
+        )
+        assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
+
+    @pytest.mark.parametrize("wait", ["all", "any", "majority"])
+    def test_several_calls_say_which_are_waited_for(self, wait: str) -> None:
+        tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
+        parsed = DIALECT.parse(
+            output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
+        )
+        assert parsed.wait == wait
+        assert [c.id for c in parsed.calls] == ["1", ""]
+
+    def test_reasoning_and_marks_stand_beside_the_action(self) -> None:
+        shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
+        fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
+        text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
+        read = DIALECT.read(Answer(text=text))
+        assert read.reasoning == "hm\n\nenough"
+        assert read.discards == (1,)
+        assert read.compresses == (Compressed(n=2, text="nothing new"),)
+
+    def test_a_message_that_no_action_sends_is_kept_as_text(self) -> None:
+        fields = {"action": "CallTool", "selected_tool": "look", "message_to_user": "One moment"}
+        assert DIALECT.parse(output(json.dumps(fields))).text == "One moment"
+        assert DIALECT.parse(output(**FINISH)).text == ""
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            output(**FINISH),
+            f"Done now.\n{output(**FINISH)}\nBye.",
+            f"<final_output>```json\n{json.dumps(FINISH)}\n```</final_output>",
+            f"```\n{output(**FINISH)}\n```",
+            f"<FINAL_OUTPUT>{json.dumps(FINISH)}</Final_Output>",
+            f"<final_output>{json.dumps(FINISH)}",
+            f"<final_output>{json.dumps(FINISH)[:-1]}, }}</final_output>",
+            json.dumps(FINISH),
+            f"```json\n{json.dumps(FINISH)}\n```",
+            f"<think>{output(action='Plan', message_to_user='x')}</think>{output(**FINISH)}",
+            f"I put it into <final_output> as asked: {output(**FINISH)}",
+        ],
+    )
+    def test_one_object_however_it_is_dressed(self, text: str) -> None:
+        assert calls(text) == [("finish", {"reason": "all done"})]
+
+    def test_an_object_inside_a_text_of_the_object_is_text(self) -> None:
+        quoted = output(**FINISH)
+        assert calls(output(action="Plan", message_to_user=quoted)) == [
+            ("show_plan", {"plan": quoted})
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            (output(**FINISH) * 2, "two JSON objects"),
+            (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
+            (output("{'action': 'Finish'}"), "no JSON"),
+            (output("Finish"), "no JSON object between"),
+            ("<final_output>", "no JSON object between"),
+            (f"<final_output {json.dumps(FINISH)}", "no JSON object between"),
+            ('{"answer": 42}', "action"),
+            (output(action="Fly"), "action"),
+            (output(reasoning="x"), "action"),
+            (output(action="CallTool"), "needs selected_tool"),
+            (output(action="CallTool", selected_tool=["a"]), "selected_tool"),
+            (output(action="CallTool", selected_tool="a", parameters=[1]), "parameters"),
+            (output(action="CallTool", selected_tool="a", arguments={"x": 1}), "arguments"),
+            (output(action="CallToolsParallel", parallel_tools=[]), "needs parallel_tools"),
+            (output(action="CallToolsParallel", parallel_tools=[{}]), "tool_name"),
+            (
+                output(
+                    action="CallToolsParallel",
+                    parallel_tools=[{"tool_name": "a"}],
+                    wait_strategy="some",
+                ),
+                "wait_strategy",
+            ),
+            (
+                output(action="Finish", parallel_tools=[{"tool_name": "a"}]),
+                "does not go with parallel_tools",
+            ),
+            (output(action="Finish", selected_tool="a"), "does not go with selected_tool"),
+            (output(action="ForkAutoAgent"), "needs parameters"),
+            (output(action="AskUser", options=["a"]), "needs message_to_user"),
+            (output(action="AskUser", message_to_user="?", options=[1]), "options"),
+            (output(action="Plan", message_to_user={"a": 1}), "message_to_user"),
+            (output(action="Finish", discardable_steps=[0]), "discardable_steps"),
+            (output(action="Finish", discardable_steps=[10**7]), "discardable_steps"),
+            (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
+        ],
+    )
+    def test_what_does_not_validate_is_told_and_nothing_is_called(
+        self, text: str, why: str
+    ) -> None:
+        assert why in doubt(text)
+        read = DIALECT.read(Answer(text=text))
+        assert (read.calls, read.text, read.discards) == ((), text, ())
+        assert why in read.notes[0]
+
+    @pytest.mark.parametrize("text", ["Hello!", "[1]", "<think>hm"])
+    def test_mere_words_are_no_mistake(self, text: str) -> None:
+        assert DIALECT.parse(text).calls == ()
+
+
+class TestQuestion:
+    SPECS = tuple(
+        ToolSpec(name, f"What {name} does.", {"type": "object"})
+        for name in ("add", "fork", "ask_human", "decline", "show_plan", "finish")
+    )
+
+    def told(self, *names: str) -> str:
+        return DIALECT.told([spec for spec in self.SPECS if spec.name in names])
+
+    def test_tools_that_an_action_stands_for_are_told_as_actions(self) -> None:
+        told = DIALECT.told(self.SPECS)
+        listed = [json.loads(li)["name"] for li in told.splitlines() if li.startswith('{"name')]
+        assert listed == ["add", "decline"]
+        for action in ("CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan"):
+            assert f"* {action}: " in told
+
+    def test_an_action_without_its_tool_is_not_told(self) -> None:
+        assert "ForkAutoAgent" not in self.told("add", "ask_human", "finish")
+        assert "AskUser" not in self.told("add", "finish")
+
+    @pytest.mark.parametrize(
+        ("names", "arguments"),
+        [
+            (["add"], [{"a": 1}]),
+            (["add", "look"], [{"a": 1}, {}]),
+            (["finish"], [{"reason": "r"}]),
+            (["ask_human"], [{"question": "q", "options": ["a"]}]),
+            (["show_plan"], [{"plan": "p"}]),
+            (["fork"], [{"goal": "g"}]),
+        ],
+    )
+    def test_a_step_is_shown_as_the_model_would_have_written_it(
+        self, names: list[str], arguments: list[JsonValue]
+    ) -> None:
+        made = tuple(
+            ToolCallRecord(id=f"c{i}", name=name, arguments=given, result="ok")
+            for i, (name, given) in enumerate(zip(names, arguments, strict=True))
+        )
+        step = Step(n=1, calls=made, wait="any" if len(made) > 1 else "all", reasoning="because")
+        question = DIALECT.question("s", "p", [step], self.SPECS)
+        parsed = DIALECT.parse(question.messages[2]["content"] or "")
+        assert [(c.name, json.loads(c.arguments)) for c in parsed.calls] == list(
+            zip(names, arguments, strict=True)
+        )
+        assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
+
+    def test_broken_arguments_are_shown_as_they_were(self) -> None:
+        made = ToolCallRecord(id="c", name="add", arguments="{oops", result="no")
+        question = DIALECT.question("s", "p", [Step(n=1, calls=(made,))], self.SPECS)
+        (call,) = DIALECT.parse(question.messages[2]["content"] or "").calls
+        assert call.arguments == "{oops"
+
+    def test_the_correction_asks_for_an_object(self) -> None:
+        question = DIALECT.question("s", "p", [Step(n=1, text="Hello!")], self.SPECS)
+        assert "one JSON object between <final_output>" in (question.messages[-1]["content"] or "")

@@ -1,0 +1,84 @@
+"""JSON as models write it: what is forgiven, what is refused, and that it takes no time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.json_text import NotJson, read_value
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    SCALARS.filter(lambda value: value not in (float("inf"), float("-inf"))),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+OBJECTS = st.dictionaries(st.text(), VALUES, max_size=4)
+
+
+@given(OBJECTS, st.text(), st.text())
+def test_a_value_is_read_where_it_stands_and_what_follows_is_left(
+    value: dict[str, JsonValue], before: str, after: str
+) -> None:
+    text = json.dumps(value)
+    assert read_value(f"{before}{text}{after}", len(before)) == (value, len(before) + len(text))
+
+
+@given(OBJECTS.filter(bool), st.sampled_from([",", ", ", ",\n  "]))
+def test_a_comma_too_many_changes_nothing(value: dict[str, JsonValue], comma: str) -> None:
+    text = f"{json.dumps(value)[:-1]}{comma}}}"
+    assert read_value(f"{text} and so on") == (value, len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
+        ('{"a": ",]", }', {"a": ",]"}),
+        ('{"a": "\\",}", }', {"a": '",}'}),
+        ('{"a": "one\ntwo\tthree"}', {"a": "one\ntwo\tthree"}),
+        ("[{}, {}]", [{}, {}]),
+    ],
+)
+def test_what_can_mean_one_thing_only_is_forgiven(text: str, value: JsonValue) -> None:
+    assert read_value(text) == (value, len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a": 1, "a": 2}', "given twice"),
+        ('{"a": {"b": 1, "b": 1, }}', "given twice"),
+        ('{"a": NaN}', "NaN"),
+        ('{"a": -Infinity}', "Infinity"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": ' + "9" * 5000 + "}", "too long"),
+        ("{'a': 1}", "no JSON"),
+        ('{"a": 1', "no JSON"),
+        ('{"a": 1]', "no JSON"),
+        ('{"a": [1,}', "no JSON"),
+        ('{"a": 1,, }', "no JSON"),
+        ('{"a" 1}', "near"),
+        ("{", "no JSON"),
+        ("", "no JSON"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
+def test_what_can_mean_several_things_or_none_is_refused_with_the_reason(
+    text: str, why: str
+) -> None:
+    with pytest.raises(NotJson, match=why):
+        read_value(text)
+
+
+@given(st.text(alphabet='{}[],:"\\ \na1', max_size=60))
+def test_whatever_stands_there_is_a_value_or_refused(text: str) -> None:
+    try:
+        _, end = read_value(text)
+    except NotJson:
+        return
+    assert 0 < end <= len(text)

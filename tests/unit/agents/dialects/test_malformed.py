@@ -1,0 +1,156 @@
+"""Whatever a model answers: the turn ends in order, and nothing runs that is not valid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub import tool
+from hubbub.agents.dialects.base import Dialect
+from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.config.agents import DialectName
+from hubbub.protocol.turns import Step
+from tests.unit.agents.dialects.malformed import (
+    DIALECT_NAMES,
+    KINDS,
+    MEGABYTE,
+    answer_text,
+    good,
+)
+
+each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
+FINISH = CallRequest("f", "finish", '{"reason": "enough"}')
+
+
+class Notes:
+    """A tool that keeps what it was called with."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[object, object]] = []
+
+        @tool
+        async def note(text: str, times: int) -> str:
+            """Note a text so many times."""
+            self.taken.append((text, times))
+            return "noted"
+
+        self.box = Toolbox([note])
+
+
+async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Answer]) -> tuple[End, Loop]:
+    """A turn in which the model gives these answers, and calls `finish` when they are used up.
+
+    Between them, the next question is made of the steps as for a real model.
+    """
+    loop = Loop(Rules(), box.names)
+    given = iter(answers)
+    todo: list[Command] = loop.start()
+    while True:
+        command = todo.pop(0)
+        match command:
+            case AskModel():
+                question = dialect.question("s", "p", loop.steps, box.specs)
+                json.dumps(question.messages).encode()
+                answer = next(given, Answer(calls=(FINISH,)))
+                todo += loop.answered(dialect.read(answer))
+            case RunTools(step, calls):
+                todo += loop.ran(await box.run("bot-m1", step.n, step.calls, calls))
+            case Record(step):
+                Step.model_validate_json(step.model_dump_json())
+            case End():
+                return command, loop
+
+
+def test_there_are_two_hundred_kinds() -> None:
+    assert len(KINDS) == 200
+
+
+@pytest.mark.behaviour("A-16")
+@each_dialect
+async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectName) -> None:
+    for kind in KINDS:
+        notes = Notes()
+        end, _ = await turn(DIALECTS[name], notes.box, [Answer(text=answer_text(kind, name))])
+        assert notes.taken == [], kind
+        assert end.outcome == "finished", kind
+
+
+@each_dialect
+async def test_a_good_answer_after_a_malformed_one_is_carried_out(name: DialectName) -> None:
+    call = CallRequest("c", "note", '{"text": "good", "times": 1}')
+    right = Answer(calls=(call,)) if name == "native" else Answer(text=good(name))
+    for kind in list(KINDS)[::5]:
+        notes = Notes()
+        await turn(DIALECTS[name], notes.box, [Answer(text=answer_text(kind, name)), right])
+        assert notes.taken == [("good", 1)], kind
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *("{", "[]", "7", '"x"', "null", "NaN", '{"text": "x"}', '{"text": 1e999, "times": 1}'),
+        *("{" * 10**5, '{"text": "\\ud800", "times": "x"}', '{"a": ' + "9" * 6000 + "}"),
+    ],
+)
+async def test_broken_arguments_of_a_native_call_run_nothing(arguments: str) -> None:
+    notes = Notes()
+    wrong = Answer(calls=(CallRequest("\ud800", "note", arguments),))
+    end, loop = await turn(DIALECTS["native"], notes.box, [wrong])
+    assert notes.taken == []
+    assert end.outcome == "finished"
+    assert loop.steps[0].calls[0].error is not None
+
+
+async def test_a_native_answer_with_thousands_of_calls_runs_none() -> None:
+    notes = Notes()
+    call = CallRequest("", "note", '{"text": "x", "times": 1}')
+    _, loop = await turn(DIALECTS["native"], notes.box, [Answer(calls=(call,) * 5000)])
+    assert notes.taken == []
+    assert "5000 calls at once" in loop.steps[0].notes[0]
+
+
+PIECES = st.sampled_from(
+    [
+        *("TOOL_CALL", "TOOL_CALL ", "\nTOOL_CALL {", "<final_output>", "</final_output>", "\n"),
+        *('{"tool_name": "note", ', '"parameters": {', '"text": "x", "times": 2', "}", "}}", ","),
+        *('{"action": "CallTool", ', '"selected_tool": "note", ', "```", "```json\n", "<think>"),
+        *("</think>", "[", "]", '"', "\\", " ", "null", '"tool_name"', ":", "> ", "<scratchpad>"),
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join))
+def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -> None:
+    for name in DIALECT_NAMES:
+        read = DIALECTS[name].read(Answer(text=text))
+        if name == "native":
+            assert read.calls == ()
+        for call in read.calls:
+            assert call.name in text
+            assert call.arguments == "{}" or isinstance(json.loads(call.arguments), object)
+        DIALECTS[name].question("s", "p", [Step(n=1, text=read.text, calls=())], ())
+
+
+@pytest.mark.timeout(60)
+@each_dialect
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *('TOOL_CALL {"a": "', "TOOL_CALL {", "\nTOOL_CALL ", "TOOL_CALL\n", "<final_output>{"),
+        *("<final_output>", '{"a":', "[", "{", '"', "\\", '\\"', ",", ", ", "```", "<think>"),
+        *("</think>", "<", "\n", " ", "\n- ", "*", "1. ", "x", "TOOL_CALL{}\n", "\n\n```json\n"),
+        *('TOOL_CALL {"tool_name": "a"}\n', '{"a": 1, ', '"a": 1,', "<think></think>"),
+    ],
+)
+def test_a_megabyte_of_anything_is_read_in_little_work(name: DialectName, unit: str) -> None:
+    """A reader that goes back over what it has read would take hours for it."""
+    for text in (unit * (MEGABYTE // len(unit)), f'TOOL_CALL {{"a": "{unit * 10**5}'):
+        DIALECTS[name].read(Answer(text=text))
+        DIALECTS[name].read(Answer(text=f"<final_output>{text}"))

@@ -1,0 +1,41 @@
+"""The audit hook of the sandbox: what Python itself refuses."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from hubbub.agents.tools.sandbox.jail import _refuse
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments", "what"),
+    [
+        ("socket.connect", (), "use the network"),
+        ("socket.getaddrinfo", ("example.org", 80), "use the network"),
+        ("socket.__new__", (None, socket.AF_INET, 1, 0), "use the network"),
+        ("socket.__new__", (None, socket.AF_INET6, 2, 0), "use the network"),
+        ("subprocess.Popen", ("true",), "start processes"),
+        ("os.fork", (), "start processes"),
+        ("os.exec", (), "start programs"),
+        ("os.kill", (1, 9), "signal processes"),
+    ],
+)
+def test_what_is_forbidden_is_refused_in_words(
+    event: str, arguments: tuple[object, ...], what: str
+) -> None:
+    with pytest.raises(PermissionError, match=f"a sandboxed tool may not {what}"):
+        _refuse(event, arguments)
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments"),
+    [
+        ("open", ("/tmp/x", "w", 0)),
+        ("import", ("json",)),
+        ("socket.__new__", (None, socket.AF_UNIX, 1, 0)),  # how asyncio wakes itself
+    ],
+)
+def test_everything_else_passes(event: str, arguments: tuple[object, ...]) -> None:
+    _refuse(event, arguments)

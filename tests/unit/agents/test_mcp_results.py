@@ -1,0 +1,82 @@
+"""Names, specs and results of MCP tools, without a server."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    TextContent,
+    Tool,
+)
+
+from hubbub.agents.tools.mcp.results import spec_of, text_of, tool_name
+from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.config.tooling import McpServerConfig
+from hubbub.errors import ConfigError
+
+
+class TestNames:
+    @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
+    def test_a_name_is_one_that_every_endpoint_takes(self, server: str, tool: str) -> None:
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(server, tool))
+
+    def test_long_names_stay_apart(self) -> None:
+        names = {tool_name("files", "x" * 100 + str(n)) for n in range(10)}
+        assert len(names) == 10
+        assert all(name.startswith("files_xxx") for name in names)
+
+    def test_the_rest_is_as_it_was(self) -> None:
+        assert tool_name("git-hub", "list_issues") == "git-hub_list_issues"
+        assert tool_name("files", "read/all.txt") == "files_read_all_txt"
+
+
+class TestSpecs:
+    def test_a_schema_without_a_shape_is_an_object_without_arguments(self) -> None:
+        spec = spec_of("files", Tool(name="list", input_schema={}))
+        assert spec.parameters == {"type": "object", "properties": {}}
+        assert spec.description == "list"
+
+    def test_titles_cost_tokens_and_go(self) -> None:
+        schema = {"title": "T", "type": "object", "properties": {"a": {"title": "A"}}}
+        spec = spec_of("files", Tool(name="x", description="Do x.", input_schema=schema))
+        assert spec.parameters == {"type": "object", "properties": {"a": {}}}
+        assert spec.description == "Do x."
+
+
+class TestResults:
+    def test_texts_come_one_below_the_other(self) -> None:
+        parts = [TextContent(text="a"), TextContent(text="b")]
+        assert text_of(CallToolResult(content=[*parts])) == "a\nb"
+
+    def test_only_structure_is_json(self) -> None:
+        assert text_of(CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
+
+    def test_nothing_is_done(self) -> None:
+        assert text_of(CallToolResult(content=[])) == "done"
+
+    def test_what_is_no_text_is_named(self) -> None:
+        sound = AudioContent(data="AAAA", mime_type="audio/wav")
+        blob = BlobResourceContents(uri="file:///x", blob="AAAA")
+        told = text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)]))
+        assert told == (
+            "[audio, audio/wav, 3 bytes: cannot be shown here]\n"
+            "[resource file:///x: cannot be shown here]"
+        )
+
+
+def test_without_the_package_it_is_said_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'hubbub\[mcp\]'"):
+        McpServers({"x": McpServerConfig(command=["x"])}, tmp_path)
+    assert McpServers({}, tmp_path).tools() == ()

@@ -1,0 +1,190 @@
+"""Hearing an answer while it is written, and what is told of requests that had to be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from hubbub.agents.asking import Asker
+from hubbub.agents.dialects.choice import DialectChoice, Lessons
+from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
+from hubbub.agents.models.openai import OpenAIModel
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.config.models import ModelConfig
+from hubbub.errors import ModelError, ToolsRefused
+from hubbub.protocol.turns import Step
+from hubbub.testing import model_script as script
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import Call, ModelServer, Refusal, Script
+
+ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
+QUESTION = Question([{"role": "user", "content": "1 + 2?"}], (ADD,))
+CALLING = script.Answer(
+    text="Let me see, please.",
+    calls=[Call(tool="add", arguments={"a": 1, "b": 23}), Call(tool="finish", arguments="{}")],
+)
+
+
+async def asked(
+    *answers: AnyAnswer, question: Question = QUESTION, **config: object
+) -> tuple[Answer, list[Delta], ModelServer]:
+    """What a model answers through its endpoint, and what was heard meanwhile."""
+    heard: list[Delta] = []
+    async with ModelServer(Script(answers=list(answers))) as server:
+        settings = {"model": "m", "base_url": server.base_url, "retries": 1, **config}
+        model = OpenAIModel(ModelConfig.model_validate(settings))
+        try:
+            return await model.answer(question, heard.append), heard, server
+        finally:
+            await model.close()
+
+
+def text(heard: Sequence[Delta], attempt: int = 1) -> str:
+    return "".join(d.text for d in heard if d.call is None and d.attempt == attempt)
+
+
+async def test_a_streamed_answer_is_heard_piece_by_piece() -> None:
+    answer, heard, _ = await asked(CALLING, stream=True)
+    assert text(heard) == answer.text == "Let me see, please."
+    assert len([d for d in heard if d.call is None]) > 1
+    for index, call in enumerate(answer.calls):
+        pieces = [d for d in heard if d.call == index]
+        assert "".join(d.text for d in pieces) == call.arguments
+        assert {d.name for d in pieces} == {call.name}
+
+
+async def test_pieces_of_an_answer_that_broke_off_belong_to_another_attempt() -> None:
+    cut = CALLING.model_copy(update={"cut_after": 3})
+    answer, heard, _ = await asked(cut, CALLING, stream=True)
+    assert CALLING.text is not None
+    assert CALLING.text.startswith(text(heard, 1))
+    assert text(heard, 1) not in ("", CALLING.text)
+    assert text(heard, 2) == CALLING.text
+    assert [d.attempt for d in heard] == sorted(d.attempt for d in heard)
+    assert answer.notes == ("the answer broke off and was asked for again (1 times)",)
+
+
+async def test_an_endpoint_that_does_not_stream_is_heard_at_the_end_only() -> None:
+    answer, heard, _ = await asked(CALLING)
+    assert (len(answer.calls), heard) == (2, [])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_that_was_repeated_is_noted(stream: bool) -> None:
+    refusal = Refusal(status=500, retry_after=0.01)
+    answer, _, _ = await asked(refusal, CALLING, stream=stream)
+    assert answer.notes == ("the request failed for now and was repeated (1 times)",)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_without_tools_nothing_is_said_of_them(stream: bool) -> None:
+    words = Question(QUESTION.messages)
+    _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
+    assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "message",
+        [
+            "registry.example/gemma:2b does not support tools",
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
+            "tool_choice 'required' is not supported",
+            "Unrecognized request argument supplied: tools",
+            "Function calling is not enabled for models/x",
+        ],
+    )
+    async def test_a_refusal_of_tools_is_one(self, message: str) -> None:
+        with pytest.raises(ToolsRefused):
+            await asked(Refusal(status=400, message=message))
+
+    @pytest.mark.parametrize(
+        ("status", "message"),
+        [
+            (400, "the prompt is too long"),
+            (400, "temperature is not supported"),
+            (400, "messages.3: tool results must follow their calls"),
+            (401, "tools are not allowed with this key"),
+        ],
+    )
+    async def test_another_refusal_is_not(self, status: int, message: str) -> None:
+        with pytest.raises(ModelError) as caught:
+            await asked(Refusal(status=status, message=message))
+        assert not isinstance(caught.value, ToolsRefused)
+
+    async def test_a_question_without_tools_cannot_be_refused_for_them(self) -> None:
+        refusal = Refusal(status=400, message="does not support tools")
+        with pytest.raises(ModelError) as caught:
+            await asked(refusal, question=Question(QUESTION.messages))
+        assert not isinstance(caught.value, ToolsRefused)
+
+
+class Endpoint:
+    """A model that says what it was given to say; an error is raised."""
+
+    name = "m"
+
+    def __init__(self, *answers: Answer | ModelError):
+        self.answers = list(answers)
+        self.questions: list[Question] = []
+
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        self.questions.append(question)
+        if on_delta is not None:
+            on_delta(Delta("a"))
+            on_delta(Delta("b", attempt=2))
+        given = self.answers.pop(0)
+        if isinstance(given, ModelError):
+            raise given
+        return given
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.behaviour("A-17")
+class TestAsking:
+    TALK = Answer(text="Hello", tokens_in=10, tokens_out=2, cost_usd=0.5)
+    LINE = 'TOOL_CALL {"tool_name": "finish"}'
+
+    def asker(self, endpoint: Endpoint, lessons: Lessons | None = None, **config: object) -> Asker:
+        settings = ModelConfig.model_validate({"model": "m", **config})
+        choice = DialectChoice(settings, lessons or Lessons())
+        return Asker(endpoint, Toolbox([]), "system", "prompt", choice)
+
+    async def test_attempts_count_on_over_the_requests_for_one_answer(self) -> None:
+        endpoint = Endpoint(ToolsRefused("no tools"), Answer(text=self.LINE))
+        heard: list[Delta] = []
+        answer = await self.asker(endpoint).ask([], heard.append)
+        assert [c.name for c in answer.calls] == ["finish"]
+        assert [d.attempt for d in heard] == [1, 2, 3, 4]
+
+    async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:
+        lessons = Lessons()
+        endpoint = Endpoint(ToolsRefused("no tools"), *[Answer(text=self.LINE)] * 3)
+        await self.asker(endpoint, lessons).ask([])
+        answer = await self.asker(endpoint, lessons).ask([])
+        assert answer.notes == ("tool_call: the endpoint refuses tools: no tools",)
+        assert endpoint.questions[-1].tools == ()
+        await self.asker(endpoint, lessons).ask([Step(n=1, text="x")])
+        for other in ({"model": "other"}, {"base_url": "http://127.0.0.1:1/v1"}):
+            assert self.asker(endpoint, lessons, **other).choice.current.name == "native"
+
+    async def test_a_wasted_answer_is_paid_for(self) -> None:
+        right = Answer(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
+        endpoint = Endpoint(self.TALK, right)
+        answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
+        assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
+
+    async def test_a_dialect_in_words_does_not_fall_back(self) -> None:
+        endpoint = Endpoint(self.TALK)
+        asker = self.asker(endpoint, dialect="final_output")
+        assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
+        assert len(endpoint.questions) == 1
+
+    async def test_an_asker_without_a_choice_asks_natively(self) -> None:
+        endpoint = Endpoint(ToolsRefused("no tools"))
+        with pytest.raises(ToolsRefused):
+            await Asker(endpoint, Toolbox([]), "s", "p").ask([])

@@ -1,0 +1,85 @@
+"""What a model is shown again of its steps: the marks that it makes, and what they cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.agents.chat import ALWAYS_SHOWN, Kept, chat_messages, cut_words, project
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+
+
+def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
+    """So many steps; those in `marks` mark others."""
+    made = []
+    for n in range(1, count + 1):
+        call = ToolCallRecord(id=f"c{n}", name="look", arguments={"n": n}, result=f"saw {n}")
+        step = (marks or {}).get(n, Step(n=n))
+        made.append(step.model_copy(update={"calls": (call,)}))
+    return made
+
+
+def shown(kept: Sequence[Kept]) -> list[int | str]:
+    return [step.text if isinstance(step, Compressed) else step.n for step in kept]
+
+
+def test_without_marks_everything_stays() -> None:
+    made = steps(9)
+    assert project(made) == made
+
+
+def test_a_discarded_step_goes_and_a_compressed_one_is_in_fewer_words() -> None:
+    mark = Step(n=7, discards=(1,), compresses=(Compressed(n=2, text="two"),))
+    assert shown(project(steps(7, {7: mark}))) == ["two", 3, 4, 5, 6, 7]
+
+
+def test_the_last_five_steps_stay_whatever_is_said_of_them() -> None:
+    mark = Step(n=7, discards=(2, 3, 6, 7, 8))
+    assert shown(project(steps(7, {7: mark}))) == [1, 3, 4, 5, 6, 7]
+    assert shown(project(steps(8, {7: mark}))) == [1, 4, 5, 6, 7, 8]
+
+
+def test_who_says_both_wants_the_words_and_the_last_mark_holds() -> None:
+    both = Step(n=7, discards=(1, 2), compresses=(Compressed(n=1, text="one"),))
+    later = Step(n=8, discards=(1,), compresses=(Compressed(n=2, text="two"),))
+    assert shown(project(steps(8, {7: both})))[:2] == ["one", 3]
+    assert shown(project(steps(8, {7: both, 8: later})))[:2] == ["two", 3]
+
+
+def test_a_step_in_fewer_words_is_what_the_model_said() -> None:
+    chat = chat_messages("s", "p", [Compressed(n=3, text="nothing new"), *steps(1)])
+    assert chat[2] == {"role": "assistant", "content": "[my step 3, in fewer words] nothing new"}
+
+
+NUMBERS = st.integers(1, 14)
+MARKS = st.builds(
+    lambda discards, compresses: (tuple(discards), tuple(compresses)),
+    st.lists(NUMBERS, max_size=3),
+    st.lists(st.builds(Compressed, n=NUMBERS, text=st.text(max_size=3)), max_size=2),
+)
+
+
+@given(st.lists(MARKS, max_size=12))
+def test_pairs_stay_together_order_stays_and_so_do_the_last_steps(
+    marks: list[tuple[tuple[int, ...], tuple[Compressed, ...]]],
+) -> None:
+    made = steps(
+        len(marks),
+        {n: Step(n=n, discards=d, compresses=c) for n, (d, c) in enumerate(marks, 1)},
+    )
+    kept = project(made)
+    numbers = [step.n for step in kept]
+    assert numbers == sorted(set(numbers))
+    assert kept[-ALWAYS_SHOWN:] == made[-ALWAYS_SHOWN:]
+    chat = chat_messages("s", "p", kept)
+    called = [call["id"] for message in chat for call in message.get("tool_calls", [])]
+    assert called == [message["tool_call_id"] for message in chat if "tool_call_id" in message]
+
+
+@given(st.text(max_size=50), st.integers(1, 1000))
+def test_a_long_text_is_cut_in_its_middle(text: str, times: int) -> None:
+    cut = cut_words(text * times)
+    assert len(cut) < 8100
+    assert cut == text * times or (cut[:4000] == (text * times)[:4000] and "characters" in cut)

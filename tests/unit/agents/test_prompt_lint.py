@@ -1,0 +1,307 @@
+"""The linter of prompts, rule by rule, and what it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.agents.prompt.lint import LONG, MOST_RULES, RULES, Finding, lint
+from hubbub.agents.prompt.passages import Passage, Place, Subject, TemplateText, ToolFact
+from hubbub.protocol.messages import Permission
+
+FINE = "Call `finish` when nothing is asked."
+
+
+def passage(text: str, *, own: bool = True, file: str = "net.yaml", line: int = 10) -> Passage:
+    places = [Place(file, line + n) for n in range(text.count("\n") + 1)]
+    return Passage("instruction", text, places, own)
+
+
+def tool(name: str, permission: Permission = "read", about: str = "") -> ToolFact:
+    return ToolFact(name, about, permission)
+
+
+TOOLS = {
+    t.name: t
+    for t in (
+        tool("read_thread"),
+        tool("send_text_message", "write"),
+        tool("pay", "write", "Deprecated. Use transfer."),
+        tool("finish"),
+    )
+}
+
+
+def subject(
+    *texts: str,
+    tools: Mapping[str, ToolFact] | None = TOOLS,
+    others: frozenset[str] = frozenset({"post_to_channel", "reply"}),
+    **fields: object,
+) -> Subject:
+    passages = [passage(text) for text in texts] + [passage(FINE, own=False)]
+    return Subject(
+        "agents.bot",
+        Place("net.yaml", 3),
+        passages,
+        tools=tools,
+        others=others,
+        **fields,  # type: ignore[arg-type]  # by name
+    )
+
+
+def rules(*texts: str, **fields: object) -> list[str]:
+    return [finding.rule for finding in lint(subject(*texts, **fields))]  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("Q-8")
+class TestTools:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Call `send_mail` when asked.",
+            "Then call the tool send_mail.",
+            "Use send_mail to answer.",
+            "First `send_mail(to, text)`.",
+            "The `send_mail` tool is yours.",
+            "Answer with `send_text_mesage`.",
+        ],
+    )
+    def test_a_tool_that_does_not_exist(self, text: str) -> None:
+        (finding,) = lint(subject(text))
+        assert (finding.rule, finding.level) == ("unknown-tool", "error")
+
+    def test_the_nearest_tool_and_the_line_are_told(self) -> None:
+        (finding,) = lint(subject("One.\nTwo, and call\n`send_text_mesage` then."))
+        assert finding.place == Place("net.yaml", 12)
+        assert "did you mean `send_text_message`?" in finding.message
+        assert str(finding).startswith("net.yaml:12: error: the instruction names the tool")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Use `read_thread` and call `finish`.",
+            "Answer in `direct_ann` or channel_desk.",
+            "Call `librarian` by name.",
+            "The field `order_id` is a number.",
+            "Use `markdown`. Give some_word as it is.",
+            "Use my_server_search.",
+            "Call ann when she is there. Recall what I said.",
+        ],
+    )
+    def test_other_names_are_left_alone(self, text: str) -> None:
+        words = frozenset({"librarian", "order_id"})
+        assert rules(text, words=words, prefixes=("my_server_",)) == []
+
+    @pytest.mark.parametrize(
+        "text", ["Use post_to_channel.", "`reply` under it.", "post_to_channel is for news"]
+    )
+    def test_a_tool_that_the_agent_does_not_have(self, text: str) -> None:
+        (finding,) = lint(subject(text))
+        assert (finding.rule, finding.level) == ("disabled-tool", "error")
+        assert "allow it in `tools`" in finding.message
+
+    def test_words_that_are_tools_only_in_backticks_are_words(self) -> None:
+        assert rules("Always reply to ann, and pay attention.") == []
+
+    def test_examples_call_tools_too(self) -> None:
+        place = Place("net.yaml", 20)
+        called = [("read_thread", place), ("reply", place), ("red_thread", place)]
+        found = lint(subject(called=called))
+        assert [(f.rule, f.place) for f in found] == [
+            ("disabled-tool", place),
+            ("unknown-tool", place),
+        ]
+
+    def test_where_tools_are_not_known_nothing_is_said_of_them(self) -> None:
+        assert rules("Call `send_mail`.", tools=None, others=frozenset()) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Never call `read_thread`.",
+            "- do not use read_thread",
+            "You must not ever use the tool `read_thread`!",
+        ],
+    )
+    def test_a_tool_that_is_forbidden_and_offered(self, text: str) -> None:
+        (finding,) = lint(subject(text))
+        assert (finding.rule, finding.level) == ("forbidden-tool", "warning")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Never call `read_thread` twice.",
+            "Do not use `read_thread` before you have answered.",
+            "Never call `finish`.",
+            "Use `read_thread`.",
+        ],
+    )
+    def test_conditions_and_other_rules_are_left_alone(self, text: str) -> None:
+        assert rules(text) == []
+
+    @pytest.mark.parametrize(
+        ("text", "truth"),
+        [
+            ("`read_thread` sends what you found.", "only reads"),
+            ("Use `read_thread` to post the news.", "only reads"),
+            ("send_text_message changes nothing.", "permission is write"),
+            ("`send_text_message` is harmless.", "permission is write"),
+            ("You must call `pay` at the end.", "says not to use it"),
+        ],
+    )
+    def test_a_rule_that_the_tool_contradicts(self, text: str, truth: str) -> None:
+        (finding,) = lint(subject(text))
+        assert (finding.rule, finding.level) == ("contradiction", "error")
+        assert truth in finding.message
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "`send_text_message` sends an answer.",
+            "`read_thread` only reads.",
+            "`read_thread` never sends anything.",
+            "Use `read_thread` to see what ann sends.",
+            "You may call `pay`.",
+        ],
+    )
+    def test_what_is_true_of_a_tool_is_left_alone(self, text: str) -> None:
+        assert rules(text) == []
+
+
+class TestWayOut:
+    def no_way_out(self, text: str) -> bool:
+        alone = Subject("agents.bot", Place("net.yaml", 3), [passage(text)])
+        return "no-way-out" in [finding.rule for finding in lint(alone)]
+
+    @pytest.mark.parametrize(
+        "text",
+        ["Answer every question.", "Never finish.", "Do not ask the person. Don't decline."],
+    )
+    def test_a_prompt_that_leaves_no_choice(self, text: str) -> None:
+        assert self.no_way_out(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Call `finish` when done.",
+            "If you cannot, decline.",
+            "When in doubt ask the customer.",
+            "Ask back.",
+            "If you do not know, say so.",
+            "Never finish early. Finish when all is said.",
+        ],
+    )
+    def test_one_that_does(self, text: str) -> None:
+        assert not self.no_way_out(text)
+
+
+class TestRules:
+    def test_more_than_seven_are_too_many(self) -> None:
+        lines = [f"- You must do {n}." for n in range(MOST_RULES)]
+        assert rules("\n".join(lines)) == []
+        lines += ["- Never do that.", "- ALWAYS smile."]
+        (finding,) = lint(subject("\n".join(lines)))
+        assert (finding.rule, finding.level) == ("too-many-rules", "warning")
+        assert finding.place.line == 10 + MOST_RULES
+        assert "has 9 hard rules" in finding.message
+
+    def test_rules_of_several_parts_are_counted_together(self) -> None:
+        part = "\n".join(f"- You must do {n}." for n in range(4))
+        assert rules(part, part) == ["too-many-rules"]
+
+    def test_rules_that_come_with_hubbub_do_not_count(self) -> None:
+        ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
+        told = Subject("a", Place("f"), [ours, passage(FINE)], tools=TOOLS)
+        assert lint(told) == []
+
+    def test_rules_only_in_the_middle_of_a_long_prompt(self) -> None:
+        filler = "This is how it is here. " * (LONG // 40)
+        middle = f"{filler}\nNever guess a price.\n{filler}"
+        (finding,) = lint(subject(middle))
+        assert (finding.rule, finding.place.line) == ("rules-in-the-middle", 11)
+        assert rules(f"Never guess a price.\n{filler}{filler}") == []
+        assert rules(f"{filler}{filler}\nNever guess a price.") == []
+        assert rules(middle, reminded=True) == []
+        assert rules("Here.\nNever guess a price.\nThere.") == []
+
+
+def untrusted(source: str) -> list[Finding]:
+    template = TemplateText("mine.j2", source)
+    return lint(Subject("mine.j2", Place("mine.j2"), [passage(FINE)], [template]))
+
+
+class TestUntrusted:
+    @pytest.mark.parametrize(
+        ("source", "line"),
+        [
+            ("a\n{{ incoming_message.text }}", 2),
+            ("<x></x>{{ incoming_message.text }}", 1),
+            ("```\n{{ incoming_message.content }}\n```", 2),
+            ("{% for m in incoming_messages %}\n{{ m.text }}\n{% endfor %}", 2),
+            ("{% for i, t in message_threads.items() %}{{ t.messages[0].text }}{% endfor %}", 1),
+            ("{% set x = incoming_message %}{{ x.text | upper }}", 1),
+            ("<a>{% if x %}</a>{% endif %}{{ state }}", 1),
+            ("{% if x %}<a>{% endif %}</a>{% if y %}b{% else %}{{ state }}{% endif %}", 1),
+            ("{{ 'a' ~ participants[0].description }}", 1),
+            ("{{ participants if x else 'nobody' }}", 1),
+            ("{% macro m(t) %}{{ t.text }}{% endmacro %}<a>{{ m(incoming_message) }}</a>", 1),
+        ],
+    )
+    def test_words_of_others_outside_of_elements(self, source: str, line: int) -> None:
+        found = untrusted(source)
+        assert [(f.rule, f.level, f.place) for f in found] == [
+            ("untrusted-text", "error", Place("mine.j2", line))
+        ]
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "<x>{{ incoming_message.text }}</x>",
+            "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",
+            '<x sender="{{ incoming_message.text }}">',
+            "{{ incoming_message.sender_id }} {{ incoming_messages | length }}",
+            "{{ 's' if incoming_messages | length > 1 }}{{ incoming_thread_id }}",
+            "{% for m in incoming_messages %}<m>{{ m.text }}</m>{% endfor %}",
+            "<t>{% for m in incoming_messages %}{{ m.text }}{% endfor %}</t>",
+            "{% macro m(t) %}<b>{{ t.text }}</b>{% endmacro %}{{ m(incoming_message) }}",
+            "{% macro rule(t) %}- {{ t }}{% endmacro %}{{ rule('be kind') }}",
+            "{{ shop }} {# {{ incoming_message.text }} #}",
+            "{{ broken",
+        ],
+    )
+    def test_what_stands_inside_or_is_nobodys_words_is_left_alone(self, source: str) -> None:
+        assert untrusted(source) == []
+
+    def test_safe_takes_the_escaping_away(self) -> None:
+        (finding,) = untrusted("<x>{{ incoming_message.text | safe }}</x>")
+        assert "`| safe`" in finding.message
+
+    def test_the_rule_about_it_must_stay(self) -> None:
+        (finding,) = lint(subject("Hello.", warned=False))
+        assert (finding.rule, finding.level) == ("untrusted-rule", "warning")
+
+
+def test_every_rule_has_a_name_of_its_own_and_says_what_it_looks_for() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert all(rule.about for rule in RULES)
+
+
+def test_a_sentence_over_several_lines_is_one_and_items_of_a_list_are_several() -> None:
+    text = "You may\ncall it. Never\nagain!\n- one\n- two\n\n1. three"
+    found = [(s.text, s.place.line) for s in passage(text).statements()]
+    assert found == [
+        ("You may\ncall it.", 10),
+        ("Never\nagain!", 11),
+        ("- one", 13),
+        ("- two", 14),
+        ("1. three", 16),
+    ]
+
+
+@given(st.text(max_size=300), st.text("<>/{}%`ab_ incoming_message.text|safe()\n", max_size=80))
+def test_no_text_breaks_the_linter(text: str, template: str) -> None:
+    for finding in lint(subject(text)) + untrusted(template):
+        assert finding.place.line is None or finding.place.line >= 1

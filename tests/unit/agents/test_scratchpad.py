@@ -1,0 +1,170 @@
+"""Thoughts of a model: kept for its operator, sent to nobody."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question
+from hubbub.agents.prompt.scratchpad import ThinkingModel, split_thoughts, without_thoughts
+
+SECRET = "SECRET"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "thought"),
+    [
+        ("hello", "hello", ""),
+        ("  as it was ", "  as it was ", ""),
+        ("<scratchpad>hm</scratchpad>hello", "hello", "hm"),
+        ("a <scratchpad>x</scratchpad> b <scratchpad>y</scratchpad>", "a  b", "x\ny"),
+        ("hello <scratchpad>never closed", "hello", "never closed"),
+        ("never opened</scratchpad> hello", "hello", "never opened"),
+        ("<scratchpad>a<scratchpad>b</scratchpad>c</scratchpad>d", "d", "a\nb\nc"),
+        ("<SCRATCHPAD mood='x'>a</ Scratchpad >d", "d", "a"),
+        ("&lt;scratchpad&gt;a&lt;/scratchpad&gt;d", "d", "a"),
+        ("&#60;scratchpad&#x3E;a</scratchpad>d", "d", "a"),
+        ("<scratchpad/>d", "d", ""),
+        ("<scratchpads>d", "<scratchpads>d", ""),
+        ("<<scratchpad></scratchpad>scratchpad>a", "", "a"),
+        ("the scratchpad of x < y", "the scratchpad of x < y", ""),
+    ],
+)
+def test_thoughts_are_told_apart(text: str, said: str, thought: str) -> None:
+    assert split_thoughts(text) == (said, thought)
+
+
+def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return CallRequest(id, "send_text_message", text)
+
+
+@pytest.mark.behaviour("Q-6")
+class TestAnswers:
+    def test_thoughts_leave_the_text_and_become_reasoning(self) -> None:
+        answer = Answer("<scratchpad>is it?</scratchpad>Yes", (call({"text": "x"}),), 5, 6)
+        quiet = without_thoughts(answer)
+        assert (quiet.text, quiet.reasoning) == ("Yes", "is it?")
+        assert (quiet.calls, quiet.tokens_in, quiet.tokens_out) == (answer.calls, 5, 6)
+
+    def test_a_text_of_thoughts_alone_is_none(self) -> None:
+        assert without_thoughts(Answer("<scratchpad>x</scratchpad>")).text is None
+
+    def test_earlier_reasoning_stays(self) -> None:
+        answer = Answer("<scratchpad>b</scratchpad>", reasoning="a")
+        assert without_thoughts(answer).reasoning == "a\nb"
+
+    def test_an_answer_without_thoughts_is_the_same_object(self) -> None:
+        answer = Answer(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
+        assert without_thoughts(answer) is answer
+
+    def test_thoughts_leave_the_arguments(self) -> None:
+        given: JsonValue = {
+            "to": "ann",
+            "text": f"<scratchpad>{SECRET}</scratchpad>hello",
+            "content": {"deep": [f"a<scratchpad>{SECRET}</scratchpad>"], "n": 1},
+        }
+        quiet = without_thoughts(Answer(None, (call(given),)))
+        assert json.loads(quiet.calls[0].arguments) == {
+            "to": "ann",
+            "text": "hello",
+            "content": {"deep": ["a"], "n": 1},
+        }
+        assert quiet.reasoning == f"{SECRET}\n{SECRET}"
+        assert quiet.notes == ("thoughts were taken out of the arguments of send_text_message",)
+
+    def test_escapes_of_json_hide_nothing(self) -> None:
+        text = '{"text": "\\u003cscratchpad\\u003eSECRET\\u003c/scratchpad\\u003ehello"}'
+        quiet = without_thoughts(Answer(None, (call(text),)))
+        assert json.loads(quiet.calls[0].arguments) == {"text": "hello"}
+
+    def test_names_of_fields_are_texts_too(self) -> None:
+        quiet = without_thoughts(Answer(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
+        assert json.loads(quiet.calls[0].arguments) == {"a": 1}
+
+    def test_a_thought_over_several_fields_is_one(self) -> None:
+        given: JsonValue = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
+        quiet = without_thoughts(Answer(None, (call(given),)))
+        assert json.loads(quiet.calls[0].arguments) == {"content": ["", "", "", "hello"]}
+
+    def test_an_open_thought_ends_with_its_call(self) -> None:
+        calls = (call({"text": "<scratchpad>SECRET"}), call({"text": "hello"}, "c2"))
+        quiet = without_thoughts(Answer("<scratchpad>x", calls))
+        assert json.loads(quiet.calls[0].arguments) == {"text": ""}
+        assert json.loads(quiet.calls[1].arguments) == {"text": "hello"}
+
+    @pytest.mark.parametrize("text", ['{"text": "<scratchpad>SECRET', "<scratchpad>SECRET", "["])
+    def test_arguments_that_are_no_json_are_cleaned_as_text(self, text: str) -> None:
+        quiet = without_thoughts(Answer(None, (call(text),)))
+        assert SECRET not in quiet.calls[0].arguments
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["<scratchpad>", "</scratchpad>", "&lt;scratchpad&gt;", "scratchpad>", "a", "<", "/", " "]
+    ),
+    max_size=12,
+).map("".join)
+ARGUMENTS = st.recursive(
+    PIECES | st.integers(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PIECES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(PIECES, PIECES, PIECES)
+@example("", "</scratchpad>", "")
+def test_whatever_is_inside_is_never_said(before: str, inside: str, after: str) -> None:
+    said, _ = split_thoughts(f"{before}<scratchpad>{SECRET}")
+    assert SECRET not in said
+    said, _ = split_thoughts(f"{before}<scratchpad>{SECRET}</scratchpad>{after}")
+    assert SECRET not in said
+    said, _ = split_thoughts(f"{inside}{SECRET}</scratchpad>{after}")
+    assert SECRET not in said
+
+
+@given(PIECES, ARGUMENTS)
+def test_cleaning_twice_changes_nothing_more(text: str, arguments: JsonValue) -> None:
+    once = without_thoughts(Answer(text, (call(arguments),)))
+    twice = without_thoughts(once)
+    assert twice == once
+    assert split_thoughts(once.text or "") == (once.text or "", "")
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 2000])
+def test_tags_that_hold_a_tag_apart_hide_nothing(levels: int) -> None:
+    apart = "<" * levels + "<scratchpad/>" + "scratchpad/>" * (levels - 1)
+    said, thoughts = split_thoughts(f"{apart}scratchpad>{SECRET}")
+    assert SECRET not in said
+    assert SECRET in thoughts
+
+
+class _Scripted:
+    """A model that says one thing, and tells pieces of it while it does."""
+
+    name = "m"
+    closed = False
+
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        if on_delta is not None:
+            on_delta(Delta(text="<scratchpad>SECRET"))
+            on_delta(Delta(text='{"text": "SECRET', call=0, name="reply"))
+        return Answer("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_model_with_a_scratchpad_lets_nobody_hear_its_words_as_it_writes() -> None:
+    inner = _Scripted()
+    model, heard = ThinkingModel(inner), list[Delta]()
+    answer = await model.answer(Question([]), heard.append)
+    assert (model.name, answer.text, answer.reasoning) == ("m", None, SECRET)
+    assert [(delta.text, delta.name) for delta in heard] == [("", ""), ("", "reply")]
+    assert (await model.answer(Question([]))).reasoning == SECRET
+    await model.close()
+    assert inner.closed

@@ -1,0 +1,343 @@
+"""The tool gate: permission modes, approval, disabled tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub import tool
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
+from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.policy import (
+    Allow,
+    NeedsApproval,
+    PermissionMode,
+    Refuse,
+    decide,
+    told,
+)
+from hubbub.agents.tools.registry import Registry
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.tuning import Tuning
+from hubbub.protocol.messages import Permission
+from tests.unit.agents.calling import call, failed, text
+
+MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+
+
+@dataclass
+class Subject:
+    permission: Permission = "read"
+    confirm: bool = False
+    speaks: bool = False
+    name: str = "subject"
+
+
+subjects = st.builds(
+    Subject, st.sampled_from(["read", "write", "admin"]), st.booleans(), st.booleans()
+)
+
+
+class Person:
+    """An approver that says what it is told to, and remembers what it was asked."""
+
+    def __init__(self, verdict: Verdict | None = None):
+        self.verdict = verdict
+        self.asked: list[ApprovalRequest] = []
+
+    async def approve(self, call: ApprovalRequest) -> Verdict:
+        self.asked.append(call)
+        return self.verdict or Approved(call.arguments)
+
+
+class Speech:
+    """A tool that sends a message."""
+
+    permission: Permission = "write"
+    confirm = False
+    idempotent = True
+    ordered = True
+    speaks = True
+    timeout = None
+    name = "say"
+    spec = ToolSpec("say", "Say something.", {"type": "object", "properties": {}})
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        return "said"
+
+
+@tool
+def look() -> str:
+    """Look at something."""
+    return "seen"
+
+
+@tool(permission="write")
+def pay(amount: int) -> str:
+    """Pay an amount."""
+    return f"paid {amount}"
+
+
+@tool(permission="admin")
+def close_shop() -> str:
+    """Close the shop."""
+    return "closed"
+
+
+@tool(permission="write", confirm=True)
+def burn(what: str) -> str:
+    """Burn something."""
+    return f"burnt {what}"
+
+
+TOOLS: list[Tool] = [look, pay, close_shop, burn, Speech()]
+
+
+def names(mode: PermissionMode) -> set[str]:
+    return set(Toolbox(TOOLS, Conduct(mode=mode)).names)
+
+
+class TestPolicy:
+    @pytest.mark.behaviour("K-1")
+    @pytest.mark.parametrize(
+        ("permission", "read_only", "ask", "full"),
+        [
+            ("read", Allow, Allow, Allow),
+            ("write", Refuse, NeedsApproval, Allow),
+            ("admin", Refuse, NeedsApproval, Allow),
+        ],
+    )
+    def test_the_mode_decides_by_what_a_tool_does(
+        self, permission: Permission, read_only: type, ask: type, full: type
+    ) -> None:
+        decisions = [type(decide(Subject(permission), mode)) for mode in MODES]
+        assert decisions == [read_only, ask, full]
+
+    def test_an_agent_may_speak_in_every_mode(self) -> None:
+        assert {type(decide(Subject("write", speaks=True), mode)) for mode in MODES} == {Allow}
+
+    def test_who_administers_by_speaking_is_no_exception(self) -> None:
+        assert isinstance(decide(Subject("admin", speaks=True), "read_only"), Refuse)
+
+    def test_confirm_needs_approval_also_where_everything_runs(self) -> None:
+        decision = decide(Subject("read", confirm=True), "full")
+        assert isinstance(decision, NeedsApproval)
+        assert "subject must be approved" in decision.reason
+
+    @given(subjects)
+    def test_a_stricter_mode_never_allows_more(self, subject: Subject) -> None:
+        strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
+        full, ask, read_only = (
+            strictness[type(decide(subject, mode))] for mode in ("full", "ask", "read_only")
+        )
+        assert full <= ask <= read_only
+
+    @given(subjects)
+    def test_only_reading_and_speaking_survive_in_read_only(self, subject: Subject) -> None:
+        if not isinstance(decide(subject, "read_only"), Refuse):
+            assert subject.permission == "read" or subject.speaks
+
+    def test_a_model_is_told_of_its_mode_where_there_is_something_to_know(self) -> None:
+        assert "change nothing" in told("read_only")
+        assert "approved" in told("ask")
+        assert told("full") == ""
+
+
+class TestModes:
+    @pytest.mark.behaviour("K-1")
+    def test_forbidden_tools_are_not_there(self) -> None:
+        assert names("read_only") == {"look", "say", "finish"}
+        assert (
+            names("ask") == names("full") == {"look", "pay", "close_shop", "burn", "say", "finish"}
+        )
+
+    async def test_a_recorded_call_of_what_is_forbidden_by_now_does_not_run(self) -> None:
+        box = Toolbox(TOOLS, Conduct(mode="read_only"))
+        assert not box.must_be_recorded([])
+        told = await failed(box, "pay", amount=1)
+        assert told["error"] == "unknown_tool"
+
+    async def test_what_needs_approval_is_refused_where_nobody_can_be_asked(self) -> None:
+        told = await failed(Toolbox(TOOLS, Conduct(mode="ask")), "pay", amount=1)
+        assert told["error"] == "needs_approval"
+        assert "pay changes things (write)" in str(told["message"])
+        assert "nobody can be asked here" in str(told["message"])
+        assert told["retry"] is False
+
+    async def test_reading_needs_nobody(self) -> None:
+        assert await text(Toolbox(TOOLS, Conduct(mode="ask")), "look") == "seen"
+
+    async def test_the_operator_may_say_what_a_tool_does(self) -> None:
+        conduct = Conduct(mode="read_only", tuning={"look": Tuning(permission="write")})
+        assert "look" not in Toolbox(TOOLS, conduct).names
+        conduct = Conduct(mode="read_only", tuning={"pay": Tuning(permission="read")})
+        assert await text(Toolbox(TOOLS, conduct), "pay", amount=2) == "paid 2"
+
+    async def test_the_operator_may_demand_or_waive_approval(self) -> None:
+        conduct = Conduct(tuning={"look": Tuning(confirm=True), "burn": Tuning(confirm=False)})
+        box = Toolbox(TOOLS, conduct)
+        assert (await failed(box, "look"))["error"] == "needs_approval"
+        assert await text(box, "burn", what="wood") == "burnt wood"
+
+
+class TestApproval:
+    @pytest.mark.behaviour("K-2")
+    async def test_a_person_is_asked_with_all_that_they_must_know(self) -> None:
+        ann = Person()
+        box = Toolbox(TOOLS, Conduct(approver=ann))
+        assert await text(box, "burn", what="wood") == "burnt wood"
+        (asked,) = ann.asked
+        assert asked.site == CallSite("bot-m1", 1, 0)
+        assert (asked.tool, asked.description) == ("burn", "Burn something.")
+        assert (asked.permission, asked.arguments) == ("write", {"what": "wood"})
+        assert asked.reason == "each call of burn must be approved by a person"
+
+    @pytest.mark.behaviour("K-2")
+    async def test_a_persons_no_is_told_with_the_reason(self) -> None:
+        box = Toolbox(TOOLS, Conduct(approver=Person(Denied("too dangerous"))))
+        told = await failed(box, "burn", what="wood")
+        assert told["error"] == "denied"
+        assert "too dangerous" in str(told["message"])
+
+    async def test_a_person_may_change_the_arguments(self) -> None:
+        box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": "paper"}))))
+        assert await text(box, "burn", what="wood") == "burnt paper"
+
+    async def test_what_a_person_changed_is_checked_too(self) -> None:
+        box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": 5}))))
+        assert (await failed(box, "burn", what="wood"))["error"] == "invalid_arguments"
+
+    async def test_nobody_is_asked_about_a_call_that_could_not_run(self) -> None:
+        ann = Person()
+        box = Toolbox(TOOLS, Conduct(approver=ann))
+        assert (await failed(box, "burn", that="wood"))["error"] == "invalid_arguments"
+        assert ann.asked == []
+
+    async def test_the_tools_time_does_not_run_while_a_person_thinks(self) -> None:
+        class Slow(Person):
+            async def approve(self, call: ApprovalRequest) -> Verdict:
+                for _ in range(1000):
+                    await pause(0)
+                return Approved(call.arguments)
+
+        from asyncio import sleep as pause
+
+        conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
+        assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
+
+
+class TestDisabled:
+    @pytest.mark.behaviour("K-3")
+    async def test_a_disabled_tool_is_nowhere(self) -> None:
+        box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+        assert "pay" not in box.names
+        assert "pay" not in [spec.name for spec in box.specs]
+        assert "pay" not in box.registry.summaries()
+        assert "pay" not in box.registry.near("pay")
+        told = await failed(box, "pay", amount=1)
+        assert told["error"] == "unknown_tool"
+        assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
+
+    async def test_a_call_that_may_have_run_before_it_was_disabled_is_answered(self) -> None:
+        box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+        result = await call(box, "pay", {"amount": 1}, again=True)
+        assert result.error == "unknown_tool"
+
+
+class TestComingAndGoing:
+    class Source:
+        """Tools that a test adds and takes away."""
+
+        def __init__(self, *tools: Tool):
+            self.here = tools
+            self.away: dict[str, str] = {}
+
+        def tools(self) -> tuple[Tool, ...]:
+            return self.here
+
+        def absences(self) -> dict[str, str]:
+            return self.away
+
+    def test_a_turn_has_the_tools_that_there_are_when_it_begins(self) -> None:
+        source = self.Source(look)
+        box = Toolbox([], source=source)
+        first = box.for_turn()
+        source.here = (look, pay)
+        second = box.for_turn()
+        source.here = ()
+        assert (first.names, second.names) == (("look", "finish"), ("look", "pay", "finish"))
+        assert box.for_turn().names == ("finish",)
+
+    def test_own_tools_and_those_of_the_runtime_go_first(self) -> None:
+        source = self.Source(look, pay)
+        box = Toolbox([look], source=source, always=[pay]).for_turn()
+        assert box.names == ("look", "pay", "finish")
+
+    @pytest.mark.behaviour("K-1", "K-3")
+    def test_the_operators_word_holds_for_them_too(self) -> None:
+        conduct = Conduct(mode="read_only", disabled=frozenset({"look"}))
+        assert Toolbox([], conduct, source=self.Source(look, pay)).names == ("finish",)
+
+    def test_each_turn_is_told_once_what_is_away(self) -> None:
+        source = self.Source()
+        first = Toolbox([], source=source).for_turn()
+        assert first.news() == ()
+        source.away["shop"] = "it has ended"
+        assert first.news() == ("the tools of shop are absent: it has ended",)
+        assert first.news() == ()
+        assert len(first.for_turn().news()) == 1
+
+
+class TestRegistry:
+    def test_definitions_by_name_or_permission(self) -> None:
+        registry = Registry(TOOLS)
+        assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
+        assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
+        assert len(registry.definitions()) == len(registry) == 5
+
+    def test_summaries_are_the_first_sentence_on_one_line(self) -> None:
+        @tool
+        def long() -> str:
+            """Do the first
+            thing. Then do the second.
+
+            And more.
+            """
+            return ""
+
+        @tool
+        def longer() -> str:
+            """Say aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+            bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"""
+            return ""
+
+        summaries = Registry([long, longer]).summaries()
+        assert summaries["long"] == "Do the first thing"
+        assert len(summaries["longer"]) == 120
+        assert summaries["longer"].endswith("…")
+
+    @pytest.mark.parametrize(
+        ("word", "near"), [("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", [])]
+    )
+    def test_near_names_are_those_that_may_have_been_meant(
+        self, word: str, near: list[str]
+    ) -> None:
+        assert Registry(TOOLS).near(word)[:1] == near
+
+    @pytest.mark.parametrize("name", ["finish", "use_tools"])
+    def test_names_of_the_runtime_are_taken(self, name: Literal["finish", "use_tools"]) -> None:
+        @tool(name=name)
+        def own() -> str:
+            """Mine."""
+            return ""
+
+        with pytest.raises(ValueError, match=f"two tools called '{name}'"):
+            Registry([own])

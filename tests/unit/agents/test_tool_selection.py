@@ -1,0 +1,162 @@
+"""Two-stage selection: what a model is told of many tools."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
+from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.protocol.messages import Permission
+from hubbub.protocol.turns import Step
+from tests.unit.agents.calling import call, called, failed, text
+
+
+def made(name: str, permission: Permission = "read") -> Tool:
+    def function(n: int = 0) -> str:
+        return name
+
+    function.__doc__ = f"Do {name}. It takes a number."
+    return FunctionTool(function, name=name, permission=permission)
+
+
+MANY = [made(f"tool_{n:02}") for n in range(21)]
+
+
+def described(box: Toolbox, *steps: Step) -> list[str]:
+    return [spec.name for spec in box.described(steps)]
+
+
+def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
+    (spec,) = [spec for spec in specs if spec.name == SELECT]
+    return spec.description.splitlines()[1:]
+
+
+class TestStages:
+    def test_up_to_the_bound_all_are_described(self) -> None:
+        box = Toolbox(MANY[:20])
+        assert described(box) == [*(t.name for t in MANY[:20]), "finish"]
+        assert SELECT not in box.names
+
+    @pytest.mark.behaviour("K-9")
+    def test_of_more_the_model_reads_a_line_each(self) -> None:
+        box = Toolbox(MANY)
+        assert described(box) == [SELECT, "finish"]
+        assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
+        assert len(summary_lines(box.specs)) == 21
+        assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
+
+    @pytest.mark.behaviour("K-9")
+    def test_what_it_picks_is_described_from_then_on(self) -> None:
+        box = Toolbox(MANY)
+        one = called(1, SELECT, names=["tool_07", "tool_03"])
+        assert described(box, one) == ["tool_03", "tool_07", SELECT, "finish"]
+        two = called(2, SELECT, names=["tool_20"])
+        assert described(box, one, two) == ["tool_03", "tool_07", "tool_20", SELECT, "finish"]
+
+    def test_what_was_called_is_described_too(self) -> None:
+        box = Toolbox(MANY)
+        assert described(box, called(1, "tool_05")) == ["tool_05", SELECT, "finish"]
+
+    @pytest.mark.behaviour("K-9")
+    def test_answers_and_ways_out_are_always_there(self) -> None:
+        box = Toolbox([*MANY, made("send_text_message", "write"), made("ask_human")])
+        assert described(box) == ["send_text_message", "ask_human", SELECT, "finish"]
+
+    def test_a_pick_that_failed_or_has_not_run_picks_nothing(self) -> None:
+        box = Toolbox(MANY)
+        open_ = called(1, SELECT, None, names=["tool_01"])
+        failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
+        failed_step = Step(n=2, calls=(failed_call.model_copy(update={"error": "unknown_tool"}),))
+        assert described(box, open_, failed_step) == [SELECT, "finish"]
+
+    @pytest.mark.parametrize("names", ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}])
+    def test_a_record_of_nonsense_picks_nothing(self, names: object) -> None:
+        record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
+        assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
+
+    def test_the_operator_sets_the_bound(self) -> None:
+        assert described(Toolbox(MANY[:3], Conduct(select_over=2))) == [SELECT, "finish"]
+
+
+class TestPicking:
+    async def test_a_pick_is_confirmed(self) -> None:
+        told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tool_07", "tool_03"])
+        assert told == "You have these tools now: tool_07, tool_03."
+
+    @pytest.mark.behaviour("K-9")
+    async def test_unknown_names_are_answered_with_near_ones(self) -> None:
+        told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tol_08"])
+        assert "tool_07" in told
+        assert "no tool 'tol_08'; near: tool_08" in told
+        nothing = await failed(Toolbox(MANY), SELECT, names=["tol_08"])
+        assert nothing["error"] == "unknown_tool"
+        assert "tool_08" in nothing["valid_names"]  # type: ignore[operator]  # it is a list
+
+    async def test_a_pick_must_be_a_list_of_names(self) -> None:
+        assert (await failed(Toolbox(MANY), SELECT))["error"] == "invalid_arguments"
+        assert (await failed(Toolbox(MANY), SELECT, names=[]))["error"] == "invalid_arguments"
+        many: list[JsonValue] = [tool.name for tool in MANY]
+        assert (await failed(Toolbox(MANY), SELECT, names=many))["error"] == "invalid_arguments"
+
+    async def test_a_tool_can_be_called_without_having_been_picked(self) -> None:
+        assert await text(Toolbox(MANY), "tool_11", n=1) == "tool_11"
+
+    async def test_picking_again_after_a_crash_does_no_harm(self) -> None:
+        result = await call(Toolbox(MANY), SELECT, {"names": ["tool_01"]}, again=True)
+        assert result.error is None
+
+    @pytest.mark.parametrize("mode", get_args(PermissionMode))
+    async def test_every_mode_lets_it_pick(self, mode: PermissionMode) -> None:
+        box = Toolbox(MANY, Conduct(mode=mode))
+        assert "tool_01" in await text(box, SELECT, names=["tool_01"])
+
+
+names = st.sampled_from([f"tool_{n:02}" for n in range(30)] + ["finish", SELECT, "no_tool"])
+steps = st.lists(
+    st.builds(
+        lambda name, picks: (name, picks), names | st.just(SELECT), st.lists(names, max_size=5)
+    ),
+    max_size=6,
+)
+
+
+class TestNever:
+    @pytest.mark.behaviour("K-9", "K-3", "K-1")
+    @given(
+        permissions=st.lists(st.sampled_from(["read", "write", "admin"]), min_size=1, max_size=30),
+        mode=st.sampled_from(get_args(PermissionMode)),
+        disabled=st.sets(names),
+        over=st.integers(1, 30),
+        history=steps,
+    )
+    def test_a_disabled_or_forbidden_tool_is_never_described(
+        self,
+        permissions: list[Permission],
+        mode: PermissionMode,
+        disabled: set[str],
+        over: int,
+        history: list[tuple[str, list[str]]],
+    ) -> None:
+        tools = [made(f"tool_{n:02}", permission) for n, permission in enumerate(permissions)]
+        box = Toolbox(tools, Conduct(mode=mode, disabled=frozenset(disabled), select_over=over))
+        gone = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
+        recorded = [called(n, name, names=[*p]) for n, (name, p) in enumerate(history, 1)]
+        for upto in range(len(recorded) + 1):
+            specs = box.described(recorded[:upto])
+            shown = {spec.name for spec in specs}
+            told = "\n".join(f"{spec.name} {spec.description}" for spec in specs)
+            assert not gone & shown
+            assert not any(name in told for name in gone)
+            assert shown <= set(box.names)
+        assert not gone & set(box.names)
+        assert not any(name in gone for near in gone for name in box.registry.near(near))

@@ -1,0 +1,236 @@
+"""What a model is told of arguments that do not fit a tool's schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, Field, JsonValue
+
+from hubbub import ToolFailed, tool
+from hubbub.agents.tools.schema import without_titles
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.validation import ArgumentCheck
+from tests.unit.agents.calling import failed, text
+
+
+class Place(BaseModel):
+    street: str
+    number: int = Field(description="of the house")
+
+
+class Order(BaseModel):
+    """What an order looks like."""
+
+    model_config = {"extra": "forbid"}
+
+    article: str = Field(description="what to order", examples=["screws"])
+    pieces: int = Field(ge=1, le=100)
+    colour: Literal["red", "green", "blue"] = "red"
+    to: Place | None = None
+    tags: list[str] = []
+    express: bool = False
+    price: int | Literal["market"] = 1
+
+
+CHECK = ArgumentCheck(without_titles(Order.model_json_schema()))
+GOOD: dict[str, JsonValue] = {"article": "screws", "pieces": 3}
+
+
+def words(**changes: JsonValue) -> str:
+    """What is wrong with a good order after these changes."""
+    with pytest.raises(ToolFailed) as caught:
+        CHECK.check({**GOOD, **changes})
+    assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
+    return caught.value.message
+
+
+class TestWords:
+    def test_what_fits_passes_unchanged(self) -> None:
+        order: dict[str, JsonValue] = {
+            **GOOD,
+            "to": {"street": "Main", "number": 1},
+            "tags": ["a"],
+            "price": "market",
+        }
+        assert CHECK.check(order) == order
+
+    @pytest.mark.behaviour("K-8")
+    @pytest.mark.parametrize(
+        ("changes", "says"),
+        [
+            ({"artikle": "x"}, "there is no argument artikle; did you mean article?"),
+            (
+                {"zzz": 1},
+                "there is no argument zzz; there are: article, pieces, colour, to, tags, express, "
+                "price",
+            ),
+            ({"pieces": "many"}, 'pieces: expected integer, not "many", for example 1'),
+            ({"pieces": 1.5}, "pieces: expected integer, not 1.5, for example 1"),
+            (
+                {"colour": "gren"},
+                'colour: "gren" is none of "red", "green", "blue"; did you mean green?',
+            ),
+            ({"colour": None}, 'colour: null is none of "red", "green", "blue"'),
+            ({"pieces": 0}, "pieces: 0 is less than the minimum of 1"),
+            ({"tags": ["a", 5]}, 'tags.1: expected string, not 5, for example "text"'),
+            ({"tags": "a"}, 'tags: expected array, not "a", for example []'),
+            ({"express": "maybe"}, 'express: expected boolean, not "maybe", for example false'),
+            ({"to": {"street": "Main"}}, "to.number is missing (of the house), for example 1"),
+            ({"to": 7}, "to: expected object or null, not 7"),
+            ({"price": "cheap"}, "price"),
+        ],
+    )
+    def test_each_mistake_is_named_with_a_way_out(
+        self, changes: dict[str, JsonValue], says: str
+    ) -> None:
+        assert says in words(**changes)
+
+    @pytest.mark.behaviour("K-8")
+    def test_what_is_missing_is_told_with_its_description_and_an_example(self) -> None:
+        with pytest.raises(ToolFailed) as caught:
+            CHECK.check({})
+        assert caught.value.message == (
+            'article is missing (what to order), for example "screws"; '
+            "pieces is missing, for example 1"
+        )
+
+    def test_several_mistakes_are_told_together(self) -> None:
+        told = words(pieces="x", colour="pink", nonsense=1)
+        assert told.count(";") >= 2
+        assert all(name in told for name in ("pieces", "pink", "nonsense"))
+
+    def test_a_long_value_is_not_repeated_in_full(self) -> None:
+        assert len(words(pieces="x" * 10_000)) < 200
+
+
+class TestMending:
+    @pytest.mark.parametrize(
+        ("name", "given", "read"),
+        [
+            ("pieces", "3", 3),
+            ("express", "true", True),
+            ("tags", '["a", "b"]', ["a", "b"]),
+            ("to", '{"street": "Main", "number": 1}', {"street": "Main", "number": 1}),
+            ("price", "5", 5),
+        ],
+    )
+    def test_json_that_came_as_text_is_read(
+        self, name: str, given: JsonValue, read: JsonValue
+    ) -> None:
+        assert CHECK.check({**GOOD, name: given})[name] == read
+
+    def test_within_lists_and_objects_too(self) -> None:
+        schema: dict[str, JsonValue] = {
+            "type": "object",
+            "properties": {"n": {"type": "array", "items": {"type": "integer"}}},
+        }
+        assert ArgumentCheck(schema).check({"n": ["1", 2]}) == {"n": [1, 2]}
+
+    def test_a_text_stays_a_text_where_a_text_is_wanted(self) -> None:
+        assert CHECK.check({**GOOD, "article": "5"})["article"] == "5"
+
+    def test_what_was_given_is_left_as_it_was(self) -> None:
+        given: dict[str, JsonValue] = {**GOOD, "pieces": "3", "tags": ["a"]}
+        CHECK.check(given)
+        assert given["pieces"] == "3"
+
+    def test_what_still_does_not_fit_is_told_as_it_was_given(self) -> None:
+        assert 'pieces: expected integer, not "true"' in words(pieces="true")
+
+
+class TestSchemas:
+    def test_what_is_no_schema_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            ArgumentCheck({"type": "objekt"})
+
+    def test_a_reference_to_elsewhere_is_not_fetched(self) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}
+        with pytest.raises(ToolFailed, match="cannot be followed") as caught:
+            ArgumentCheck(schema).check({"a": 1})
+        assert caught.value.error == "invalid_schema"
+
+    def test_patterns_are_left_to_those_who_wrote_them(self) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"a": {"pattern": "(a+)+$"}}}
+        given: dict[str, JsonValue] = {"a": "a" * 100 + "b"}
+        assert ArgumentCheck(schema).check(given) == given
+
+    @pytest.mark.parametrize(
+        ("rule", "value", "says"),
+        [
+            ({"const": 5}, 6, "a: must be 5"),
+            ({"oneOf": [{"type": "string"}, {}]}, "x", "a: expected string or something else"),
+            ({"type": ["integer", "null"]}, [], "a: expected integer or null, not []"),
+            ({"type": "array", "items": {"type": "integer"}}, 1, "for example [1]"),
+            (
+                {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
+                1,
+                'for example {"b": "text"}',
+            ),
+            ({"maxLength": 2}, "abc", "a: 'abc' is too long"),
+        ],
+    )
+    def test_other_rules_are_told_too(
+        self, rule: dict[str, JsonValue], value: JsonValue, says: str
+    ) -> None:
+        with pytest.raises(ToolFailed) as caught:
+            ArgumentCheck({"properties": {"a": rule}}).check({"a": value})
+        assert says in caught.value.message
+
+
+ORACLE = Draft202012Validator(without_titles(Order.model_json_schema()))
+anything: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+orders = st.dictionaries(
+    st.sampled_from([*Order.model_fields, "else"]),
+    anything | st.sampled_from(["screws", 3, "3", "blue", True, {"street": "M", "number": 2}]),
+)
+
+
+class TestEverything:
+    @given(orders)
+    def test_what_passes_is_valid_and_what_does_not_is_told(
+        self, arguments: dict[str, JsonValue]
+    ) -> None:
+        try:
+            passed = CHECK.check(arguments)
+        except ToolFailed:
+            assert not ORACLE.is_valid(arguments)
+        else:
+            assert ORACLE.is_valid(passed)
+            assert not ORACLE.is_valid(arguments) or passed == arguments
+
+
+class Even(BaseModel):
+    n: int
+
+    def model_post_init(self, context: object) -> None:
+        if self.n % 2:
+            raise ValueError("must be even")
+
+
+class TestFunctions:
+    async def test_a_function_is_called_with_what_was_mended(self) -> None:
+        @tool
+        def add(numbers: list[int], start: int = 0) -> int:
+            """Add numbers."""
+            return start + sum(numbers)
+
+        assert await text(Toolbox([add]), "add", numbers="[1, 2]", start="3") == "6"
+
+    async def test_what_only_the_function_knows_is_told_in_pydantics_words(self) -> None:
+        @tool
+        def halve(value: Even) -> int:
+            """Halve it."""
+            return value.n // 2
+
+        told = await failed(Toolbox([halve]), "halve", value={"n": 3})
+        assert "must be even" in str(told["message"])
+        assert json.dumps(told)

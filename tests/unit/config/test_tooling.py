@@ -1,0 +1,122 @@
+"""Tools, permissions and MCP servers in the YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from hubbub.agents.tools.assembly import conduct_of, servers_of
+from hubbub.agents.tools.tuning import Retry, Tuning
+from hubbub.config.agents import AgentConfig
+from hubbub.config.loader import load
+from hubbub.config.problems import ConfigProblems
+from hubbub.config.tooling import McpServerConfig
+from hubbub.errors import ConfigError
+
+FILE = """
+network: {auth: open, store: "sqlite::memory:"}
+models:
+  default: {model: m}
+mcp_servers:
+  files:
+    command: [files-server, --root, .]
+    cwd: data
+    env: {TOKEN: "${TOKEN:-none}"}
+    timeout: 5s
+  web: {url: "https://example.org/mcp", headers: {Authorization: Bearer x}, tools: [search]}
+agents:
+  clerk:
+    mcp: [files, web]
+    permission_mode: ask
+    disabled_tools: [broadcast_text_message]
+    select_over: 12
+    result_budget: 2k
+    sandbox: {memory: 256MiB, cpu: 2s}
+    tool_settings:
+      files_read: {permission: read, timeout: 90s, attempts: 5, result_budget: 8k}
+      send_text_message: {confirm: true, backoff: 2s}
+"""
+
+
+def problems(folder: Path, text: str) -> str:
+    (folder / "net.yaml").write_text(text)
+    with pytest.raises(ConfigProblems) as caught:
+        load(folder / "net.yaml", environ={})
+    return str(caught.value)
+
+
+def test_everything_can_be_said(tmp_path: Path) -> None:
+    (tmp_path / "net.yaml").write_text(FILE)
+    file = load(tmp_path / "net.yaml", environ={"TOKEN": "t"}).file
+    clerk = file.agents["clerk"]
+    conduct = conduct_of(clerk)
+    assert (conduct.mode, conduct.select_over, conduct.budget) == ("ask", 12, 2048)
+    assert conduct.disabled == {"broadcast_text_message"}
+    assert conduct.tuning == {
+        "files_read": Tuning("read", None, 90, Retry(attempts=5), 8192),
+        "send_text_message": Tuning(confirm=True, retry=Retry(backoff=2)),
+    }
+    assert (clerk.sandbox.memory, clerk.sandbox.cpu) == (256 * 1024**2, 2)
+    servers = servers_of(clerk, "clerk", file.mcp_servers)
+    assert servers["files"].env == {"TOKEN": "t"}
+    assert servers["files"].cwd == str(tmp_path / "data")
+    assert servers["files"].timeout == 5
+    assert servers["web"].tools == ["search"]
+
+
+def test_an_agent_may_do_everything_by_default() -> None:
+    conduct = conduct_of(AgentConfig())
+    assert (conduct.mode, conduct.disabled, conduct.tuning) == ("full", frozenset(), {})
+    assert (conduct.budget, conduct.select_over, conduct.approver) == (4000, 20, None)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {},
+        {"command": ["x"], "url": "http://x"},
+        {"command": []},
+        {"url": "ftp://x"},
+        {"command": ["x"], "timeout": 0},
+        {"command": ["x"], "commands": 1},
+    ],
+)
+def test_a_server_has_one_way_to_be_reached(server: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        McpServerConfig.model_validate(server)
+
+
+def test_what_is_wrong_is_told_in_its_place(tmp_path: Path) -> None:
+    told = problems(tmp_path, FILE.replace("mcp: [files, web]", "mcp: [file]"))
+    assert (
+        "net.yaml:14: agents.clerk uses the unknown MCP server 'file'; did you mean 'files'?"
+        in (told.replace(str(tmp_path) + "/", ""))
+    )
+    told = problems(tmp_path, FILE.replace("permission_mode: ask", "permission_mode: aks"))
+    assert "permission_mode" in told
+    told = problems(tmp_path, FILE.replace("cwd: data", "folder: data"))
+    assert "folder" in told
+
+
+def test_servers_may_be_named_without_there_being_any(tmp_path: Path) -> None:
+    told = problems(
+        tmp_path,
+        "network: {auth: open, store: 'sqlite::memory:'}\nmodels: {default: {model: m}}\n"
+        "agents: {clerk: {mcp: [files]}}\n",
+    )
+    assert "add a section mcp_servers:" in told
+
+
+def test_an_agent_from_python_names_servers_that_exist() -> None:
+    with pytest.raises(ConfigError, match="no MCP server 'fles'; did you mean files"):
+        servers_of(AgentConfig(mcp=["fles"]), "bot", {"files": McpServerConfig(command=["x"])})
+
+
+def test_what_one_says_goes_over_what_the_other_says() -> None:
+    own = Tuning("read", False, 5, Retry(attempts=2), 100)
+    assert Tuning().over(own) == own
+    operator = Tuning("write", True, 6, Retry(attempts=3), 200)
+    assert operator.over(own) == operator
+    assert Tuning(confirm=False).over(Tuning(confirm=True)).confirm is False
