@@ -1,18 +1,22 @@
 """Asking the model what comes next in a turn: from recorded steps to an answer.
 
-prompt and steps -> dialect (how tools are told and called) -> model -> dialect -> answer
+prompt and steps -> window (what has room) -> dialect (how tools are told and called) -> model
+-> dialect -> answer
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
-from hubbub.agents.chat import ALWAYS_SHOWN, project
+from hubbub.agents.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.models.base import Answer, Delta, Model, OnDelta, Question, ToolSpec
+from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
+from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.errors import ToolsRefused
@@ -53,19 +57,45 @@ class Asker:
     choice: DialectChoice = field(default_factory=DialectChoice)
     closing: str = ""
     """What stands at the very end of the system message, after all that a dialect has to say."""
+    fitting: Fitting | None = None
+    """What makes questions fit the model's window; it renders the prompt, too. None: they are asked
+    as they are."""
 
     @property
     def opening(self) -> str:
         """The system message of the first question, as the model reads it."""
+        return self.first()[0]
+
+    def first(self) -> tuple[str, str]:
+        """The system message and the prompt of the first question, as the model reads them."""
         dialect = self.choice.current
-        return self._closed(dialect.system(self.system, offered(self.toolbox, dialect, ())))
+        try:
+            question = self.question((), dialect)
+        except WindowTooSmall:  # nothing will be asked: the record shows what was too much
+            tools = offered(self.toolbox, dialect, ())
+            question = self._build(dialect, self.prompt, (), tools)
+        system, prompt, *_ = question.messages
+        return system["content"] or "", prompt["content"] or ""
 
     def question(
         self, steps: Sequence[Step], dialect: Dialect, steering: Sequence[Steering] = ()
     ) -> Question:
-        """What the model is asked after `steps`, and after what people have said since."""
+        """What the model is asked after `steps`, and after what people have said since.
+
+        Raises `WindowTooSmall`.
+        """
+        return self._fitted(dialect, steps, project(steps, steering)).question
+
+    def _fitted(self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[Kept]) -> Fitted:
         tools = offered(self.toolbox, dialect, steps)
-        question = dialect.question(self.system, self.prompt, project(steps, steering), tools)
+        if self.fitting is None:
+            return Fitted(self._build(dialect, self.prompt, shown, tools))
+        return self.fitting.fit(partial(self._build, dialect), shown, tools)
+
+    def _build(
+        self, dialect: Dialect, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
+    ) -> Question:
+        question = dialect.question(self.system, prompt, steps, tools)
         if not self.closing:
             return question
         system, *rest = question.messages
@@ -104,8 +134,21 @@ class Asker:
 
     async def _asked(self, dialect: Dialect, steps: Sequence[Step], heard: _Attempts) -> Answer:
         hear = heard.next() if heard.on_delta else None
-        question = self.question(steps, dialect, heard.steering)
-        return dialect.read(await self.model.answer(question, hear))
+        shown = project(steps, heard.steering)
+        fitted = self._fitted(dialect, steps, shown)
+        summary = await self._summary(shown) if fitted.squeezed else None
+        if summary is not None and summary.words is not None:
+            fitted = self._fitted(dialect, steps, summary.applied(shown))
+        answer = dialect.read(await self.model.answer(fitted.question, hear))
+        answer = replace(answer, window=fitted.window)
+        return answer if summary is None else _with_summary(answer, summary)
+
+    async def _summary(self, shown: Sequence[Kept]) -> Summary | None:
+        """The older steps in the model's words, where that is how they are to be made shorter."""
+        fitting = self.fitting
+        if fitting is None or fitting.rules.compression != "summary":
+            return None
+        return await summarised(self.model, shown, fitting.rules, fitting.writes)
 
     async def _asked_in_words(self, why: str, steps: Sequence[Step], heard: _Attempts) -> Answer:
         self.choice.fall_back(why)
@@ -145,6 +188,18 @@ class _Attempts:
                 self.on_delta(replace(delta, attempt=self._last))
 
         return hear
+
+
+def _with_summary(answer: Answer, summary: Summary) -> Answer:
+    """The answer with what the summary before it cost, and with its words as marks."""
+    answer = _with_cost_of(summary.spent, answer)
+    words = () if summary.words is None else (summary.words,)
+    return replace(
+        answer,
+        discards=(*summary.discards, *answer.discards),
+        compresses=(*words, *answer.compresses),
+        notes=(summary.note, *answer.notes),
+    )
 
 
 def _with_cost_of(wasted: Answer, answer: Answer) -> Answer:

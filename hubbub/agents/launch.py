@@ -26,6 +26,7 @@ from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.voice import Voice
+from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
@@ -88,9 +89,10 @@ async def run_agent(
         ):
             await _run(client, inbox, roles, config, grace_s, greet_cid)
         return
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers)
-    prompts = load_system_prompts(config, name, base_dir)
     model_config = _model_config(config, name, models)
+    rules = await context_rules(config, name, model_config)
+    kit = ToolKit(config, name, base_dir, conduct=counted(conduct, rules), source=servers)
+    prompts = load_system_prompts(config, name, base_dir)
     hooks = [*load_hooks(config, base_dir), *hooks]
 
     def tools(ready: Ready) -> Toolbox:
@@ -104,7 +106,9 @@ async def run_agent(
         briefing = Briefing(prompts, config, client.network, model.name, mods=mods)
         choice = DialectChoice(model_config)
         async with servers:
-            brain = LlmBrain(client, inbox, config, model, template, briefing, tools, choice, hooks)
+            brain = LlmBrain(
+                client, inbox, config, model, template, briefing, tools, choice, hooks, rules
+            )
             await _run(client, inbox, brain, config, grace_s, greet_cid)
     finally:
         await model.close()

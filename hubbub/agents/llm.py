@@ -18,7 +18,9 @@ from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Model
 from hubbub.agents.partial import Partials
-from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
+from hubbub.agents.prompt.budget import ContextRules, Fitting
+from hubbub.agents.prompt.budget_history import Conversation
+from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
@@ -48,6 +50,7 @@ class LlmBrain:
         tools: Callable[[Ready], Toolbox],
         dialects: DialectChoice | None = None,
         hooks: Sequence[Hooks] = (),
+        context: ContextRules | None = None,
     ):
         self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
@@ -55,7 +58,7 @@ class LlmBrain:
         self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
         if briefing.scratchpad:
             self._model = ThinkingModel(model)
-        self._hooks = hooks
+        self._hooks, self._context = hooks, context or ContextRules()
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
 
@@ -77,17 +80,27 @@ class LlmBrain:
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         plan = await journal.take_up()
-        prompt = render_conversation(
-            self._template, self._inbox.threads, plan, self._inbox.me, self._config.history
+        history = self._config.history
+        conversation = Conversation.of(
+            self._template, self._inbox.threads, plan, self._inbox.me, history
         )
         toolbox = self._tools.for_turn()
         dialect = self._dialects.current
         system = self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
-        asker = Asker(self._model, toolbox, system.body, prompt, self._dialects, system.closing)
+        asker = Asker(
+            self._model,
+            toolbox,
+            system.body,
+            conversation.text,
+            self._dialects,
+            system.closing,
+            Fitting(self._context, conversation, toolbox.writing),
+        )
+        system_prompt, prompt = asker.first()
         names = callable_names(toolbox, dialect)
         steps = await journal.begin(
             model=self._model.name,
-            system_prompt=asker.opening,
+            system_prompt=system_prompt,
             prompt=prompt,
             prompt_id=system.prompt_id,
             components=system.components,

@@ -18,6 +18,8 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     calls without results                                  run them; `finish` comes last
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish`                                               end: finished
+    mode `interactive`, and a call has done something      ask a person, then
+                                                           end: finished, waiting
     as many steps or tokens as allowed                     end: max_steps
     otherwise                                              ask the model
 """
@@ -28,8 +30,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from hubbub.agents.interactive import acted, is_question, question
 from hubbub.agents.models.base import Answer
 from hubbub.agents.recording import CallResult, failure, step_of, with_result
+from hubbub.agents.waiting import waiting
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = [
@@ -60,6 +64,8 @@ class Rules:
     reply_required: bool = False
     speaking: frozenset[str] = frozenset()
     """Names of the tools that send a message."""
+    quiet: frozenset[str] | None = None
+    """Mode `interactive`: names of the tools after which nobody is asked. None: mode `auto`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +107,19 @@ Command = Record | AskModel | RunTools | End
 class Loop:
     """The state of one turn. Every method returns the commands to carry out, in order."""
 
-    def __init__(self, rules: Rules, tools: Collection[str], steps: Sequence[Step] = ()):
-        """`tools` are the names a model may call, `finish` among them or not."""
-        self.steps = list(steps)
+    def __init__(
+        self,
+        rules: Rules,
+        tools: Collection[str],
+        steps: Sequence[Step] = (),
+        earlier: Sequence[Step] = (),
+    ):
+        """`tools` are the names a model may call, `finish` among them or not. `earlier` are the
+        steps of turns before that this one goes on with: it is bounded as if it had none.
+        """
+        self.steps = [*earlier, *steps]
         self.ended = False
+        self._earlier = len(earlier)
         self._rules = rules
         self._tools = sorted({*tools, FINISH})
 
@@ -132,10 +147,11 @@ class Loop:
         if notes:
             last = self.steps[-1]
             self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
+        ran = len(self.steps) - 1
         following = self._next()
-        if isinstance(following[0], Record):
+        if isinstance(following[0], Record) and following[0].step.n == self.steps[ran].n:
             return following  # `finish` has been settled too: one record says it all
-        return [Record(self.steps[-1]), *following]
+        return [Record(self.steps[ran]), *following]
 
     def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
         """Something from outside ends the turn: time, a person, a model that fails."""
@@ -144,8 +160,8 @@ class Loop:
     # Deciding -----------------------------------------------------------------------------------
 
     def _next(self, *, again: bool = False) -> list[Command]:
-        if not self.steps:
-            return [AskModel(1)]
+        if not self._own:
+            return [AskModel(self._n)]
         last = self.steps[-1]
         if not last.calls:
             return [self._after_text(last)]
@@ -156,25 +172,41 @@ class Loop:
             return [RunTools(last, open_calls, again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
+        if is_question(last) and last.calls[0].error is None:
+            return [self._end(End("finished", waiting(last.calls[0].arguments)))]
+        quiet = self._rules.quiet
+        if quiet is not None and not is_question(last) and acted(last, quiet):
+            self.steps.append(question(last, quiet, self._n))
+            return [Record(self.steps[-1]), RunTools(self.steps[-1], self.steps[-1].calls, False)]
         return [self._ask()]
 
+    @property
+    def _own(self) -> Sequence[Step]:
+        """The steps of this turn."""
+        return self.steps[self._earlier :]
+
+    @property
+    def _n(self) -> int:
+        """The number of the next step."""
+        return self.steps[-1].n + 1 if self.steps else 1
+
     def _after_text(self, last: Step) -> Command:
-        if sum(1 for step in self.steps if not step.calls) > 1:
+        if sum(1 for step in self._own if not step.calls) > 1:
             reason = "the model answered without calling a tool, also after being told"
             return self._end(End("no_action", reason, last.text))
         return self._ask()
 
     def _ask(self) -> Command:
-        used = sum(step.tokens_in + step.tokens_out for step in self.steps)
+        used = sum(step.tokens_in + step.tokens_out for step in self._own)
         last = self.steps[-1]
         last_words = None if last.calls else last.text
-        if len(self.steps) >= self._rules.max_steps:
-            reason = f"not finished after {len(self.steps)} steps"
+        if len(self._own) >= self._rules.max_steps:
+            reason = f"not finished after {len(self._own)} steps"
             return self._end(End("max_steps", reason, last_words))
         if self._rules.max_tokens is not None and used >= self._rules.max_tokens:
             reason = f"not finished after {used} tokens (at most {self._rules.max_tokens})"
             return self._end(End("max_steps", reason, last_words))
-        return AskModel(len(self.steps) + 1)
+        return AskModel(self._n)
 
     def _end(self, end: End) -> End:
         self.ended = True
@@ -199,11 +231,11 @@ class Loop:
         """Whether somebody waits for a reply: nothing was sent, and that was not pointed out, since
         the last message came that requires one.
         """
-        asked = [s.n for s in self.steps if any(t.reply == "required" for t in s.steered)]
+        asked = [s.n for s in self._own if any(t.reply == "required" for t in s.steered)]
         if not asked and not self._rules.reply_required:
             return False
         since = asked[-1] if asked else 1
-        calls = [c for step in self.steps if step.n >= since for c in step.calls]
+        calls = [c for step in self._own if step.n >= since for c in step.calls]
         return not any(map(self._says, calls)) and all(c.error != "reply_required" for c in calls)
 
     def _says(self, call: ToolCallRecord) -> bool:
@@ -212,7 +244,7 @@ class Loop:
     # Steps --------------------------------------------------------------------------------------
 
     def _step(self, answer: Answer, at_ms: float | None, duration_ms: float | None) -> Step:
-        return step_of(answer, len(self.steps) + 1, self._tools, at_ms, duration_ms)
+        return step_of(answer, self._n, self._tools, at_ms, duration_ms)
 
     def _settle(self, results: Mapping[str, CallResult]) -> None:
         last = self.steps[-1]

@@ -8,6 +8,7 @@ the turn that asked. So what belongs together follows from the thread and the re
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -15,7 +16,7 @@ from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.errors import OperationError
 from hubbub.protocol.turns import Step, Turn
 
-__all__ = ["ReadTurn", "earlier_steps", "goes_on", "last_turn", "waiting", "waits"]
+__all__ = ["Earlier", "ReadTurn", "earlier_steps", "waiting", "waits"]
 
 _WAITS = "waits for an answer"
 _GOES_ON = "goes on with "
@@ -32,27 +33,50 @@ def waiting(asked: JsonValue) -> str:
     return f"{_WAITS}: {question}" if isinstance(question, str) else _WAITS
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The steps of the turns that led to the question which a turn answers."""
+
+    steps: tuple[Step, ...] = ()
+    """Oldest first; none if nothing was waited for."""
+    turn: str | None = None
+    """The turn that has asked."""
+
+    @property
+    def first(self) -> int:
+        """The number of the first step of the turn that goes on."""
+        return self.steps[-1].n + 1 if self.steps else 1
+
+    def noted(self, step: Step) -> Step:
+        """The step as it is recorded: the first one of a turn that goes on says with which."""
+        if self.turn is None or step.n != self.first:
+            return step
+        return step.model_copy(update={"notes": (*step.notes, f"{_GOES_ON}{self.turn}")})
+
+
 async def earlier_steps(
-    thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn
-) -> tuple[Step, ...]:
-    """The steps of the turns that led to the question which this turn answers, oldest first; none
-    if nothing is waited for, or somebody else has written than the one who was asked.
+    thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
+) -> Earlier:
+    """What this turn goes on with: nothing, unless it answers the question of the agent's last turn
+    in this thread, and comes from somebody who had woken that. Steps from number `below` on are
+    left out.
     """
     found: list[Sequence[Step]] = []
-    name = last_turn(thread, plan, me)
+    name = asked = _last_turn(thread, plan, me)
     while name is not None and len(found) < MOST_TURNS:
         try:
             turn = await read(name)
         except OperationError:
             break  # a record that is no more
         if not found and not (_waits(turn) and _answers(thread, plan, turn)):
-            break
-        found.insert(0, turn.steps)
-        name = _goes_on_with(turn.steps)
-    return tuple(step for steps in found for step in steps)
+            return Earlier()
+        steps = [step for step in turn.steps if step.n < below]
+        found.insert(0, steps)
+        name = _goes_on_with(steps)
+    return Earlier(tuple(step for steps in found for step in steps), asked if found else None)
 
 
-def last_turn(thread: Thread | None, plan: TurnPlan, me: str) -> str | None:
+def _last_turn(thread: Thread | None, plan: TurnPlan, me: str) -> str | None:
     """The turn in which the agent spoke last before the incoming messages."""
     first = min(message.seq for message in plan.incoming)
     messages = thread.messages if thread is not None else ()
@@ -75,11 +99,6 @@ def waits(reason: str) -> bool:
 
 def _waits(turn: Turn) -> bool:
     return turn.end is not None and waits(turn.end.reason)
-
-
-def goes_on(turn: str) -> str:
-    """The note of a turn's first step that says which turn it goes on with."""
-    return f"{_GOES_ON}{turn}"
 
 
 def _goes_on_with(steps: Sequence[Step]) -> str | None:

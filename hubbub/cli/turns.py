@@ -12,7 +12,7 @@ from hubbub.cli.chat.text import visible
 from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.protocol.operations import Turns, TurnSummary, WakeExplanation
-from hubbub.protocol.turns import Step, Turn, TurnEnd
+from hubbub.protocol.turns import Step, Turn, TurnEnd, Window
 
 __all__ = ["register"]
 
@@ -108,6 +108,8 @@ def _outcome(end: TurnEnd) -> str:
 def _step(step: Step) -> list[str]:
     tokens = f"tokens {step.tokens_in}+{step.tokens_out}{_cost(step.cost_usd)}"
     lines = [f"--- step {step.n}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
+    if step.window is not None:
+        lines.append(_window(step.window))
     lines += [f"note: {note}" for note in step.notes]
     if step.reasoning:
         lines.append(f"thought: {step.reasoning}")
@@ -122,6 +124,21 @@ def _step(step: Step) -> list[str]:
         result = call.result if call.result is not None else "has not run"
         lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
     return lines
+
+
+def _window(window: Window) -> str:
+    """What the question was made of, and what of it had to be left out."""
+    used = sum(layer.tokens for layer in window.layers)
+    layers = ", ".join(
+        f"{layer.name} {layer.tokens}" + (f" ({layer.cut} cut)" if layer.cut else "")
+        for layer in window.layers
+        if layer.tokens or layer.cut
+    )
+    counted = "counted" if window.exact else "estimated"
+    if window.size is None:
+        return f"window    not known, nothing is cut: {used} tokens, {counted}: {layers}"
+    room = f"{used} of {window.size} tokens, {window.reserve} kept for the answer"
+    return f"window    {room}, {counted}: {layers}"
 
 
 def _times(at_ms: float | None, duration_ms: float | None) -> str:

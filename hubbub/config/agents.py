@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from hubbub.config.context import ContextConfig
 from hubbub.config.prompting import PromptConfig
 from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RoleName, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
@@ -44,6 +45,9 @@ class ModelConfig(Section):
     """Left out: the endpoint's own."""
     max_output_tokens: int | None = None
     """Of one answer; left out: the endpoint's own."""
+    context_window: Size | None = None
+    """Tokens that a question and its answer may have together, for example 32k. Left out: not
+    known, and nothing is cut to fit."""
     timeout: Span = 60.0
     """Of one request."""
     retries: Annotated[int, Field(ge=0, le=20)] = 2
@@ -121,6 +125,8 @@ class AgentConfig(Section):
     """llm: a Jinja2 file in place of the shipped conversation template."""
     history: History = History()
     """llm: what its prompt shows."""
+    context: ContextConfig = ContextConfig()
+    """llm: how questions are made to fit the model's context window."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
     """llm: answers of the model in one turn."""
     max_tokens: Annotated[int | None, Field(ge=1)] = None

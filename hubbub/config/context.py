@@ -1,4 +1,4 @@
-"""The context window in the YAML: how much a model is shown, and what goes when that is too much."""
+"""The context window in the YAML: what a model is shown, and what goes when that is too much."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
+from hubbub.config.context import ContextConfig
 from hubbub.config.prompting import (
     ComponentConfig,
     ComponentsConfig,
@@ -29,6 +30,7 @@ __all__ = [
     "ChannelConfig",
     "ComponentConfig",
     "ComponentsConfig",
+    "ContextConfig",
     "ExampleConfig",
     "ExampleStep",
     "ForkConfig",

@@ -15,6 +15,7 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.errors import OperationError
+from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer
 from tests.interaction.peers import Network, Networks, Peer, soon
@@ -47,7 +48,7 @@ class Rig:
         async def run(client: Client) -> None:
             await run_python_agent(agent, client, settings, grace_s=0)
 
-        await self._start(name, run_with=run)
+        await self._start(name, run_with=run, card=settings.card)
 
     async def llm(self, name: str, server: ModelServer, **config: JsonValue) -> None:
         """Start an agent that is a model."""
@@ -83,11 +84,13 @@ class Rig:
 
         await self._start(name, run_with=run)
 
-    async def _start(self, name: str, *, run_with: object) -> None:
+    async def _start(self, name: str, *, run_with: object, card: Card | None = None) -> None:
         joined = asyncio.Event()
 
         async def life() -> None:
-            client = Client(self.network.local.transport(), name, "agent", turns=True)
+            client = Client(
+                self.network.local.transport(), name, "agent", card=card or Card(), turns=True
+            )
             async with client:
                 self.clients[name] = client
                 joined.set()

@@ -21,21 +21,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hubbub.agents.chat import Kept
 from hubbub.agents.models.base import Question, ToolSpec
-from hubbub.agents.prompt.budget_history import Conversation, first_that_fits
+from hubbub.agents.prompt.budget_history import first_that_fits
 from hubbub.agents.prompt.budget_tools import bare, short
 from hubbub.agents.prompt.compress import Change, changes
-from hubbub.agents.prompt.tokens import PER_ANSWER, Estimate, TokenCounter, message_tokens, spec_tokens
+from hubbub.agents.prompt.tokens import (
+    PER_ANSWER,
+    Estimate,
+    TokenCounter,
+    message_tokens,
+    spec_tokens,
+)
 from hubbub.config.context import CompressionName
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window
 
-__all__ = ["Build", "ContextRules", "Fitted", "Fitting", "WindowTooSmall"]
+__all__ = [
+    "Build",
+    "ContextRules",
+    "Fitted",
+    "Fitting",
+    "FixedMessage",
+    "UserMessage",
+    "WindowTooSmall",
+]
 
 Build = Callable[[str, Sequence[Kept], Sequence[ToolSpec]], Question]
 """Makes the question of a user message, steps and tools."""
+
+
+class UserMessage(Protocol):
+    """The user message of a turn: `Conversation`, or another one that can show less."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages of the history may be left out in all."""
+        ...
+
+    @property
+    def spare(self) -> int:
+        """How many of them go before anything else does."""
+        ...
+
+    def without(self, n: int) -> str:
+        """The text without the first `n` of those that may be left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedMessage:
+    """A user message that is always shown as a whole."""
+
+    text: str
+    messages: int = 0
+    spare: int = 0
+
+    def without(self, n: int) -> str:
+        return self.text
 
 
 class WindowTooSmall(ModelError):
@@ -67,7 +112,8 @@ class Fitted:
     """A question that fits, and what it took."""
 
     question: Question
-    window: Window
+    window: Window | None = None
+    """None: nobody has counted."""
     squeezed: bool = False
     """Whether earlier steps had to become less."""
 
@@ -76,10 +122,10 @@ class Fitting:
     """Fits the questions of one turn. `writes` are names of tools that change something."""
 
     def __init__(
-        self, rules: ContextRules, conversation: Conversation, writes: Collection[str] = ()
+        self, rules: ContextRules, conversation: UserMessage, writes: Collection[str] = ()
     ):
-        self.rules, self._conversation = rules, conversation
-        self._writes, self._counter = writes, rules.counter
+        self.rules, self.conversation = rules, conversation
+        self.writes, self._counter = writes, rules.counter
         self._prompts: dict[int, int] = {}
 
     def fit(self, build: Build, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Fitted:
@@ -94,14 +140,8 @@ class Fitting:
             return Fitted(full.question, self._window(sizes, sizes))
         return self._squeeze(full, sizes, room)
 
-    def least(self, build: Build, tools: Sequence[ToolSpec]) -> Question:
-        """The smallest form of the first question, whether it fits or not."""
-        state = _State(self, build, [], [bare(tool) for tool in tools])
-        state.hide(self._conversation.messages)
-        return state.question
-
     def _squeeze(self, state: _State, full: _Sizes, room: int) -> Fitted:
-        stages = state.stages(self.rules, self._writes)
+        stages = state.stages(self.rules, self.writes)
         for _ in stages:
             # The sum of the parts is a bound; what they are together is counted as well.
             if state.bound <= room and (sizes := state.sizes()).total <= room:
@@ -111,7 +151,7 @@ class Fitting:
     def prompt_tokens(self, hidden: int) -> int:
         """Of the user message without so many messages of the history."""
         if hidden not in self._prompts:
-            text = self._conversation.without(hidden)
+            text = self.conversation.without(hidden)
             self._prompts[hidden] = self._counter.count(text)
         return self._prompts[hidden]
 
@@ -177,7 +217,7 @@ class _State:
 
     def __init__(self, fitting: Fitting, build: Build, steps: list[Kept], tools: list[ToolSpec]):
         self._fitting, self._build = fitting, build
-        self._counter, self._conversation = fitting.rules.counter, fitting._conversation
+        self._counter, self._conversation = fitting.rules.counter, fitting.conversation
         self._steps: list[Kept | None] = list(steps)
         self._tools = tools
         self._hidden = 0
@@ -244,10 +284,10 @@ class _State:
         none = self._of_question("", (), ())
         self._step_sizes = [self._step_size(step) for step in self._steps]
         self._tool_sizes = [self._tool_size(tool) for tool in self._tools]
-        # A dialect may say more once there are tools at all than it says of each of them.
+        # Together they may have a little more than one by one: the line that ends each of them,
+        # and what a dialect says as soon as there are tools at all.
         together = max(self._of_question("", (), self._tools) - none, sum(self._tool_sizes))
-        self._joint = together - sum(self._tool_sizes)
-        self.bound = none + together + sum(self._step_sizes)
+        self.bound = none + together + len(self._tools) + sum(self._step_sizes)
         self.bound += self._fitting.prompt_tokens(self._hidden)
 
     def _of_question(self, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> int:
@@ -259,8 +299,7 @@ class _State:
     def _step_size(self, step: Kept | None) -> int:
         if step is None:
             return 0
-        messages = self._build("", [step], ()).messages[2:]
-        return sum(message_tokens(self._counter, message) for message in messages)
+        return self._of_question("", [step], ()) - self._of_question("", (), ())
 
     def _tool_size(self, tool: ToolSpec) -> int:
         return self._of_question("", (), [tool]) - self._of_question("", (), ())
@@ -273,6 +312,9 @@ class _State:
         hidden = first_that_fits(lambda n: others + spent(n), room, self._hidden, most)
         self.bound = others + spent(hidden)
         self.hide(hidden)
+        while hidden < most and self.bound <= room < self.sizes().total:
+            hidden += 1  # with a template or dialect whose parts are more together
+            self.hide(hidden)
         yield
 
     def _shorten(

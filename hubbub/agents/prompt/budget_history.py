@@ -13,9 +13,12 @@ The incoming messages always stay.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.prompt.render import ConversationTemplate, ThreadView, select_history
+from hubbub.config.agents import History
+from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 
 __all__ = ["Conversation", "first_that_fits"]
@@ -41,15 +44,24 @@ class Conversation:
         self._order: list[str] | None = None
         self._texts: dict[int, str] = {}
 
+    @classmethod
+    def of(
+        cls,
+        template: ConversationTemplate,
+        threads: Iterable[Thread],
+        turn: TurnPlan,
+        me: str,
+        rules: History,
+    ) -> Conversation:
+        """What the prompt of `turn` shows the agent `me`."""
+        views = select_history(threads, turn, me, rules)
+        incoming = thread_ids.relative(turn.thread_id, me)
+        return cls(template, views, incoming, turn.shown, turn.omitted)
+
     @property
     def text(self) -> str:
         """All of it."""
         return self.without(0)
-
-    @property
-    def alone(self) -> str:
-        """The incoming messages without any history."""
-        return self.without(self.messages)
 
     @property
     def messages(self) -> int:
@@ -73,9 +85,7 @@ class Conversation:
 
     def _left(self, n: int) -> dict[str, ThreadView]:
         gone = Counter(self._going()[:n])
-        views = (
-            ThreadView(id, view.messages[gone[id] :]) for id, view in self._threads.items()
-        )
+        views = (ThreadView(id, view.messages[gone[id] :]) for id, view in self._threads.items())
         return {view.id: view for view in views if view.messages}
 
     def _going(self) -> list[str]:
@@ -87,7 +97,7 @@ class Conversation:
     def _in_order(self) -> Iterator[str]:
         others = {
             id: len(view.messages)
-            for id, view in reversed(self._threads.items())
+            for id, view in reversed(list(self._threads.items()))
             if id != self._incoming_thread
         }
         for id, held in others.items():
@@ -99,9 +109,7 @@ class Conversation:
             yield from [self._incoming_thread] * len(view.messages)
 
 
-def first_that_fits(
-    cost: Callable[[int], int], room: int, low: int, high: int
-) -> int:
+def first_that_fits(cost: Callable[[int], int], room: int, low: int, high: int) -> int:
     """The smallest n from `low` to `high` with `cost(n) <= room`; `high` if there is none.
 
     `cost` is taken to fall steadily, so that a few looks find it.

@@ -10,7 +10,7 @@ importance   of all but the last few steps:
              3. these lines go, those of errors before those of writes
              then the last few: their results are cut, they shrink to a line, and they go
 
-The last step never goes, nor shrinks to a line, with which no chat can end: at the least its calls
+What people said in between always stays. The last step never goes, nor shrinks to a line, with which no chat can end: at the least its calls
 stay, with the beginnings of their arguments and results.
 """
 
@@ -27,7 +27,7 @@ from hubbub.agents.chat import Kept
 from hubbub.agents.prompt.tokens import TokenCounter
 from hubbub.agents.tools.results import fit
 from hubbub.config.context import CompressionName
-from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 __all__ = ["Change", "changes", "in_a_line"]
 
@@ -64,13 +64,12 @@ def changes(
 
     `writes` are the names of the tools that change something.
     """
-    border = max(len(steps) - keep, 0)
-    older = range(border)
+    places = [at for at, step in enumerate(steps) if not isinstance(step, Steering)]
+    older, recent = places[:-keep], places[-keep:]
     if strategy == "window":
         first = [Change(at, None) for at in older]
     else:
         first = list(_by_importance(steps, older, writes))
-    recent = range(border, len(steps))
     return first, list(_last_resort(steps, recent, counter))
 
 
@@ -113,7 +112,7 @@ def _weights(steps: Sequence[Kept], writes: Collection[str]) -> list[int]:
     weights: list[int] = []
     seen: set[tuple[str, str]] = set()
     for step in reversed(steps):
-        if isinstance(step, Compressed):
+        if not isinstance(step, Step):
             weights.append(2)
             continue
         errors = {(call.name, call.error) for call in step.calls if call.error}

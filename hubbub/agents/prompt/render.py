@@ -105,6 +105,10 @@ class ConversationTemplate:
         )
         return cls(template._template, path)
 
+    def beside(self) -> ConversationTemplate:
+        """The same template, which remembers other blocks: for conversations that are cut."""
+        return ConversationTemplate(self._template, self._path)
+
     def render(
         self,
         message_threads: Mapping[str, ThreadView],

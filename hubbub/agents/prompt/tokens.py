@@ -41,7 +41,7 @@ __all__ = [
 PER_MESSAGE, PER_CALL, PER_TOOL, PER_ANSWER = 4, 8, 10, 3
 """Tokens around a message, a call, a tool's description, and before the answer."""
 _LONG, _PIECE = 1000, 4096
-"""Characters of a line from which on few are remembered, and of the pieces that it is counted in."""
+"""Characters of a line from which on few are remembered, and of the pieces it is counted in."""
 
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")

@@ -37,7 +37,7 @@ from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
-from hubbub.agents.waiting import earlier_steps, goes_on, last_turn, waits
+from hubbub.agents.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
@@ -124,9 +124,8 @@ class RoleBrain:
     async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
         earlier = await earlier_steps(thread, plan, me, self._read_turn)
-        asked = last_turn(thread, plan, me) if earlier else None
         desk = await self._desk(plan)
-        first = Pipeline(self._rules(plan), desk.executors, (), earlier).start()[0]
+        first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
         opening = desk.asker(first) if isinstance(first, Consult) else None
         steps = await journal.begin(
             model=", ".join(dict.fromkeys(m.model.name for m in self._models.values())),
@@ -135,11 +134,11 @@ class RoleBrain:
             dialect=opening.choice.current.name if opening else None,
             tools=desk.executors.names,
         )
-        pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier)
+        pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me)
         journal.before_end = hooks.turn_ended
         async with self._activities.of(plan) as activity:
-            turn = _Turn(desk, pipeline, journal, activity, hooks, asked)
+            turn = _Turn(desk, pipeline, journal, activity, hooks, earlier)
             await turn.run(self._config.turn_timeout)
 
     def _rules(self, plan: TurnPlan) -> Rules:
@@ -248,8 +247,7 @@ class _Turn:
     journal: Journal
     activity: Activity
     hooks: HookChain
-    asked: str | None
-    """The turn that this one goes on with."""
+    earlier: Earlier
 
     async def run(self, within: float) -> None:
         try:
@@ -268,7 +266,7 @@ class _Turn:
         while todo:
             match todo.popleft():
                 case Record(step):
-                    self.journal.step(self._noted(step))
+                    self.journal.step(self.earlier.noted(step))
                 case Consult() as consult:
                     several = [consult, *(c for c in todo if isinstance(c, Consult))]
                     todo = deque(await self._consult(several))
@@ -278,13 +276,6 @@ class _Turn:
                     await self.journal.end(outcome, reason, text)
                     if waits(reason):  # the next turn reads this one's record
                         await self.journal.durable()
-
-    def _noted(self, step: Step) -> Step:
-        """The first step of a turn that goes on says with which."""
-        first = self.pipeline.first_of_this_turn
-        if self.asked is None or step.n != first:
-            return step
-        return step.model_copy(update={"notes": (*step.notes, goes_on(self.asked))})
 
     async def _consult(self, consults: Sequence[Consult]) -> list[Command]:
         """Ask several roles side by side."""

@@ -140,8 +140,6 @@ class Pipeline:
         """
         self.steps = [*earlier, *steps]
         self._earlier = len(earlier)
-        self.first_of_this_turn = earlier[-1].n + 1 if earlier else 1
-        """Number of the first step that is recorded in this turn."""
         self._rules, self._executors = rules, executors
 
     def start(self) -> list[Command]:

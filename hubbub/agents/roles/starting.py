@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.hooks import Hooks
@@ -13,7 +14,7 @@ from hubbub.agents.link import Link
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.roles.brain import RoleBrain, RoleModel
 from hubbub.agents.roles.pipeline import Kind
-from hubbub.agents.roles.work import ROLES, Role
+from hubbub.agents.roles.work import Role
 from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.asking_agents import AskAgent
 from hubbub.agents.tools.assembly import ToolKit
@@ -29,7 +30,7 @@ from hubbub.protocol.frames import Ready
 
 __all__ = ["role_brain"]
 
-_KINDS: Mapping[str, Kind] = {kind: kind for kind in (*ROLES, "pipeline")}
+_KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @contextlib.asynccontextmanager

@@ -126,6 +126,11 @@ class Toolbox:
         """The names of the tools that send a message."""
         return frozenset(entry.name for entry in self._all.entries if entry.speaks)
 
+    @property
+    def writing(self) -> frozenset[str]:
+        """The names of the tools that change something."""
+        return frozenset(e.name for e in self._all.entries if e.permission != "read")
+
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
         """Whether one of the calls could do harm if a crash made it be forgotten and done again."""
         entries = [self._all.get(call.name) for call in calls]

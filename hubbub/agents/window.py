@@ -1,0 +1,55 @@
+"""From an agent's config to the rules by which its questions fit the window of its model."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from hubbub.agents.prompt.budget import ContextRules
+from hubbub.agents.prompt.tokens import counter_for
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.errors import ConfigError
+
+__all__ = ["context_rules", "counted"]
+
+DEFAULT_RESERVE = 4096
+"""Tokens for an answer, where the window is large enough."""
+_RESULTS = 4
+"""A single result may fill this part of what a question may have."""
+
+
+async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> ContextRules:
+    """The rules for the agent `name`. Loads a vocabulary in a thread if the model has a known one.
+
+    Raises `ConfigError` when the window has no room for anything but the answer.
+    """
+    said = config.context
+    known = [size for size in (said.window, model.context_window) if size is not None]
+    if not known:
+        return ContextRules(compression=said.compression, keep_steps=said.keep_steps)
+    size = min(known)
+    reserve = said.reserve
+    if reserve is None:
+        reserve = min(model.max_output_tokens or DEFAULT_RESERVE, size // 4)
+    elif reserve >= size:
+        what = f"{reserve} tokens kept for the answer leave nothing of a window of {size}"
+        raise ConfigError(f"agents.{name}.context.reserve: {what}")
+    own = said.window is not None and size == said.window
+    key = f"agents.{name}.context.window" if own else f"models.{config.model}.context_window"
+    return ContextRules(
+        size=size,
+        reserve=reserve,
+        compression=said.compression,
+        keep_steps=said.keep_steps,
+        counter=await asyncio.to_thread(counter_for, model.model),
+        advice=f"raise {key} if the model has more",
+    )
+
+
+def counted(conduct: Conduct, rules: ContextRules) -> Conduct:
+    """The conduct with results that are counted, and bounded, by the same window."""
+    if rules.room is None:
+        return conduct
+    most = max(rules.room // _RESULTS, 1)
+    return replace(conduct, counter=rules.counter, budget=min(conduct.budget, most))

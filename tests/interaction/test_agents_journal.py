@@ -1,0 +1,210 @@
+"""The record of a turn holds, however often the hub refuses it for now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.journal import Journal
+from hubbub.client import Client
+from hubbub.client.backoff import Backoff
+from hubbub.protocol.frames import Event
+from hubbub.protocol.operations import Turns
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
+from hubbub.testing.network import LocalNetwork
+from tests.interaction.agent_rig import finish, rig, says, send
+from tests.interaction.peers import Networks, config, eventually, soon
+from hubbub.testing.model_script import Rule
+from hubbub.testing.model_server import ModelServer, Script
+
+NARROW = config(network={"limits": {"burst": 5, "calls_per_second": 1}})
+
+
+class Stopped:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def now(self) -> float:
+        return self.at
+
+    monotonic = now
+
+
+class Desk:
+    """A hub whose time stands still, an agent on it that has used up what it may ask, and the
+    first turn that waits for it.
+    """
+
+    def __init__(self, network: LocalNetwork, clock: Stopped, client: Client, plan: TurnPlan):
+        self.network, self.clock, self.client, self.plan = network, clock, client, plan
+        self.sleeps: list[float] = []
+
+    def journal(self, on_sleep: Callable[[int], None]) -> Journal:
+        """`on_sleep` is told how often the journal has waited."""
+
+        async def sleep(seconds: float) -> None:
+            self.sleeps.append(seconds)
+            on_sleep(len(self.sleeps))
+            await asyncio.sleep(0)
+
+        return Journal(self.client, self.plan, backoff=Backoff(sleep=sleep))
+
+    async def exhaust(self) -> None:
+        """Ask until the hub refuses for now."""
+        while True:
+            answer = self.client.post("list_channels")
+            await asyncio.wait({answer})
+            if answer.exception() is not None:
+                return
+
+    async def turn(self) -> Turn:
+        self.clock.at += 100
+        return Turn.model_validate(await self.client.call("read_turn", id=self.plan.id))
+
+
+@asynccontextmanager
+async def desk() -> AsyncIterator[Desk]:
+    clock = Stopped()
+    async with LocalNetwork(NARROW, clock=clock) as network:
+        ann = await network.join("ann", "human")
+        async with Client(network.transport(), "bot", turns=True) as client:
+            inbox = Inbox("bot")
+            await ann.call("send_text_message", to="bot", text="go")
+            async with soon():
+                async for item in client.events():
+                    if isinstance(item, Event):
+                        inbox.receive(item)
+                        break
+            (plan,) = inbox.next_turns()
+            made = Desk(network, clock, client, plan)
+            await made.exhaust()
+            yield made
+
+
+@pytest.mark.behaviour("C-3")
+async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
+    async with desk() as at:
+
+        def after_a_long_time(times: int) -> None:
+            if times == 30:
+                at.clock.at += 60
+
+        journal = at.journal(after_a_long_time)
+        await journal.begin(model="m")
+        journal.step(Step(n=1, text="first"))
+        journal.step(Step(n=1, text="replaced"))
+        await journal.end("finished", "all done")
+        async with soon():
+            await journal.settled()
+        turn = await at.turn()
+        assert turn.end is not None
+        assert (turn.end.outcome, turn.end.reason) == ("finished", "all done")
+        assert [step.text for step in turn.steps] == ["replaced"]
+        assert (turn.start.model, turn.attempts) == ("m", 1)
+        assert min(at.sleeps) >= 0.05, "it does not ask again at once"
+
+
+async def test_who_waits_for_a_step_gets_it_durable_or_goes_on_waiting() -> None:
+    async with desk() as at:
+        refused = asyncio.Event()
+        journal = at.journal(lambda times: refused.set())
+        await journal.begin()
+        journal.step(Step(n=1, calls=(ToolCallRecord(id="c", name="pay", arguments={}),)))
+        waiting = asyncio.create_task(journal.durable())
+        async with soon():
+            await refused.wait()
+        assert not waiting.done()
+        at.clock.at += 60
+        async with soon():
+            await waiting
+        assert [c.name for s in (await at.turn()).steps for c in s.calls] == ["pay"]
+
+
+async def test_who_stops_waiting_does_not_withdraw_the_record() -> None:
+    async with desk() as at:
+        at.clock.at += 60
+        journal = at.journal(lambda times: None)
+        await journal.begin()
+        journal.step(Step(n=1, text="said"))
+        waiting = asyncio.create_task(journal.durable())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        await journal.end("cancelled", "a person said so")
+        async with soon():
+            await journal.settled()
+        turn = await at.turn()
+        assert [step.text for step in turn.steps] == ["said"]
+        assert turn.end is not None
+        assert turn.end.outcome == "cancelled"
+
+
+async def test_only_the_first_end_of_a_turn_counts() -> None:
+    async with desk() as at:
+        at.clock.at += 60
+        told: list[TurnEnd] = []
+
+        async def note(end: TurnEnd) -> tuple[str, ...]:
+            told.append(end)
+            return ("noted",)
+
+        journal = at.journal(lambda times: None)
+        journal.before_end = note
+        await journal.begin()
+        await journal.end("finished")
+        await journal.end("cancelled")
+        await journal.settled()
+        assert [end.outcome for end in told] == ["finished"]
+        end = (await at.turn()).end
+        assert end is not None
+        assert (end.outcome, end.notes) == ("finished", ("noted",))
+
+
+async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
+    async with desk() as at:
+        at.clock.at += 60
+        reached = asyncio.Event()
+
+        async def hang(end: TurnEnd) -> tuple[str, ...]:
+            reached.set()
+            await asyncio.Event().wait()
+            return ()
+
+        journal = at.journal(lambda times: None)
+        journal.before_end = hang
+        await journal.begin()
+        ending = asyncio.create_task(journal.end("finished"))
+        async with soon():
+            await reached.wait()
+        ending.cancel()
+        await asyncio.wait({ending})
+        await journal.settled()
+        end = (await at.turn()).end
+        assert end is not None
+        assert end.outcome == "finished"
+
+
+@pytest.mark.slow
+async def test_a_rush_beyond_the_rate_limit_leaves_no_turn_without_an_end(
+    in_memory: Networks,
+) -> None:
+    script = Script(rules=[Rule(answer=says(send("{{ sender }}", "hi"), finish()))])
+    limits = config(network={"limits": {"burst": 20, "calls_per_second": 60}})
+    async with ModelServer(script) as model, rig(in_memory, limits) as net:
+        await net.llm("bot", model)
+        for n in range(40):
+            await (await net.person(f"p{n}")).say("bot", "hello")
+        operator = await net.network.join("operator", "service")
+        ended = 0
+        async with asyncio.timeout(30):
+            while ended < 40:
+                await eventually(lambda: not net.network.hub.log.waiting)
+                await asyncio.sleep(0.1)
+                turns = Turns.model_validate(await operator.call("list_turns", limit=100)).turns
+                ended = sum(1 for turn in turns if turn.outcome == "finished")

@@ -1,0 +1,49 @@
+"""Tools that plans of the tests call."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubbub import tool
+from hubbub.agents.tools.base import ToolFailed
+
+__all__ = ["FILE", "Shop", "price_of", "shop", "total_of"]
+
+FILE = Path(__file__)
+
+
+@dataclass
+class Shop:
+    """What the tools find and leave behind; a test gives it a fresh one."""
+
+    prices: dict[str, float] = field(default_factory=lambda: {"lamp": 24.5, "clock": 40.0})
+    asked: list[str] = field(default_factory=list)
+    together: asyncio.Barrier | None = None
+    """Nobody gets a price before so many are asked for at once."""
+    closed: int = 0
+    """So many times it fails."""
+
+
+shop = Shop()
+
+
+@tool(idempotent=False)
+async def price_of(article: str) -> float:
+    """Look up a price, in euros."""
+    shop.asked.append(article)
+    if shop.together is not None:
+        await shop.together.wait()
+    if shop.closed:
+        shop.closed -= 1
+        raise ToolFailed("the shop is closed just now", error="closed")
+    if article not in shop.prices:
+        raise ToolFailed(f"there is no {article}", error="unknown_article")
+    return shop.prices[article]
+
+
+@tool(idempotent=True)
+def total_of(prices: list[float], note: str = "") -> str:
+    """Add prices up."""
+    return f"{sum(prices):g} euros{note}"
