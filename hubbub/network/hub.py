@@ -387,6 +387,8 @@ class Hub:
         self.metrics.messages += len(entries)
         for entry in entries:
             self.writes.committed(entry)
+            if entry.draft.sender_kind == "human":
+                self.cursors.spoke(entry.draft.sender_id, entry.thread, entry.tseq)
         self.backplane.announce(entries)
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
