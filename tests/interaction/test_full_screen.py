@@ -13,6 +13,8 @@ from hubbub.client import Client
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.full_rig import FILE, Desk, next_event, read_all, sitting
 
+pytestmark = pytest.mark.slow  # a whole screen is drawn for each key
+
 
 @pytest.fixture
 async def network() -> AsyncIterator[LocalNetwork]:
@@ -180,6 +182,7 @@ async def test_scrolling_up_keeps_the_place_when_something_arrives(
     async with sitting(network) as desk:
         await desk.reads("text 60.")
         await desk.presses("pageup")
+        await desk.sees(lambda: not any("text 60." in line for line in desk.conversation))
         before = desk.conversation
         await general(bob, "later")
         await desk.sees(lambda: desk.state.thread("channel.general").head == 61)
