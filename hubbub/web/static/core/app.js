@@ -30,8 +30,9 @@ export class App {
     this.focused = signal(null); // the message that commands are about: {thread, message}
     this.receipts = signal(new Map()); // message id -> what the hub answered when it was sent
     this.here = computed(() => this.shownThread()); // id of the thread in the middle, or null
-    this.said = signal(""); // what screen readers are told next
-    this.marking = new Map(); // thread -> timer of its mark
+    this.said = signal(null); // what was told last: {text, at}
+    this.leftShown = signal(storage.get("left", true)); // whether wide screens show the left column
+    this.marking = new Map(); // thread -> {mark, timer}: what the hub is to be told soon
     this.fetching = new Map(); // "thread:first" -> promise
     this.outbox = null;
     this.keys = new Keys(this.add.commands, () => this.context());
@@ -158,24 +159,47 @@ export class App {
     return this.client.call("read_message", { id });
   }
 
+  /** Ask again which channels there are, and who is in them: nobody tells. */
+  async refreshChannels() {
+    const { channels } = await this.client.call("list_channels");
+    this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));
+  }
+
   /** The reader has seen the thread up to here. */
   readUpTo(id, tseq) {
     const thread = this.state.thread(id);
     if (tseq <= thread.read.peek()) return;
-    thread.read.value = tseq;
-    clearTimeout(this.marking.get(id));
-    const mark = () => {
-      this.marking.delete(id);
-      this.client.write("mark_read", { thread: id, upto: thread.read.peek() }).catch(() => {});
-    };
-    this.marking.set(id, setTimeout(mark, MARK_AFTER_MS));
+    thread.read.value = thread.marking = tseq;
+    clearTimeout(this.marking.get(id)?.timer);
+    const mark = () => this.mark(thread, "mark_read", { upto: tseq });
+    this.marking.set(id, { mark, timer: setTimeout(mark, MARK_AFTER_MS) });
+  }
+
+  /** Tell the hub now what was read: the page is being left. */
+  settle() {
+    for (const { mark, timer } of [...this.marking.values()]) {
+      clearTimeout(timer);
+      mark();
+    }
   }
 
   /** From `tseq` on nothing counts as read. */
   async unreadFrom(id, tseq) {
-    clearTimeout(this.marking.get(id));
-    this.state.thread(id).read.value = tseq - 1;
-    await this.client.write("mark_unread", { thread: id, since: tseq });
+    const thread = this.state.thread(id);
+    clearTimeout(this.marking.get(id)?.timer);
+    thread.read.value = thread.marking = tseq - 1;
+    await this.mark(thread, "mark_unread", { since: tseq });
+  }
+
+  async mark(thread, operation, args) {
+    const asked = thread.marking;
+    this.marking.delete(thread.id);
+    try {
+      await this.client.write(operation, { thread: thread.id, ...args });
+    } catch (error) {
+      if (error.code) this.say(error.message);
+    }
+    if (thread.marking === asked) thread.marking = null;
   }
 
   // Going places ----------------------------------------------------------------------------
@@ -185,9 +209,9 @@ export class App {
     this.router.go("thread", message ? [thread, message] : [thread]);
   }
 
-  /** Show the conversation with somebody. */
-  talkTo(participant) {
-    const thread = directThread(this.state.me.peek(), participant);
+  /** Show the conversation with somebody, or with several. */
+  talkTo(...participants) {
+    const thread = directThread(this.state.me.peek(), ...participants);
     this.state.thread(thread);
     this.show(thread);
   }
@@ -199,6 +223,12 @@ export class App {
 
   close() {
     this.router.open(null);
+  }
+
+  /** Show or hide the left column, and remember it. */
+  showLeft(shown) {
+    this.leftShown.value = shown;
+    this.storage.set("left", shown);
   }
 
   shownThread() {
@@ -228,7 +258,8 @@ function provisional(entry, result, me) {
   return {
     id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
     sender_id: me, sender_kind: "human", type: kindOf(result.thread_id), content: entry.text,
-    recipients: [], mentions: [], attachments: [], interaction_id: `i${result.seq}`, hop: 0,
+    quote: entry.args.quote ?? null, recipients: [], mentions: [], attachments: [],
+    interaction_id: `i${result.seq}`, hop: 0,
     sent_at: new Date(entry.at).toISOString(),
   };
 }

@@ -93,6 +93,7 @@ export class State {
   event({ message }) {
     batch(() => {
       this.message(message);
+      this.endTyping(message);
       this.arrived.value = message;
     });
   }
@@ -100,7 +101,8 @@ export class State {
   /** A message that stands in the log now, whether it came as an event or as an answer. */
   message(message) {
     this.thread(message.thread_id).take([message]);
-    if (message.mentions.includes(this.me.peek())) this.mention(message);
+    // Events leave out what is empty.
+    if (message.mentions?.includes(this.me.peek())) this.mention(message);
     if (message.seq > this.head.peek()) this.head.value = message.seq;
     this.flows(message);
   }
@@ -156,6 +158,12 @@ export class State {
     if (!thread_id) return;
     const here = new Map(this.typing.peek().get(thread_id)).set(sender, this.now() + 5000);
     this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
+  }
+
+  /** Who has said it does not write it any more. */
+  endTyping({ thread_id, sender_id }) {
+    const here = new Map(this.typing.peek().get(thread_id));
+    if (here.delete(sender_id)) this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
   }
 
   on_delivered({ data }) {
