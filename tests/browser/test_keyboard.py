@@ -155,5 +155,6 @@ async def test_leaving_ends_it_and_forgets_the_token(desks: Desks, network: Netw
     await desk.page.get_by_role("menuitem", name="Leave the network").click()
     for each in (desk, other):
         await expect(each.page.get_by_label("Your name")).to_have_value("ann")
-    await desk.page.reload()
-    await expect(desk.page.get_by_role("button", name="Join")).to_be_focused()
+    for each in (desk, other):
+        await each.page.reload()
+        await expect(each.page.get_by_role("button", name="Join")).to_be_focused()

@@ -33,11 +33,20 @@ test("what is missing of a range is told as a range within the thread", () => {
   equal(new Thread("channel.x").missing(1, 5), null);
 });
 
-test("a summary never takes back what is known", () => {
+test("a summary never takes back messages that are known", () => {
+  const it = thread(range(1, 5));
+  it.summarise({ head: 3, last_seq: 103, read: 2, messages: [] });
+  equal([it.head.value, it.lastSeq.value], [5, 105]);
+});
+
+test("the hub's mark counts, unless this page is about to tell it another", () => {
   const it = thread(range(1, 5));
   it.read.value = 4;
-  it.summarise({ head: 3, last_seq: 103, read: 2, messages: [] });
-  equal([it.head.value, it.lastSeq.value, it.read.value], [5, 105, 4]);
+  it.summarise({ head: 5, last_seq: 105, read: 2, messages: [] });
+  equal(it.read.value, 2);
+  it.marking = 4;
+  it.summarise({ head: 5, last_seq: 105, read: 2, messages: [] });
+  equal(it.read.value, 4);
 });
 
 test("what is unread is counted from the mark on, mentions apart", () => {

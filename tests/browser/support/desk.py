@@ -150,6 +150,10 @@ class Desk:
         await expect(found).to_be_visible()
         return found
 
+    async def to_the_end(self) -> None:
+        """To the latest message, from wherever one reads."""
+        await self.conversation.press("End")
+
     async def messages(self) -> list[Shown]:
         """What is drawn of the open thread, from top to bottom."""
         found = await self.conversation.locator("[data-message]").evaluate_all(

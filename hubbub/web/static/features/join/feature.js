@@ -6,6 +6,7 @@ import { Identity } from "./identity.js";
 export default function join(app) {
   const identity = (app.identity = new Identity(app.storage));
   const end = () => {
+    identity.forgetHere();
     app.leave();
     app.router.go("");
   };

@@ -38,9 +38,14 @@ export class Identity {
     if (token) this.storage.set(TOKENS, { ...this.storage.get(TOKENS, {}), [name]: token });
   }
 
-  /** The next page load does not join as `name`, and its token is gone. */
-  forget(name) {
+  /** This tab does not join by itself as it did. */
+  forgetHere() {
     this.tab.remove(LAST);
+  }
+
+  /** Nor does any other as `name`, and the token is gone. */
+  forget(name) {
+    this.forgetHere();
     if (this.storage.get(LAST)?.name === name) this.storage.remove(LAST);
     const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
     if (gone) this.storage.set(TOKENS, others);
