@@ -427,6 +427,7 @@ export const t = {
     turnsN: (n) => `${n} turn${n === 1 ? "" : "s"}`,
     tokens: (read, written) => `${read} tokens in, ${written} out`,
     hidden: (n) => (n === 1 ? "one of them not for you to read" : `${n} of them not for you to read`),
+    closed: "not for you to read",
     lastOfThread: (n) => (n ? `The last ${n} messages. A solid arrow woke whom it points to.` : "No messages yet."),
     turn: (id, outcome) => `Turn ${id}: ${outcome}`,
     columns: { when: "When", from: "From", to: "To", woke: "Woke", text: "Message" },

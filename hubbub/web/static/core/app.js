@@ -159,7 +159,7 @@ export class App {
     return this.client.call("read_message", { id });
   }
 
-  /** Ask again which channels there are, and who is in them: nobody tells. */
+  /** Ask which channels there are, and who is in them: what the hub tells of them comes a moment later. */
   async refreshChannels() {
     const { channels } = await this.client.call("list_channels");
     this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));

@@ -172,6 +172,12 @@ export class State {
     this.delivered.value = delivered;
   }
 
+  /** A channel is new, or has other members. */
+  on_channel({ data }) {
+    const joined = data.members.includes(this.me.peek());
+    this.channels.value = new Map(this.channels.peek()).set(data.name, { ...data, joined });
+  }
+
   on_read({ thread_id, data }) {
     this.thread(thread_id).read.value = data.upto;
   }

@@ -1,9 +1,11 @@
 // How the page looks, and the dialog in which that and other tastes are set.
 import { effect, html, signal } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
-import { Settings } from "./settings.js";
 import { Looks } from "./looks.js";
 import { OwnMenu } from "./own-menu.js";
+
+const Settings = lazy(() => import("./settings.js").then((module) => module.Settings));
 
 const THEMES = ["system", "light", "dark"];
 

@@ -1,10 +1,12 @@
 // Channels: making, finding, joining, leaving.
 import { computed, effect, html, signal } from "../../core/ui.js";
 import { rootOf } from "../../core/ids.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { create, join, leave } from "./actions.js";
-import { Browse } from "./browse.js";
-import { Create } from "./create.js";
+
+const Browse = lazy(() => import("./browse.js").then((module) => module.Browse));
+const Create = lazy(() => import("./create.js").then((module) => module.Create));
 
 const SOON_MS = 500;
 

@@ -1,7 +1,9 @@
 // All keys, made from the commands there are; going about the page by keys.
 import { html, signal } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
-import { Help } from "./help.js";
+
+const Help = lazy(() => import("./help.js").then((module) => module.Help));
 
 export default function help(app) {
   const shown = signal(false);

@@ -1,9 +1,11 @@
 // What asks for the reader: mentions, threads with news, notices.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
-import { Inbox } from "./inbox.js";
 import { Mentions } from "./mentions.js";
+
+const Inbox = lazy(() => import("./inbox.js").then((module) => module.Inbox));
 
 export default function inbox(app) {
   const mentions = new Mentions(app);

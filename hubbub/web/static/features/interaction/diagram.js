@@ -1,5 +1,4 @@
 // A sequence diagram, drawn: heads that stay, lifelines, bars for turns, a line for each message.
-import { firstWords } from "../../core/messages.js";
 import { duration } from "../../core/time.js";
 import { html, useMemo, useRef } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -7,7 +6,7 @@ import { outcomeWord } from "../../parts/outcome.js";
 import { useSize } from "../../parts/size.js";
 import { t } from "../../texts.js";
 import { HEAD, layoutOf } from "./layout.js";
-import { sentenceOf } from "./table.js";
+import { sentenceOf, wordsOf } from "./table.js";
 
 /** `here` makes the address that shows something on the right: (kind, id) => href. */
 export function Diagram({ app, story, here }) {
@@ -61,20 +60,21 @@ function Arrowheads() {
 
 function Line({ line, row, after, width, here }) {
   const { message, y, dot, bus, arrows, label } = line;
-  return html`
-    <a class="said" href=${here("message", message.id)} aria-label=${sentenceOf(row)}>
-      <title>${firstWords(message, 400)}</title>
-      <rect class="room" x="0" y=${y - 26} width=${width} height="40" />
-      <text class="when" x="4" y=${y + 4}>${after > 0 ? `+${duration(after)}` : ""}</text>
-      ${bus && html`<line class="bus" x1=${bus.from} x2=${bus.to} y1=${y} y2=${y} />`}
-      ${arrows.map(
-        ({ from, to, wakes }) => html`<line class=${wakes ? "arrow wakes" : "arrow"} x1=${from} x2=${to}
-          y1=${y} y2=${y} marker-end=${wakes ? "url(#wakes-head)" : "url(#reach-head)"} />`,
-      )}
-      ${(bus || !arrows.length) && html`<circle class="dot" cx=${dot} cy=${y} r="4.5" />`}
-      <text class="words" x=${label.x} y=${y - 8}>${firstWords(message, label.most)}</text>
-    </a>
+  const drawn = html`
+    <title>${wordsOf(message, 400)}</title>
+    <rect class="room" x="0" y=${y - 26} width=${width} height="40" />
+    <text class="when" x="4" y=${y + 4}>${after > 0 ? `+${duration(after)}` : ""}</text>
+    ${bus && html`<line class="bus" x1=${bus.from} x2=${bus.to} y1=${y} y2=${y} />`}
+    ${arrows.map(
+      ({ from, to, wakes }) => html`<line class=${wakes ? "arrow wakes" : "arrow"} x1=${from} x2=${to}
+        y1=${y} y2=${y} marker-end=${wakes ? "url(#wakes-head)" : "url(#reach-head)"} />`,
+    )}
+    ${(bus || !arrows.length) && html`<circle class="dot" cx=${dot} cy=${y} r="4.5" />`}
+    <text class="words" x=${label.x} y=${y - 8}>${wordsOf(message, label.most)}</text>
   `;
+  const says = sentenceOf(row);
+  if (message.closed) return html`<g class="closed" role="img" aria-label=${says}>${drawn}</g>`;
+  return html`<a class="said" href=${here("message", message.id)} aria-label=${says}>${drawn}</a>`;
 }
 
 function Bar({ app, bar: { turn, x, y, width, height, open }, here }) {

@@ -3,14 +3,15 @@ const MOST_PAGES = 20; // at a time: the log behind an old interaction may be lo
 
 /**
  * At least `most` messages, if there are so many.
- * @returns {{messages, wakes, turns, hidden, more}}  `hidden` counts messages one may not read.
+ * @returns {{messages, wakes, turns, hidden, more}}  `hidden` counts messages one may not read. Owners
+ *   find these among the messages all the same, as envelopes: `closed`, and without any content.
  */
 export async function readInteraction(client, id, most) {
   const whole = { messages: [], wakes: [], turns: [], hidden: 0, more: true };
   const args = { id };
   for (let n = 0; n < MOST_PAGES && whole.more && whole.messages.length < most; n++) {
     const page = await client.call("read_interaction", args);
-    whole.messages.push(...page.messages);
+    whole.messages.push(...inOrder(page));
     whole.wakes.push(...page.wakes);
     whole.turns.push(...page.turns);
     whole.hidden += page.hidden;
@@ -19,6 +20,11 @@ export async function readInteraction(client, id, most) {
   }
   whole.turns = [...new Map(whole.turns.map((turn) => [turn.id, turn])).values()];
   return whole;
+}
+
+function inOrder({ messages, envelopes = [] }) {
+  const closed = envelopes.map((envelope) => ({ ...envelope, closed: true }));
+  return [...messages, ...closed].sort((a, b) => a.seq - b.seq);
 }
 
 /** What it came to: {messages, turns, tokensIn, tokensOut, cost, took}; null for what is not known. */
@@ -30,7 +36,7 @@ export function totalsOf({ messages, turns, wakes, hidden }) {
     ...turns.map(({ started_at, duration_ms }) => Date.parse(started_at) + (duration_ms ?? 0)),
   ];
   return {
-    messages: messages.length + hidden,
+    messages: messages.filter(({ closed }) => !closed).length + hidden,
     turns: new Set(wakes.map(({ turn }) => turn)).size,
     tokensIn: sum(turns.map(({ tokens_in }) => tokens_in ?? 0)),
     tokensOut: sum(turns.map(({ tokens_out }) => tokens_out ?? 0)),

@@ -4,7 +4,7 @@ import { membersOf } from "../../core/ids.js";
 import { turnOf, wokenBy } from "../../core/messages.js";
 
 /**
- * @param {{messages, wakes, turns}} found  Messages oldest first; wakes {message_id, agent, turn, state};
+ * @param {{messages, wakes, turns}} found  Messages and envelopes, oldest first; wakes {message_id, agent, turn, state};
  *   turns: summaries, as far as there are any.
  * @returns {{actors: string[], rows, turns}}
  *   rows: {message, from, bus, to: {id, wakes}[]}, one for each message; `bus` for what is said to a

@@ -20,7 +20,10 @@ export function SequenceTable({ app, story, here }) {
             <td>${row.bus ? titleOf(row.message.thread_id, app.state.me.value) : names(row.to)}</td>
             <td>${names(row.to.filter(({ wakes }) => wakes))}</td>
             <td>
-              <a href=${here("message", row.message.id)}>${firstWords(row.message, 80) || row.message.id}</a>
+              ${row.message.closed
+                ? html`<span class="quiet">${t.interaction.closed}</span>`
+                : html`<a href=${here("message", row.message.id)}>
+                    ${firstWords(row.message, 80) || row.message.id}</a>`}
             </td>
           </tr>`,
         )}
@@ -32,7 +35,12 @@ export function SequenceTable({ app, story, here }) {
 /** "coordinator to researcher, wakes researcher: Please find out…" */
 export function sentenceOf({ message, from, bus, to }) {
   const whom = bus ? titleOf(message.thread_id, null) : names(to);
-  return t.interaction.sentence(from, whom, names(to.filter(({ wakes }) => wakes)), firstWords(message, 120));
+  return t.interaction.sentence(from, whom, names(to.filter(({ wakes }) => wakes)), wordsOf(message, 120));
+}
+
+/** The beginning of a message, or that it is not for the reader. */
+export function wordsOf(message, most) {
+  return message.closed ? t.interaction.closed : firstWords(message, most);
 }
 
 const names = (list) => list.map(({ id }) => id).join(", ");

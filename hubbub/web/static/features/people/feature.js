@@ -1,9 +1,11 @@
 // Who is in the network: a part of the left column, and a card of each on the right.
 import { html, signal } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { People } from "./people.js";
-import { ParticipantPanel } from "./participant-panel.js";
-import { StartDirect } from "./start-direct.js";
+
+const ParticipantPanel = lazy(() => import("./participant-panel.js").then((module) => module.ParticipantPanel));
+const StartDirect = lazy(() => import("./start-direct.js").then((module) => module.StartDirect));
 
 export default function people(app) {
   const starting = signal(false);

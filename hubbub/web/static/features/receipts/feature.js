@@ -1,9 +1,11 @@
 // What has become of a message: whom it has reached, who has read it, @names that were nobody's.
 import { effect, html } from "../../core/ui.js";
 import { deliveryOf, noteReceipts } from "../../core/delivery.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { Delivery } from "./delivery-mark.js";
-import { MessagePanel } from "./message-panel.js";
+
+const MessagePanel = lazy(() => import("./message-panel.js").then((module) => module.MessagePanel));
 
 const ASK_AFTER_MS = 400;
 

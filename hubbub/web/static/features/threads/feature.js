@@ -1,10 +1,12 @@
 // The threads on the left, and going from one to the next.
 import { html } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { Column } from "./column.js";
 import { markAllRead } from "./thread-menu.js";
 import { Threads } from "./threads.js";
-import { ThreadPanel } from "./thread-panel.js";
+
+const ThreadPanel = lazy(() => import("./thread-panel.js").then((module) => module.ThreadPanel));
 
 export default function threads(app) {
   const column = new Column(app);

@@ -19,7 +19,7 @@ export function CompareWith({ app, turn }) {
 
 function Others({ app, turn }) {
   const id = turn.start.id;
-  const turns = useTurns(app, turn.agent, OFFERED).value?.filter((each) => each.id !== id);
+  const turns = useTurns(app, turn.agent, OFFERED).value?.turns.filter((each) => each.id !== id);
   if (!turns) return null;
   if (!turns.length) return html`<p class="quiet">${t.turns.noOther(turn.agent)}</p>`;
   return html`

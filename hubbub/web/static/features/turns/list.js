@@ -9,12 +9,12 @@ import { t } from "../../texts.js";
 import { useTurns } from "./watching.js";
 
 const PAGE = 50;
-const MOST = 200; // that the hub gives
 const IN_PANEL = 8;
 
 export function TurnList({ app, agent }) {
-  const [limit, setLimit] = useState(PAGE);
-  const { value: turns, error } = useTurns(app, agent, limit);
+  const [most, setMost] = useState(PAGE);
+  const { value: found, error } = useTurns(app, agent, most);
+  const turns = found?.turns;
   return html`
     <header class="title">
       <h1>${t.turns.list}</h1>
@@ -25,10 +25,8 @@ export function TurnList({ app, agent }) {
       ${error && html`<p class="problem" role="alert">${error.message}</p>`}
       ${turns && !turns.length && html`<p class="quiet">${t.turns.none}</p>`}
       ${turns?.length > 0 && html`<${Table} app=${app} turns=${turns} />`}
-      ${turns?.length === limit && limit < MOST &&
-      html`<button type="button" onClick=${() => setLimit(Math.min(MOST, limit * 2))}>
-        ${t.turns.more}
-      </button>`}
+      ${found?.more &&
+      html`<button type="button" onClick=${() => setMost(most + PAGE)}>${t.turns.more}</button>`}
     </div>
   `;
 }
@@ -92,8 +90,9 @@ export function LatestTurns({ app, id }) {
 }
 
 function Latest({ app, agent }) {
-  const turns = useTurns(app, agent, IN_PANEL).value;
-  if (!turns) return null;
+  const found = useTurns(app, agent, IN_PANEL).value;
+  if (!found) return null;
+  const { turns, more } = found;
   return html`
     <section class="latest-turns">
       <div class="section"><h3>${t.turns.latest}</h3></div>
@@ -107,7 +106,7 @@ function Latest({ app, agent }) {
           </li>`,
         )}
       </ul>
-      ${turns.length === IN_PANEL && html`<a href=${app.router.href("turns", [agent])}>${t.turns.all}</a>`}
+      ${more && html`<a href=${app.router.href("turns", [agent])}>${t.turns.all}</a>`}
     </section>
   `;
 }

@@ -1,6 +1,8 @@
 // Turns as they are now.
 import { agentOf } from "../../core/messages.js";
+import { useRef } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
+import { readTurns } from "./reading.js";
 
 /** A turn's record; kept up to date while it runs. */
 export function useTurn(app, id) {
@@ -12,12 +14,15 @@ export function useTurn(app, id) {
   });
 }
 
-/** The latest turns of an agent, or (null) of all. */
-export function useTurns(app, agent, limit) {
-  const args = agent ? { agent, limit } : { limit };
-  return useWatched(async () => (await app.client.call("list_turns", args)).turns, {
-    key: `${agent ?? ""}:${limit}`,
+/** The latest turns of an agent, or (null) of all: {turns, more}, as readTurns has them. */
+export function useTurns(app, agent, most) {
+  const kept = useRef({});
+  const { value, error } = useWatched(() => readTurns(app.client, agent, most), {
+    key: `${agent ?? ""}:${most}`,
     signs: () => doings(app, agent && [agent]),
-    goesOn: (turns) => turns?.some((turn) => !turn.outcome) ?? false,
+    goesOn: (found) => found?.turns.some((turn) => !turn.outcome) ?? false,
   });
+  if (value) kept.current = { agent, value };
+  // Those that are shown stay while more are read.
+  return { value: value ?? (kept.current.agent === agent ? kept.current.value : null), error };
 }
