@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, those that
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 	@$(BIN)/python -m pytest -m "slow and not browser"
 	@$(BIN)/python -m tests.browser.support.chromium
-	@$(BIN)/python -m pytest -m browser
+	@$(BIN)/python -m pytest -n $(JOBS) -m browser
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/ruff check .

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.network.log import Change, Log
-from hubbub.network.ports import CursorMoved, ReadMarked, Record, WakesSettled
+from hubbub.network.records import CursorMoved, ReadMarked, Record, WakesSettled
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 

@@ -50,8 +50,8 @@ async def test_a_message_leads_to_what_it_belongs_to(desks: Desks, networks: Net
         await desk.message(LAST).hover()
         await desk.message(LAST).get_by_role("link", name="as a diagram").click()
         page = desk.page.get_by_role("main")
-        await expect(page.get_by_text("4 messages · 1 turn")).to_be_visible()
-        await expect(page.get_by_text("2 of them not for you to read")).to_be_visible()
+        await expect(page.get_by_text("4 messages · 3 turns")).to_be_visible()
+        await expect(page.get_by_text("not for you to read")).to_have_count(0)
 
 
 async def test_w_does_the_same_for_the_message_that_has_the_focus(
@@ -73,7 +73,46 @@ async def test_arrows_say_who_spoke_to_whom_and_who_was_woken(
         await expect(drawn.get_by_role("link", name=f"helper to ann: {LAST}")).to_be_visible()
         await expect(drawn.get_by_role("link", name="Turn helper-m1: Finished")).to_be_visible()
         heads = desk.page.get_by_role("group", name="Sequence diagram").get_by_role("listitem")
-        await expect(heads).to_have_text(["ANann", "HEhelper"])
+        await expect(heads).to_have_text(["ANann", "HEhelper", "EXexpert"])
+        await expect(
+            drawn.get_by_role("link", name="expert to helper, wakes helper")
+        ).to_be_visible()
+
+
+async def test_an_owner_looks_into_what_agents_say_and_marks_nothing_there(
+    desks: Desks, networks: Networks
+) -> None:
+    async with asked(desks, networks) as desk:
+        await go(desk, "thread/dm.expert.helper/m2")
+        await desk.sees("Big.")
+        await go(desk, "thread/dm.ann.helper")
+        await desk.says("thank you")  # later than a mark would have been told
+        await expect(desk.message("thank you")).to_have_attribute("data-state", "delivered")
+        await expect(desk.page.get_by_text("you are in no thread")).to_have_count(0)
+
+
+async def test_what_one_may_not_read_is_an_arrow_without_words(
+    desks: Desks, networks: Networks
+) -> None:
+    async with asked(desks, networks) as ann:
+        desk = await desks.sit(ann.page.url.partition("#")[0])
+        await desk.join_as("bob")  # in an open network he is an owner as well
+        await go(desk, "interaction/i1")
+        page = desk.page.get_by_role("main")
+        await expect(page.get_by_text("2 of them not for you to read")).to_be_visible()
+        drawn = desk.page.get_by_role("group", name="Messages in order")
+        closed = drawn.get_by_role("img")
+        await expect(closed).to_have_count(2)
+        await expect(closed.first).to_have_accessible_name(
+            "ann to helper, wakes helper: not for you to read"
+        )
+        await expect(drawn.get_by_role("link", name="helper to expert")).to_be_visible()
+        await expect(page.get_by_text(QUESTION)).to_have_count(1)  # quoted to the expert
+        await audit(desk.page)
+        await page.get_by_role("button", name="Table").click()
+        row = page.get_by_role("row").nth(1)
+        await expect(row).to_contain_text("not for you to read")
+        await expect(row.get_by_role("link")).to_have_count(0)
 
 
 async def test_an_arrow_opens_its_message_and_a_bar_its_turn_by_keyboard(

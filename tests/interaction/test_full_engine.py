@@ -307,3 +307,23 @@ async def _do(deed: str, n: int, network: LocalNetwork, bob: Client, engine: Eng
         case "channel":
             await bob.call("create_channel", name=f"c{n}", members=["ann"])
             await bob.call("post_to_channel", channel=f"c{n}", text="welcome")
+
+
+async def test_what_others_do_with_channels_is_known_at_once(network: LocalNetwork) -> None:
+    bob = await network.join("bob", "human")
+    async with Client(MemoryTransport(network.hub.attach), "ann", "human", latest=True) as ann:
+        engine = Engine(ann, Nowhere())
+        running = asyncio.create_task(engine.run())
+        await until(engine.began.is_set)
+        state = engine.state
+        await bob.call("create_channel", name="plans", members=["ann"])
+        await until(lambda: "channel.plans" in state.threads)
+        assert state.channels["plans"].joined
+        engine.open("channel.plans")
+        await ann.call("leave_channel", channel="plans")  # as from another window
+        await until(lambda: not state.channels["plans"].joined)
+        assert state.current == "broadcast"
+        await until(lambda: not state.opening)
+        assert "channel.plans" not in state.threads
+        running.cancel()
+        await asyncio.wait({running})

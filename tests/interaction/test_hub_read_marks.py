@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.network.ports import ReadMarked
+from hubbub.network.records import ReadMarked
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 

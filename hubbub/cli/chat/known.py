@@ -165,9 +165,11 @@ class Known:
             self.joined(channel)
 
     def hear(self, signal: Signal, now: float) -> None:
-        """Presence, read marks and activity; `now` is monotonic seconds."""
+        """Presence, channels, read marks and activity; `now` is monotonic seconds."""
         if signal.type == "presence" and isinstance(signal.data, dict):
             self._presence(signal.data.get("online"), signal.data.get("offline"))
+        elif signal.type == "channel" and isinstance(signal.data, dict):
+            self._channel(Channel.model_validate(signal.data))
         elif signal.type == "read" and isinstance(signal.data, dict):
             upto = signal.data.get("upto")
             if signal.sender == self.me and signal.thread_id and isinstance(upto, int):
@@ -183,6 +185,16 @@ class Known:
             if (known := self.participants.get(name)) is not None:
                 self.participants[name] = known.model_copy(update={"present": False})
                 self.activities.left(name)
+
+    def _channel(self, told: Channel) -> None:
+        """A channel is new or has other members; whether this person is one of them follows."""
+        before = self.channels.get(told.name)
+        joined = self.me in told.members
+        self.channels[told.name] = told.model_copy(update={"joined": joined})
+        if joined:
+            self.thread(thread_ids.channel(told.name))
+        elif before is not None and before.joined:
+            self.parted(told.name)  # in another window
 
     def own(
         self, text: str, result: SendResult, now: datetime, quote: Quote | None = None

@@ -82,11 +82,14 @@ class Engine:
     async def _follow(self) -> None:
         try:
             async for item in self._client.events():
+                here = self.state.current
                 self.state.apply(item, self.now())
                 if isinstance(item, Ready):
                     self._ready(item)
                 elif isinstance(item, Event):
                     await self._client.ack(item.seq)
+                elif self.state.current != here:  # a channel that was left in another window
+                    self.open(self.state.current)
                 self._view.refresh_soon()
         except ConnectionLost as lost:
             self.state.connection.lost = lost.reason or str(lost)
@@ -274,7 +277,7 @@ class Engine:
         self.open(thread_ids.channel(name))
 
     async def channels(self) -> None:
-        """Ask for the channels anew: nobody is told of those that others make or join."""
+        """Ask for the channels anew: what the hub tells of them comes a moment later."""
         found = await self._ask(Channels, "list_channels")
         self.state.channels = {channel.name: channel for channel in found.channels}
         self._view.refresh_soon()

@@ -9,8 +9,9 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
-from hubbub.network.ports import StepRecorded, StoredTurn, TurnBegun, TurnEnded
+from hubbub.network.records import StepRecorded, TurnBegun, TurnEnded
 from hubbub.network.speaking import cause_position
+from hubbub.network.stored import StoredTurn
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -128,19 +129,20 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
 
 @operation(tool=False)
 async def list_turns(call: Caller, args: ListTurns) -> Turns:
-    """List the latest turns, newest first: of everybody for an owner, else your own."""
+    """List the latest turns, newest first: of everybody for an owner, else your own. `before` pages
+    back in time."""
     agent = args.agent if call.owner else call.participant
-    stored = await call.hub.store.turns(agent, args.limit)
-    return Turns(turns=tuple(map(summarised, stored)))
+    if args.before is not None:
+        await _readable(call, args.before)
+    stored = await call.hub.store.turns(agent, args.limit + 1, args.before)
+    page = stored[: args.limit]
+    return Turns(turns=tuple(map(summarised, page)), more=len(stored) > len(page))
 
 
 @operation(tool=False)
 async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
-    stored = await _stored(call.hub, args.id)
-    if not call.owner and stored.agent != call.participant:
-        raise _unknown(args.id)
-    return _turn(stored)
+    return _turn(await _readable(call, args.id))
 
 
 def _own_turn(call: Caller, turn: str) -> None:
@@ -159,6 +161,14 @@ def _unknown(turn: str) -> OperationError:
 async def _stored(hub: Hub, turn: str) -> StoredTurn:
     stored = await hub.store.turn(turn)
     if stored is None:
+        raise _unknown(turn)
+    return stored
+
+
+async def _readable(call: Caller, turn: str) -> StoredTurn:
+    """The turn, if the caller may read it. Raises `OperationError`."""
+    stored = await _stored(call.hub, turn)
+    if not call.owner and stored.agent != call.participant:
         raise _unknown(turn)
     return stored
 

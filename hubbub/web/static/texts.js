@@ -136,6 +136,8 @@ export const t = {
     createHint: "name description …",
     joined: (name) => `You have joined #${name}.`,
     left: (name) => `You have left #${name}.`,
+    outside: (name) => `You are not in #${name}. Join to read and write here.`,
+    unknown: (name) => `There is no channel #${name}.`,
   },
   inbox: {
     title: "Inbox",
@@ -210,6 +212,7 @@ export const t = {
     says: (sender, words) => `${sender}: ${words}`,
     empty: (isReply, title) =>
       isReply ? "No replies yet. Write the first one below." : `Nothing has been said in ${title} yet.`,
+    noThread: (id) => `There is no thread ${id ? `“${id}”` : "without a name"}.`,
     looking: (id) => `Looking for ${id}…`,
     parent: "The message that is replied to",
     repliesIn: (title) => `Replies in ${title}`,
@@ -288,6 +291,7 @@ export const t = {
     away: (id) => `${id} (away)`,
     andMore: (names, n) => `${names} and ${n} more`,
     unresolved: (names) => `Nobody here is called ${names.map((name) => `@${name}`).join(", ")}.`,
+    outside: (names) => `Not in this conversation, and not told: ${names.map((name) => `@${name}`).join(", ")}.`,
     loading: "Looking it up…",
     from: "From",
     at: "At",
@@ -427,7 +431,6 @@ export const t = {
     turnsN: (n) => `${n} turn${n === 1 ? "" : "s"}`,
     tokens: (read, written) => `${read} tokens in, ${written} out`,
     hidden: (n) => (n === 1 ? "one of them not for you to read" : `${n} of them not for you to read`),
-    closed: "not for you to read",
     lastOfThread: (n) => (n ? `The last ${n} messages. A solid arrow woke whom it points to.` : "No messages yet."),
     turn: (id, outcome) => `Turn ${id}: ${outcome}`,
     columns: { when: "When", from: "From", to: "To", woke: "Woke", text: "Message" },

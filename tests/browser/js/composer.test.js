@@ -111,6 +111,29 @@ test("spaces are no draft, a quote alone is one", () => {
   equal([...drafts.ids.value], ["t"]);
 });
 
+/** What the browser tells of a key that another tab has changed. */
+const elsewhere = (key) => window.dispatchEvent(new StorageEvent("storage", { key }));
+
+test("a draft that another tab writes or sends is the same here", () => {
+  const backing = new Backing();
+  const drafts = open(backing);
+  backing.setItem("x:t", JSON.stringify({ text: "over there", quote: null }));
+  elsewhere("x:t");
+  equal([[...drafts.ids.value], drafts.elsewhere.value.thread, drafts.read("t").text], [["t"], "t", "over there"]);
+  backing.removeItem("x:t");
+  elsewhere("x:t");
+  equal([drafts.ids.value.size, drafts.read("t").text], [0, ""]);
+});
+
+test("what is being written here is not replaced by what another tab has", () => {
+  const backing = new Backing();
+  const drafts = open(backing);
+  drafts.write("t", { text: "here", quote: null });
+  backing.setItem("x:t", JSON.stringify({ text: "there", quote: null }));
+  elsewhere("x:t");
+  equal([drafts.elsewhere.value, drafts.read("t").text], [null, "here"]);
+});
+
 test("somebody else's drafts are not shown to who joins next", () => {
   const backing = new Backing();
   const drafts = open(backing);

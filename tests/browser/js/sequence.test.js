@@ -2,6 +2,7 @@ import { equal, ok, test } from "./harness.js";
 import { layoutOf } from "/static/features/interaction/layout.js";
 import { readInteraction, totalsOf } from "/static/features/interaction/reading.js";
 import { storyOf, wakesWithin } from "/static/features/interaction/story.js";
+import { sentenceOf, wordsOf } from "/static/features/interaction/table.js";
 
 const at = (s) => new Date(Date.UTC(2026, 0, 1, 0, 0, s)).toISOString();
 
@@ -145,4 +146,26 @@ test("an interaction's totals", () => {
   const { messages, tokensIn, tokensOut, cost, took } = found;
   equal([messages, found.turns, tokensIn, tokensOut, cost, took], [4, 2, 15, 3, 0.5, 9000]);
   equal(totalsOf({ messages: [], turns: [], wakes: [], hidden: 0 }).took, null);
+});
+
+const CLOSED = { id: "m2", seq: 2, sender_id: "bot", sender_kind: "agent", thread_id: "dm.bot.cat",
+  type: "direct", recipients: ["cat"], cause_id: "bot-m1", hop: 1, sent_at: at(2) };
+
+test("what one may not read stands where it was said, as far as it is told", async () => {
+  const hub = pages({ messages: [ASKED[0], ASKED[2]], envelopes: [CLOSED], wakes: WAKES, hidden: 1 });
+  const whole = await readInteraction(hub, "i1", 100);
+  equal(whole.messages.map(({ id, closed = false }) => [id, closed]), [
+    ["m1", false], ["m2", true], ["m3", false],
+  ]);
+  equal([whole.hidden, totalsOf(whole).messages], [1, 3]);
+  const story = storyOf(whole);
+  equal(story.rows[1].to, [{ id: "cat", wakes: true }]);
+  equal(story.turns.map(({ id }) => id), ["bot-m1", "cat-m2"]);
+});
+
+test("a row that one may not read says who spoke to whom and nothing else", async () => {
+  const [row] = storyOf({ messages: [{ ...CLOSED, closed: true }], wakes: WAKES.slice(1), turns: [] }).rows;
+  equal(sentenceOf(row), "bot to cat, wakes cat: not for you to read");
+  equal(wordsOf(row.message, 5), "not for you to read");
+  equal(wordsOf(ASKED[0], 100), "text 1");
 });

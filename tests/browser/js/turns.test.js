@@ -1,6 +1,7 @@
 import { equal, test } from "./harness.js";
 import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messages.js";
 import { count, dollars } from "/static/core/numbers.js";
+import { readTurns } from "/static/features/turns/reading.js";
 import { pretty, timeline, tookMs, totals } from "/static/features/turns/record.js";
 
 const START = "2026-01-02T03:04:05Z";
@@ -104,4 +105,31 @@ test("dollars have digits that say something", () => {
   equal([1234.5, 0.5, 0.0042, 0.00000081, 0].map(digits), said);
   equal(dollars(null), "");
   equal(count(12345), "12,345");
+});
+
+/** A hub with so many turns, numbered from the oldest. */
+const hub = (count) => ({
+  asked: [],
+  async call(name, args) {
+    this.asked.push(args);
+    const last = args.before ? Number(args.before.slice(5)) - 1 : count;
+    const first = Math.max(1, last - args.limit + 1);
+    const turns = [];
+    for (let n = last; n >= first; n--) turns.push({ id: `bot-m${n}` });
+    return { turns, more: first > 1 };
+  },
+});
+
+test("turns are read page after page, as far as they are wanted", async () => {
+  const it = hub(400);
+  const { turns, more } = await readTurns(it, null, 250);
+  equal(it.asked, [{ limit: 100 }, { limit: 100, before: "bot-m301" }, { limit: 50, before: "bot-m201" }]);
+  equal([turns.length, turns[0].id, turns.at(-1).id, more], [250, "bot-m400", "bot-m151", true]);
+});
+
+test("all turns there are, if there are fewer", async () => {
+  const it = hub(7);
+  const { turns, more } = await readTurns(it, "bot", 50);
+  equal(it.asked, [{ limit: 50, agent: "bot" }]);
+  equal([turns.length, more], [7, false]);
 });

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from hubbub.cli.chat.known import KEPT, Known, Thread
 from hubbub.errors import UserError
@@ -154,7 +155,58 @@ def test_messages_stand_in_order_however_they_came(numbers: list[int]) -> None:
     assert (thread.last.seq if thread.last else 0) == thread.head
 
 
+def told(name: str, *members: str, description: str = "") -> Signal:
+    data: JsonValue = {"name": name, "description": description, "members": [*members]}
+    return Signal(type="channel", sender="hub", data=data)
+
+
+def test_a_channel_that_others_have_made_is_known_and_not_joined() -> None:
+    found = known()
+    found.hear(told("plans", "bob", "bot", description="What is next"), 0.0)
+    expected = Channel(name="plans", description="What is next", members=("bob", "bot"))
+    assert found.channels["plans"] == expected
+    assert "channel.plans" not in found.threads
+    with pytest.raises(UserError, match="/join plans"):
+        found.channel("plans")
+
+
+def test_a_channel_that_one_was_taken_into_is_a_thread_of_ones_own() -> None:
+    found = known()
+    found.hear(told("plans", "ann", "bob"), 0.0)
+    assert found.channel("plans") == "channel.plans"
+    assert "channel.plans" in found.threads
+
+
+def test_who_is_told_of_new_members_keeps_what_it_knows_of_the_thread() -> None:
+    found = known()
+    found.hear(told("general", "ann", "carol"), 0.0)
+    assert found.channels["general"].members == ("ann", "carol")
+    assert found.message(3) is not None
+
+
+def test_a_channel_left_in_another_window_is_left_here() -> None:
+    found = known()
+    found.hear(told("general", "bob"), 0.0)
+    assert not found.channels["general"].joined
+    assert "channel.general" not in found.threads
+
+
 names = st.sampled_from(["general", "desk", "attic"])
+
+
+@given(st.lists(st.tuples(names, st.sets(st.sampled_from(["ann", "bob"]))), max_size=20))
+def test_ready_with_the_news_after_it_is_what_a_fresh_ready_tells(
+    news: list[tuple[str, set[str]]],
+) -> None:
+    channels = {"general": Channel(name="general", members=("ann",), joined=True)}
+    found, fresh = Known("ann"), Known("ann")
+    found.know(ready(channels=tuple(channels.values())))
+    for name, who in news:
+        found.hear(told(name, *sorted(who)), 0.0)
+        channels[name] = Channel(name=name, members=tuple(sorted(who)), joined="ann" in who)
+    fresh.know(ready(channels=tuple(channels.values())))
+    assert found.channels == fresh.channels
+    assert set(found.threads) == set(fresh.threads)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["join", "leave", "hear"]), names), max_size=20))

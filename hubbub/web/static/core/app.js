@@ -2,7 +2,7 @@
 // registry) and has the handful of things that most features do: send, read, open, show.
 import { batch, computed, effect, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
-import { directThread, kindOf, replyThread } from "./ids.js";
+import { directThread, kindOf, membersOf, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Registry } from "./registry.js";
@@ -77,6 +77,7 @@ export class App {
   ready(frame, hello) {
     this.state.ready(frame, hello);
     if (!frame.resumed) {
+      this.receipts.value = new Map();
       for (const entry of this.outbox.entries.values()) {
         this.state.thread(entry.thread).pending.value = this.outbox.of(entry.thread);
       }
@@ -125,9 +126,13 @@ export class App {
       this.state.thread(entry.thread).pending.value = rest;
       if (thread.read.peek() >= result.tseq - 1) this.readUpTo(result.thread_id, result.tseq);
     });
-    // As the hub has it: mentions, lineage, time.
-    const message = await this.client.call("read_message", { id: result.id });
-    this.state.thread(message.thread_id).take([message]);
+    try {
+      // As the hub has it: mentions, lineage, time.
+      const message = await this.client.call("read_message", { id: result.id });
+      this.state.thread(message.thread_id).take([message]);
+    } catch (error) {
+      if (error.code) this.say(error.message);
+    }
   }
 
   // Reading ---------------------------------------------------------------------------------
@@ -165,11 +170,18 @@ export class App {
     this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));
   }
 
+  /** Whether what is said there reaches the reader: owners may look into what agents say. */
+  takesPart(id) {
+    return kindOf(id) !== "direct" || membersOf(id).includes(this.state.me.peek());
+  }
+
   /** The reader has seen the thread up to here. */
   readUpTo(id, tseq) {
     const thread = this.state.thread(id);
     if (tseq <= thread.read.peek()) return;
-    thread.read.value = thread.marking = tseq;
+    thread.read.value = tseq;
+    if (!this.takesPart(id)) return;
+    thread.marking = tseq;
     clearTimeout(this.marking.get(id)?.timer);
     const mark = () => this.mark(thread, "mark_read", { upto: tseq });
     this.marking.set(id, { mark, timer: setTimeout(mark, MARK_AFTER_MS) });

@@ -10,7 +10,8 @@ export function Desk({ app }) {
   const { view, args, open } = app.route.value;
   const found = app.add.views.find((each) => each.name === view);
   const narrow = view && found ? "middle" : "left";
-  useEffect(() => focusView(), [view, args.join("/")]);
+  const epoch = app.state.epoch.value; // in another log nothing that is shown counts
+  useEffect(() => focusView(), [view, args.join("/"), epoch]);
   return html`
     <div class="desk" data-open=${open ? "right" : narrow} data-left=${app.leftShown.value ? null : "away"}>
       <a class="skip" href="#middle" onClick=${(event) => (event.preventDefault(), focusView(true))}>
@@ -24,10 +25,10 @@ export function Desk({ app }) {
       </nav>
       <main class="middle" id="middle" tabindex="-1">
         ${found
-          ? html`<${found.view} key=${found.name} app=${app} args=${args} />`
+          ? html`<${found.view} key=${`${found.name} ${epoch}`} app=${app} args=${args} />`
           : html`<div class="empty"><p>${t.chooseThread}</p></div>`}
       </main>
-      ${open && html`<${Panel} key=${`${open.kind}:${open.id}`} app=${app} ...${open} />`}
+      ${open && html`<${Panel} key=${`${open.kind}:${open.id} ${epoch}`} app=${app} ...${open} />`}
       ${app.add.layers.items.value.map((part, n) => html`<${part.view} key=${n} app=${app} />`)}
       <${Announcer} app=${app} />
     </div>

@@ -11,6 +11,7 @@ export class State {
     this.now = now;
     this.me = signal(null);
     this.network = signal("");
+    this.epoch = signal(null); // of the log that all this is about
     this.owner = signal(false);
     this.head = signal(0);
     this.participants = signal(new Map()); // id -> {id, kind, present, card}
@@ -61,6 +62,7 @@ export class State {
       if (!frame.resumed) this.forget();
       this.me.value = frame.participant;
       this.network.value = hello.network;
+      this.epoch.value = hello.epoch;
       this.limits = hello.limits;
       this.owner.value = frame.operations.some((operation) => operation.permission === "admin");
       this.head.value = Math.max(this.head.value, frame.cursor);
@@ -178,8 +180,10 @@ export class State {
     this.channels.value = new Map(this.channels.peek()).set(data.name, { ...data, joined });
   }
 
+  /** Another tab has read, or put the mark back. What this one has read meanwhile is on its way. */
   on_read({ thread_id, data }) {
-    this.thread(thread_id).read.value = data.upto;
+    const thread = this.thread(thread_id);
+    thread.read.value = Math.max(thread.marking ?? 0, data.upto);
   }
 
   /** Whether `participant` is known to have the message, by what was heard since this page opened. */

@@ -4,6 +4,7 @@ import { rootOf } from "../../core/ids.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { create, join, leave } from "./actions.js";
+import { Outside } from "./outside.js";
 
 const Browse = lazy(() => import("./browse.js").then((module) => module.Browse));
 const Create = lazy(() => import("./create.js").then((module) => module.Create));
@@ -12,6 +13,7 @@ const SOON_MS = 500;
 
 export default function channels(app) {
   followMembers(app);
+  app.add.notes.add({ order: 10, view: Outside });
   const shown = signal(null); // "browse", "create" or null
   const close = () => (shown.value = null);
   app.add.layers.add({

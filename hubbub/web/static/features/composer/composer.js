@@ -38,6 +38,10 @@ export function Composer({ app, thread, desk }) {
     else change({ text: "", quote: null }, 0);
   };
   const typed = useTyping(app, thread);
+  const elsewhere = desk.drafts.elsewhere.value;
+  useEffect(() => {
+    if (elsewhere?.thread === thread.id) setDraft(desk.drafts.read(thread.id));
+  }, [elsewhere]);
 
   useFit(field, text);
   useLayoutEffect(() => {

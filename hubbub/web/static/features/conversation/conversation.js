@@ -1,6 +1,6 @@
 // A thread in the middle: its title, its messages, and where one writes.
 import { html, useEffect } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
+import { rootOf, titleOf } from "../../core/ids.js";
 import { PAGE } from "../../core/thread.js";
 import { t } from "../../texts.js";
 import { Header } from "./header.js";
@@ -9,14 +9,15 @@ import { Parent } from "./parent.js";
 
 export function Conversation({ app, id, at, shown }) {
   const thread = app.state.threads.value.get(id);
+  const outside = isOutside(app.state, id);
   useEffect(() => () => forgetIfUnused(app, id), [id]);
   useEffect(() => {
     if (!thread) app.state.thread(id);
     else if (!thread.head.peek()) meet(app, thread);
-  }, [id, thread]);
+  }, [id, thread, outside]);
   if (!thread) return null;
   const title = titleOf(id, app.state.me.value);
-  const isEmpty = thread.head.value === 0 && thread.pending.value.length === 0;
+  const isEmpty = !outside && thread.head.value === 0 && thread.pending.value.length === 0;
   return html`
     <${Header} app=${app} thread=${thread} />
     ${thread.parent && html`<${Parent} app=${app} thread=${thread} />`}
@@ -28,6 +29,12 @@ export function Conversation({ app, id, at, shown }) {
       )}
     </div>
   `;
+}
+
+/** A channel that the reader is not in: whether something was said there nobody tells. */
+function isOutside(state, id) {
+  const [kind, name] = rootOf(id).split(".");
+  return kind === "channel" && !state.channels.value.get(name)?.joined;
 }
 
 /** A thread that the page has not been told of may be long all the same, or not exist yet. */

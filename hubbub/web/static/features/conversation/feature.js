@@ -1,6 +1,6 @@
 // The conversation in the middle, and what is done with its messages.
 import { html, useEffect } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
+import { isThread, titleOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
 import { t } from "../../texts.js";
 import { Conversation } from "./conversation.js";
@@ -10,8 +10,10 @@ export default function conversation(app) {
   app.add.views.add({
     name: "thread",
     view: ({ args: [id, at] }) =>
-      html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`,
-    title: ([id]) => titleOf(id, app.state.me.value),
+      isThread(id)
+        ? html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`
+        : html`<div class="empty"><p>${t.conversation.noThread(id)}</p></div>`,
+    title: ([id]) => (isThread(id) ? titleOf(id, app.state.me.value) : ""),
   });
   app.add.views.add({ name: "message", view: Elsewhere, title: ([id]) => id });
   addMoving(app, shown);

@@ -24,6 +24,8 @@ export function Log({ app, thread, title, at, shown }) {
   const pending = thread.pending.value;
   const focus = log.focus.value;
   const me = app.state.me.value;
+  const again = app.router.again.value;
+  const arrived = useRef(false);
   const virtual = (log.virtual = useVirtual({
     count: head + pending.length,
     getScrollElement: () => scroller.current,
@@ -51,8 +53,9 @@ export function Log({ app, thread, title, at, shown }) {
     };
   }, []);
   useEffect(() => {
-    if (at && log.marked.peek() !== at) log.jump(at);
-  }, [at]);
+    if (at && arrived.current) log.jump(at);
+    arrived.current = true;
+  }, [at, again]);
   useOwnWords(log, pending);
   useAttention(log);
   useLayoutEffect(() => giveFocus(log, scroller.current));

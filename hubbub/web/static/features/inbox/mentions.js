@@ -12,7 +12,9 @@ export class Mentions {
     this.asking = false;
     effect(() => this.arrived(app.state.arrived.value));
     effect(() => {
-      app.state.me.value; // somebody else: ask anew
+      // Somebody else, or another log: ask anew.
+      app.state.me.value;
+      app.state.epoch.value;
       this.messages.value = null;
     });
   }
@@ -26,7 +28,7 @@ export class Mentions {
     try {
       const args = before ? { before, limit: PAGE } : { limit: PAGE };
       const page = await this.app.client.call("list_mentions", args);
-      this.messages.value = [...known, ...page.messages];
+      this.messages.value = [...(this.messages.peek() ?? []), ...page.messages];
       this.more.value = page.more;
       this.problem.value = null;
     } catch (error) {

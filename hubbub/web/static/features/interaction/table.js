@@ -21,7 +21,7 @@ export function SequenceTable({ app, story, here }) {
             <td>${names(row.to.filter(({ wakes }) => wakes))}</td>
             <td>
               ${row.message.closed
-                ? html`<span class="quiet">${t.interaction.closed}</span>`
+                ? html`<span class="quiet">${t.messageLink.unreadable}</span>`
                 : html`<a href=${here("message", row.message.id)}>
                     ${firstWords(row.message, 80) || row.message.id}</a>`}
             </td>
@@ -40,7 +40,7 @@ export function sentenceOf({ message, from, bus, to }) {
 
 /** The beginning of a message, or that it is not for the reader. */
 export function wordsOf(message, most) {
-  return message.closed ? t.interaction.closed : firstWords(message, most);
+  return message.closed ? t.messageLink.unreadable : firstWords(message, most);
 }
 
 const names = (list) => list.map(({ id }) => id).join(", ");

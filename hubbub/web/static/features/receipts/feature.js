@@ -17,9 +17,15 @@ export default function receipts(app) {
 }
 
 function Unresolved({ app, message }) {
-  const names = app.receipts.value.get(message.id)?.unresolved ?? [];
+  const names = (app.receipts.value.get(message.id)?.unresolved ?? []).filter((name) => name !== message.sender_id);
   if (!names.length) return null;
-  return html`<p class="unresolved" role="status">${t.receipts.unresolved(names)}</p>`;
+  const isKnown = (name) => app.state.participant(name) !== null;
+  const outside = names.filter(isKnown);
+  const nobody = names.filter((name) => !isKnown(name));
+  return html`<p class="unresolved" role="status">
+    ${nobody.length > 0 && t.receipts.unresolved(nobody)}${" "}
+    ${outside.length > 0 && t.receipts.outside(outside)}
+  </p>`;
 }
 
 /**

@@ -12,6 +12,7 @@ export function WhoWasWoken({ app, id }) {
     signs: () => doings(app, null),
     goesOn: (found) => found?.receipts.some((each) => each.woken && each.state !== "ended") ?? false,
   });
+  if (error?.code === "unknown_message") return null; // the message's own part of the panel says so
   if (error) return html`<p class="problem" role="status">${error.message}</p>`;
   if (!value) return null;
   const agents = value.receipts.filter(({ kind }) => kind === "agent");
