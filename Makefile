@@ -7,17 +7,19 @@ JOBS ?= 2
 CONFIG ?= configs/quickstart.yaml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs clean
+.PHONY: help run test check bench docs screenshots clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
 
-test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, then those that start processes
+test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, those that start processes, the page's
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m "slow and not browser"
+	@$(BIN)/python -m tests.browser.support.chromium
+	@$(BIN)/python -m pytest -n $(JOBS) -m browser
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/ruff check .
@@ -31,6 +33,10 @@ bench: $(VENV)/.installed-dev ## measure against a minimal relay, side by side i
 
 docs: $(VENV)/.installed-dev ## write the reference pages anew from the code
 	@$(BIN)/python docs/generate.py
+
+screenshots: $(VENV)/.installed-dev ## take the pictures of the page in docs/screenshots anew
+	@$(BIN)/python -m tests.browser.support.chromium
+	@$(BIN)/python scripts/screenshots.py
 
 clean: ## remove .venv, caches and build results
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,7 +9,8 @@ from itertools import islice
 
 from hubbub.ids import interaction_id, new_ulid, turn_id
 from hubbub.network.auth import token_hash
-from hubbub.network.ports import (
+from hubbub.network.ports import Store
+from hubbub.network.records import (
     Batch,
     ChannelCreated,
     CursorMoved,
@@ -18,7 +19,6 @@ from hubbub.network.ports import (
     MessageRow,
     ParticipantSeen,
     Record,
-    Store,
     ThreadCreated,
     TokenAdded,
     WakesSettled,

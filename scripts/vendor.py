@@ -73,8 +73,9 @@ NEIGHBOURS = {
 
 README = """# Libraries of the page
 
-Fetched by `python scripts/vendor.py`, which has the versions; not edited by hand. The only change
-is that imports by name point to the files here. The licences are in `licences/`.
+Fetched by `python scripts/vendor.py`, which has the versions; not edited by hand. The only changes
+are that imports by name point to the files here, and that `process.env.NODE_ENV` is filled in. The
+licences are in `licences/`.
 
 | package | version | licence | for |
 |---|---|---|---|
@@ -118,7 +119,9 @@ def fetch(package: Package) -> str:
 
 
 def localised(text: str) -> str:
-    """Imports by name as imports of files; no references to source maps, which are not here."""
+    """Imports by name as imports of files, and what a bundler would have filled in; no references
+    to source maps, which are not here."""
+    text = text.replace("process.env.NODE_ENV", '"production"')
     for name, file in NEIGHBOURS.items():
         text = re.sub(rf"(from\s*|import\s*)([\"']){re.escape(name)}\2", rf"\1\2./{file}\2", text)
     return re.sub(r"\n?//# sourceMappingURL=.*", "", text)

@@ -65,6 +65,8 @@ PROTOCOL = {
     "P-36": "An interaction is followed through the log, as far as the asker may read it.",
     "P-37": "People hear what has arrived and who is at work, also those who join later.",
     "P-38": "A client may start at the head of the log instead of the hub's cursor.",
+    "P-39": "Owners may look into what agents say among themselves, and into nothing else.",
+    "P-40": "People hear which channels there are and who is in them.",
 }
 
 BOUNDS = {

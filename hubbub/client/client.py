@@ -89,11 +89,13 @@ class Client:
         card: Card | None = None,
         turns: bool = False,
         observe: bool = False,
+        latest: bool = False,
         cursor: Cursor | None = None,
         backoff: Backoff | None = None,
         clock: Clock | None = None,
     ):
-        """`cursor` is where an earlier client stopped; without it the hub's own cursor counts."""
+        """`cursor` is where an earlier client stopped; without it the hub's own cursor counts, or,
+        with `latest`, the head of the log."""
         self.participant = participant
         self._transport = transport
         self._identity = Identify(
@@ -104,6 +106,7 @@ class Client:
             card=card,
             turns=turns,
             observe=observe,
+            latest=latest,
         )
         self._backoff = backoff or Backoff()
         self._clock = clock or SystemClock()

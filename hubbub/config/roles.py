@@ -48,9 +48,9 @@ class ForkConfig(Section):
 
     timeout: Span = 120.0
     """The longest that a sub-agent may take; the model may say less."""
-    most: Annotated[int, Field(ge=1, le=32)] = 4
+    most: Annotated[int, Field(ge=1, le=16)] = 4
     """Sub-agents of one turn, or of one sub-agent."""
-    depth: Annotated[int, Field(ge=1, le=3)] = 1
-    """2: sub-agents may have sub-agents of their own, and so on."""
+    depth: Annotated[int, Field(ge=1, le=2)] = 1
+    """2: sub-agents may have sub-agents of their own."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
     """Answers of the model in one sub-agent."""

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from hubbub.errors import OperationError
 from hubbub.network.limits import TokenBucket
-from hubbub.network.ports import Record
+from hubbub.network.records import Record
+from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind, Permission
 
@@ -36,6 +37,16 @@ class Caller:
 
     def may(self, permission: Permission) -> bool:
         return self.owner or permission != "admin"
+
+    def may_look(self, thread: Thread) -> bool:
+        """Whether the caller may read the thread when it asks for it: one that it reads anyway; as
+        an owner, also what agents say among themselves. Nothing of that is delivered to it."""
+        state = self.hub.state
+        return (
+            self.participant == OPERATOR
+            or state.may_read(thread, self.participant)
+            or (self.owner and state.is_talk_of_agents(thread))
+        )
 
     def require_owner(self) -> None:
         if not self.owner:

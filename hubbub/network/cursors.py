@@ -1,4 +1,5 @@
-"""Durable cursors: what each participant has acknowledged, written along with other commits."""
+"""Durable cursors: what each participant has acknowledged, and what people have read by saying
+something themselves; written along with other commits."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.network.log import Change, Log
-from hubbub.network.ports import CursorMoved, Record, WakesSettled
+from hubbub.network.records import CursorMoved, ReadMarked, Record, WakesSettled
 from hubbub.network.state import NetworkState
+from hubbub.network.threads import Thread
 
 __all__ = ["Cursors"]
 
@@ -23,6 +25,8 @@ class Cursors:
         self._state, self._log, self._written = state, log, written
         self._moved: dict[str, int] = {}
         self._settled: dict[str, int] = {}
+        self._spoke: set[tuple[str, int]] = set()
+        """Whose marks have moved by their own words, and in which threads."""
         self._timer: asyncio.TimerHandle | None = None
 
     def move(self, participant: str, seq: int, *, settles_wakes: bool) -> None:
@@ -37,6 +41,22 @@ class Cursors:
         self._moved[participant] = known.cursor
         if settles_wakes:
             self._settled[participant] = max(seq, self._settled.get(participant, 0))
+        self._write_later()
+
+    def spoke(self, participant: str, thread: Thread, tseq: int) -> None:
+        """The participant has written the message at `tseq`: who had read all before has read it.
+
+        Losing this means only that own words count as unread until the thread is looked at.
+        """
+        marks = self._state.marks
+        if marks.is_announced(participant, thread.no):
+            return  # the mark that is on its way counts
+        if marks.get(participant, thread.no) == tseq - 1:
+            marks.put(participant, thread.no, tseq)
+            self._spoke.add((participant, thread.no))
+            self._write_later()
+
+    def _write_later(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
 
@@ -45,14 +65,17 @@ class Cursors:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._moved:
+        if not self._moved and not self._spoke:
             return
         moved, self._moved = self._moved, {}
         settled, self._settled = self._settled, {}
+        spoke, self._spoke = self._spoke, set()
 
         def records(head: int) -> Sequence[Record]:
             made: list[Record] = [CursorMoved(name, seq) for name, seq in moved.items()]
             made += [WakesSettled(name, seq) for name, seq in settled.items()]
+            marks = self._state.marks
+            made += [ReadMarked(name, no, marks.get(name, no)) for name, no in sorted(spoke)]
             return made
 
         def done(error: Exception | None) -> None:
@@ -60,6 +83,7 @@ class Cursors:
                 # Kept in memory: the next acknowledgement writes it again.
                 self._moved = {**moved, **self._moved}
                 self._settled = {**settled, **self._settled}
+                self._spoke |= spoke
             else:
                 self._written(moved)
 

@@ -111,13 +111,17 @@ def _response(
     content_type: str = TEXT,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    """`headers` (those of a page) stand in place of the type, caching and policy of plain text."""
+    if headers is None:
+        headers = {
+            "Content-Type": content_type,
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": "default-src 'none'",
+        }
     made = {
-        "Content-Type": content_type,
         "Content-Length": str(len(body)),
-        "Cache-Control": "no-store",
         "Connection": "close",
         "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-        **(headers or {}),
+        **headers,
     }
     return Response(status.value, status.phrase, Headers(made), body)

@@ -34,11 +34,12 @@ from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.news import HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
-from hubbub.network.ports import Store, StoredEvent
+from hubbub.network.ports import Store
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker
 from hubbub.network.state import NetworkState
+from hubbub.network.stored import StoredEvent
 from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import Decoder, TypedCall, encode_send_result
@@ -387,6 +388,8 @@ class Hub:
         self.metrics.messages += len(entries)
         for entry in entries:
             self.writes.committed(entry)
+            if entry.draft.sender_kind == "human":
+                self.cursors.spoke(entry.draft.sender_id, entry.thread, entry.tseq)
         self.backplane.announce(entries)
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:

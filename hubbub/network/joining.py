@@ -17,17 +17,17 @@ from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.auth import proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
-from hubbub.network.ports import (
+from hubbub.network.ports import Store
+from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
     ParticipantSeen,
-    PendingRow,
     ReadMarked,
     Record,
-    Store,
     ThreadCreated,
 )
 from hubbub.network.state import ChannelState, Known
+from hubbub.network.stored import PendingRow
 from hubbub.network.threads import Thread
 from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
@@ -245,6 +245,15 @@ class Joining:
         finally:
             del self._registering[name]
             done.set()
+        if known is None:
+            self._tell_channels(name)
+
+    def _tell_channels(self, newcomer: str) -> None:
+        """Who is new in the network is in its open channels from the start."""
+        scopes = self._hub.state.members.scopes(newcomer)
+        for channel in self._hub.state.channels.values():
+            if channel.scope in scopes:
+                self._hub.news.channel_changed(channel.name)
 
     def _position(self, frame: Identify) -> tuple[int, bool]:
         """Where the stream starts, and whether that is where the client asked for."""

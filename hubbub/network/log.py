@@ -17,16 +17,8 @@ from typing import Protocol
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
 from hubbub.network.lineage import Lineage
-from hubbub.network.ports import (
-    Batch,
-    Delivery,
-    DuplicateCids,
-    MessageRow,
-    Record,
-    Store,
-    ThreadCreated,
-    TurnSent,
-)
+from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.records import Batch, Delivery, MessageRow, Record, ThreadCreated, TurnSent
 from hubbub.network.threads import Thread, ThreadMarks, Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hubbub.network.ports import StoredMark
+from hubbub.network.stored import StoredMark
 
 __all__ = ["ReadMarks"]
 

@@ -1,4 +1,5 @@
-"""What the hub itself tells of what goes on: who came and went, what arrived, who is at work.
+"""What the hub itself tells of what goes on: who came and went, what arrived, who is at work, which
+channels there are.
 
 All of it is ephemeral: who misses it learns the state when it joins.
 """
@@ -18,13 +19,15 @@ from hubbub.protocol.frames import Signal
 
 __all__ = ["HUBS_SIGNALS", "News"]
 
-HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered"})
+HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered", "channel"})
 """Types of signals that readers believe, and that no participant may send."""
 
 PRESENCE_AFTER_S = 0.05
 """Comings and goings gather this long, so that a thousand joins are a handful of signals."""
 DELIVERED_AFTER_S = 1.0
 """Seconds between two signals about cursors."""
+CHANNEL_AFTER_S = 0.1
+"""What changes about a channel gathers this long."""
 
 
 class News:
@@ -37,12 +40,15 @@ class News:
         self._delivered: dict[str, int] = {}
         self._delivered_timer: asyncio.TimerHandle | None = None
         self._delivered_last = float("-inf")
+        self._channels: dict[str, None] = {}
+        """Those that have changed, in the order in which they did."""
+        self._channel_timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
     def stop(self) -> None:
         """Tell nothing more."""
         self._stopped = True
-        for timer in (self._presence_timer, self._delivered_timer):
+        for timer in (self._presence_timer, self._delivered_timer, self._channel_timer):
             if timer is not None:
                 timer.cancel()
 
@@ -100,6 +106,25 @@ class News:
         moved, self._delivered = self._delivered, {}
         signal = Signal(type="delivered", sender="hub", data=dict(moved))
         self._fanout.whisper_people(_dump(signal))
+
+    # Channels -----------------------------------------------------------------------------
+
+    def channel_changed(self, name: str) -> None:
+        """A channel is new, or has other members, and the store has it."""
+        if not self._fanout.people or self._stopped:
+            return
+        self._channels[name] = None
+        if self._channel_timer is None:
+            loop = asyncio.get_running_loop()
+            self._channel_timer = loop.call_later(CHANNEL_AFTER_S, self._tell_channels)
+
+    def _tell_channels(self) -> None:
+        self._channel_timer = None
+        changed, self._channels = self._channels, {}
+        for channel in filter(None, map(self._state.channels.get, changed)):
+            described = self._state.describe_channel(channel, "")
+            data = described.model_dump(mode="json", exclude={"joined"})
+            self._fanout.whisper_people(_dump(Signal(type="channel", sender="hub", data=data)))
 
     # Signals of participants --------------------------------------------------------------
 

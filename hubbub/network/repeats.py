@@ -6,7 +6,8 @@ import json
 import zlib
 
 from hubbub.errors import OperationError
-from hubbub.network.ports import Settled, Store
+from hubbub.network.ports import Store
+from hubbub.network.stored import Settled
 from hubbub.protocol.codec import TypedCall, encode_send_result
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import Input

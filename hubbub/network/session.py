@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
-from hubbub.network.ports import StoredEvent
+from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codec import (
     FrameError,
     TypedCall,

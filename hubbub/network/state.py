@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from hubbub.errors import OperationError
 from hubbub.network.marks import ReadMarks
-from hubbub.network.ports import StoreState
 from hubbub.network.presence import Presence
 from hubbub.network.router import nearest
+from hubbub.network.stored import StoreState
 from hubbub.network.threads import Members, Thread, Threads
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -133,6 +133,14 @@ class NetworkState:
         if thread.scope is None:
             return participant in thread.members
         return participant in self.members.of(thread.scope)
+
+    def is_talk_of_agents(self, thread: Thread) -> bool:
+        """Whether the thread is a direct one, or replies in one, in which no person takes part."""
+        return thread.scope is None and not any(map(self._is_person, thread.members))
+
+    def _is_person(self, participant: str) -> bool:
+        known = self._known.get(participant)
+        return known is None or known.kind == "human"
 
     def readers(self, thread: Thread, without: str) -> Set[str]:
         """Who receives what is said in the thread, the speaker left out."""

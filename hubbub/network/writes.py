@@ -15,7 +15,8 @@ from hubbub.network.caller import Recording
 from hubbub.network.lineage import Ancestor, Recent
 from hubbub.network.log import Asker, Change, Entry, Log
 from hubbub.network.metrics import HubMetrics
-from hubbub.network.ports import CallSettled, Record, Store
+from hubbub.network.ports import Store
+from hubbub.network.records import CallSettled, Record
 from hubbub.network.repeats import conflict, first_result
 from hubbub.network.speaking import Speaker, cause_position
 from hubbub.network.state import NetworkState

@@ -221,10 +221,22 @@ class Signal(Model):
     `delivered`: people are told, about once a second, whose cursors have moved (data: `seq` by
     participant; it has everything up to there).
 
+    `channel`: people are told that a channel is new or has other members (data: `name`,
+    `description`, `members`), at most once in 0.1 s for each channel.
+
     `activity` without a thread: people are told that an agent (`sender`) has begun to work
-    somewhere, or no longer works anywhere (data: `state`, `working` or `idle`). What an agent
-    itself has said of its `activity` in a thread is told again, with `age_s`, to a person who
-    joins.
+    somewhere, or no longer works anywhere (data: `state`, `working` or `idle`).
+
+    Participants say whatever others understand; these have a meaning for everybody:
+
+    `typing` in a thread: a person is writing there. It is over when the message comes, or after
+    some seconds in which it was not said again.
+
+    `activity` in a thread: what an agent does there. Data: `state`, and with it `turn`, the id that
+    the wake gave it, and `step`, the number of the step, from 1. `thinking`: the model is asked, or
+    a handler runs. `calling`: tools run; `tool` names them. `waiting`: for somebody's answer; `for`
+    names whom. `idle`: the turn is over, however it ended. The hub tells it again, with `age_s`, to
+    a person who joins; an agent that has lost its connection says it once more.
 
     `partial`: an agent tells a thread what it is about to say there (data: `turn`, `step`, `text`
     so far, `to` if it names one), until the message itself comes or its `activity` is `idle`.

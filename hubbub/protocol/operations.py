@@ -16,10 +16,12 @@ from hubbub.protocol.messages import (
     Channel,
     Kind,
     Message,
+    MessageType,
     Model,
     Participant,
     Quote,
     ReplyNeed,
+    SenderKind,
     ThreadSummary,
     Wake,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "CreateChannel",
     "Done",
     "EndTurn",
+    "Envelope",
     "ExplainWake",
     "Input",
     "InteractionPage",
@@ -288,14 +291,32 @@ class InteractionWake(Model):
     """pending, running or ended."""
 
 
+class Envelope(Model):
+    """A message without what it says: who spoke to whom, because of what. As in `Message`."""
+
+    id: str
+    seq: int
+    thread_id: str
+    sender_id: str
+    sender_kind: SenderKind
+    type: MessageType
+    recipients: tuple[str, ...] = ()
+    """The recipients of a direct message."""
+    cause_id: str | None = None
+    hop: int
+    sent_at: AwareDatetime
+
+
 class InteractionPage(Model):
     id: str
     messages: tuple[Message, ...]
     """Those that you may read, oldest first."""
     hidden: int
     """How many there are that you may not."""
+    envelopes: tuple[Envelope, ...] = ()
+    """What is to be known of these all the same, oldest first; for owners only."""
     wakes: tuple[InteractionWake, ...] = ()
-    """Whom these messages woke."""
+    """Whom these messages woke; for owners, the hidden ones too."""
     turns: tuple[TurnSummary, ...] = ()
     """The turns that they started; for owners only."""
     upto: int
@@ -332,6 +353,9 @@ class EndTurn(Input):
 
 class ListTurns(Input):
     agent: str | None = None
+    """Only turns of this agent."""
+    before: str | None = None
+    """Only turns that began before this one: the last of the page before."""
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
@@ -354,6 +378,8 @@ class TurnSummary(Model):
 
 class Turns(Model):
     turns: tuple[TurnSummary, ...]
+    more: bool = False
+    """Whether there are earlier ones."""
 
 
 class ReadTurn(Input):

@@ -18,25 +18,17 @@ except ImportError as error:
     raise ImportError("hubbub.testing.store_contract needs pytest: pip install pytest") from error
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.ports import (
+from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.records import (
     Batch,
     CallSettled,
     ChannelCreated,
     CursorMoved,
-    DuplicateCids,
     MemberJoined,
     MemberLeft,
     ParticipantSeen,
     ReadMarked,
-    Settled,
     StepRecorded,
-    Store,
-    StoredChannel,
-    StoredMark,
-    StoredMember,
-    StoredParticipant,
-    StoredThread,
-    StoredWake,
     ThreadCreated,
     TokenAdded,
     TokenRevoked,
@@ -45,6 +37,15 @@ from hubbub.network.ports import (
     TurnSent,
     WakesSettled,
     WakesTaken,
+)
+from hubbub.network.stored import (
+    Settled,
+    StoredChannel,
+    StoredMark,
+    StoredMember,
+    StoredParticipant,
+    StoredThread,
+    StoredWake,
 )
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
 from hubbub.testing.store_contract_searches import SearchesContract
@@ -196,6 +197,17 @@ class TurnsContract(StoreMaker):
         assert [turn.id for turn in await store.turns(None, 9)] == ["t2", "t1", "t0"]
         assert [turn.id for turn in await store.turns("bob", 1)] == ["t2"]
         assert await store.turns("dora", 9) == []
+
+    async def test_turns_come_in_pages_by_the_turn_before_which_they_began(
+        self, store: Store
+    ) -> None:
+        for number, agent in enumerate(["bob", "carol", "bob", "carol"]):
+            await write(store, TurnBegun(f"t{number}", agent, 9.0, "{}", ()))
+        await write(store, TurnBegun("t0", "bob", 9.0, "{}", ()))
+        assert [turn.id for turn in await store.turns(None, 2, "t3")] == ["t2", "t1"]
+        assert [turn.id for turn in await store.turns("bob", 9, "t3")] == ["t2", "t0"]
+        assert await store.turns(None, 9, "t0") == []
+        assert await store.turns(None, 9, "unknown") == []
 
 
 class FailureContract(StoreMaker):

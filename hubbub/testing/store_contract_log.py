@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.network.ports import (
-    CallSettled,
-    DuplicateCids,
-    MemberJoined,
-    MemberLeft,
-    ParticipantSeen,
-    Settled,
-    Store,
-    StoredEvent,
-)
+from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.records import CallSettled, MemberJoined, MemberLeft, ParticipantSeen
+from hubbub.network.stored import Settled, StoredEvent
 from hubbub.testing.store_rows import (
     body,
     delivery,

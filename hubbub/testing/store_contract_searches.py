@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import json
 
-from hubbub.network.ports import (
-    MemberJoined,
-    MemberLeft,
-    MessageRow,
-    Store,
-    StoredWake,
-    TurnBegun,
-    TurnEnded,
-)
+from hubbub.network.ports import Store
+from hubbub.network.records import MemberJoined, MemberLeft, MessageRow, TurnBegun, TurnEnded
+from hubbub.network.stored import StoredWake
 from hubbub.testing.store_contract_log import StoreMaker
 from hubbub.testing.store_rows import delivery, direct, message, wake, write
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from hubbub.network.ports import (
-    Batch,
-    Delivery,
-    MessageRow,
-    Record,
-    Store,
-    StoredEvent,
-    StoreState,
-)
+from hubbub.network.ports import Store
+from hubbub.network.records import Batch, Delivery, MessageRow, Record
+from hubbub.network.stored import StoredEvent, StoreState
 
 __all__ = [
     "body",

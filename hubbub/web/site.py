@@ -86,7 +86,7 @@ class _File:
 
     @cached_property
     def etag(self) -> str:
-        return f'"{hashlib.sha256(self.body).hexdigest()[:20]}"'
+        return f'"{hashlib.sha256(self.body).hexdigest()[:16]}"'
 
     @cached_property
     def compressed(self) -> bytes | None:
@@ -152,8 +152,10 @@ class Site:
         if file is None:
             return None
         # A page that was loaded before an update asks by an old hash: it gets what there is.
-        keep = FOREVER if version == tree.hash else "no-cache"
-        return _reply(file, headers, {"Cache-Control": keep})
+        extra = {"Cache-Control": FOREVER if version == tree.hash else "no-cache"}
+        if file.type.startswith("image/svg"):  # opened by itself, it would be a page
+            extra["Content-Security-Policy"] = "default-src 'none'"
+        return _reply(file, headers, extra)
 
     def _index(self, headers: Mapping[str, str]) -> Reply:
         tree = self._current()
@@ -174,6 +176,7 @@ class Site:
         extra = {
             "Cache-Control": "no-cache",
             "Content-Security-Policy": POLICY.format(host=headers.get("Host", "")),
+            "Referrer-Policy": "no-referrer",
             "Cross-Origin-Opener-Policy": "same-origin",
         }
         return _reply(_File("index.html", body.encode()), headers, extra)
@@ -181,7 +184,12 @@ class Site:
     def _joining(self, headers: Mapping[str, str]) -> Reply:
         about, url = self._about, f"ws://{headers.get('Host', '')}"
         body = joining_page(about.network, url, tokens=about.auth == "tokens")
-        return Reply(200, {"Content-Type": TYPES[".html"]}, body)
+        headers = {
+            "Content-Type": TYPES[".html"],
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        }
+        return Reply(200, headers, body)
 
     def _current(self, *, look: bool = True) -> _Tree:
         """The files as they are; `look`: whether they may have been edited since."""
@@ -214,7 +222,6 @@ def _reply(file: _File, headers: Mapping[str, str], extra: Mapping[str, str]) ->
         "Content-Type": file.type,
         "ETag": file.etag,
         "Vary": "Accept-Encoding",
-        "Referrer-Policy": "no-referrer",
         "Cross-Origin-Resource-Policy": "same-origin",
         **extra,
     }

@@ -112,12 +112,12 @@ def test_an_impossible_name_is_one_sentence_and_exit_code_2(environment: dict[st
 class Terminal:
     """A terminal with `hubbub chat` in it. Answers where the cursor is, as terminals do."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], *options: str) -> None:
         self.drawn = ""
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self._process = subprocess.Popen(
-            [*HUBBUB, "chat"], env=environment, stdin=slave, stdout=slave, stderr=slave
+            [*HUBBUB, "chat", *options], env=environment, stdin=slave, stdout=slave, stderr=slave
         )
         os.close(slave)
 
@@ -173,3 +173,32 @@ def test_a_person_at_a_terminal_asks_and_leaves(terminal: Terminal) -> None:
     terminal.shows("✓")
     terminal.shows("51")
     assert terminal.leaves() == 0
+
+
+@pytest.mark.behaviour("U-1")
+def test_a_person_fills_the_screen_asks_and_leaves(environment: dict[str, str]) -> None:
+    terminal = Terminal(environment, "--full")
+    try:
+        terminal.shows("quickstart as ann")
+        terminal.types("/dm calculator 17 * 5\r")
+        terminal.shows("17 * 5")
+        terminal.shows("✓✓ calculator")
+        terminal.shows("85")
+        assert terminal.leaves() == 0
+        assert "Traceback" not in terminal.drawn
+        assert "\x1b[?1049l" in terminal.drawn  # the screen is as it was before
+    finally:
+        terminal.close()
+
+
+def test_a_full_screen_wants_a_terminal(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [*HUBBUB, "chat", "--full"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("hubbub: the full screen needs a terminal")

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.ports import (
-    Batch,
+from hubbub.network.ports import Store
+from hubbub.network.records import Batch
+from hubbub.network.store import open_store
+from hubbub.network.stored import (
     PendingRow,
     Settled,
-    Store,
     StoredEvent,
     StoredInteraction,
     StoredMentions,
@@ -18,7 +19,6 @@ from hubbub.network.ports import (
     StoredWake,
     StoreState,
 )
-from hubbub.network.store import open_store
 
 __all__ = ["MoodyStore"]
 
@@ -131,9 +131,11 @@ class MoodyStore:
         await self._listen()
         return await self._store.turn(turn)
 
-    async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
+    async def turns(
+        self, agent: str | None, limit: int, before: str | None = None
+    ) -> Sequence[StoredTurn]:
         await self._listen()
-        return await self._store.turns(agent, limit)
+        return await self._store.turns(agent, limit, before)
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         await self._listen()

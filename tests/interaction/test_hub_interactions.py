@@ -47,16 +47,16 @@ async def test_an_interaction_has_what_the_asker_may_read_and_counts_the_rest(
     networks: Networks,
 ) -> None:
     async with networks.start() as network:
-        ann, one, two, ids = await errand(network)
+        _ann, one, two, ids = await errand(network)
         opened = "i" + ids[0][1:]
-        page = await ann.call("read_interaction", id=opened)
-        assert (page["id"], contents(page)) == (opened, ["find out", "found out"])
+        page = await two.call("read_interaction", id=opened)
+        assert (page["id"], contents(page)) == (opened, ["do you know?", "yes"])
         assert (page["hidden"], page["more"], page["upto"]) == (2, False, 5)
+        assert page["envelopes"] == [], "who is no owner gets the count"
+        assert {wake["message_id"] for wake in page["wakes"]} == {ids[1], ids[2]}
         page = await one.call("read_interaction", id=opened)
         assert [message["id"] for message in page["messages"]] == ids
         assert page["hidden"] == 0
-        page = await two.call("read_interaction", id=opened)
-        assert (contents(page), page["hidden"]) == (["do you know?", "yes"], 2)
         operator = await network.join("operator", "service")
         page = await operator.call("read_interaction", id=opened)
         assert ([message["id"] for message in page["messages"]], page["hidden"]) == (ids, 0)
@@ -83,14 +83,15 @@ async def test_an_interaction_tells_its_wakes_and_owners_its_turns(networks: Net
             },
         ]
         assert page["turns"] == [], "turns are for owners"
-        page = await ann.call("read_interaction", id=opened)
-        assert [wake["message_id"] for wake in page["wakes"]] == [ids[0]]
-        (turn,) = page["turns"]
-        assert (turn["id"], turn["outcome"], turn["steps"]) == (first, "finished", 2)
-        assert (turn["model"], turn["cost_usd"]) == ("small", 0.75)
+        wakes = page["wakes"]
         operator = await network.join("operator", "service")
-        page = await operator.call("read_interaction", id=opened)
-        assert [turn["id"] for turn in page["turns"]] == [first, second]
+        for owner in (ann, operator):
+            page = await owner.call("read_interaction", id=opened)
+            assert page["wakes"] == wakes
+            assert [turn["id"] for turn in page["turns"]] == [first, second]
+            turn = page["turns"][0]
+            assert (turn["outcome"], turn["steps"]) == ("finished", 2)
+            assert (turn["model"], turn["cost_usd"]) == ("small", 0.75)
 
 
 @pytest.mark.behaviour("T-1")
@@ -123,6 +124,61 @@ async def test_a_long_log_is_read_in_pages(
         assert (again["messages"], again["more"]) == ([], False)
 
 
+@pytest.mark.behaviour("P-36", "P-39")
+async def test_an_owner_learns_who_wrote_what_it_may_not_read_and_whom_it_woke(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, one, _two, ids = await errand(network)
+        owner = await network.join("bob")
+        page = await owner.call("read_interaction", id="i" + ids[0][1:])
+        assert [message["id"] for message in page["messages"]] == ids[1:3]
+        asked = {
+            "id": ids[0],
+            "seq": int(ids[0][1:]),
+            "thread_id": "dm.ann.one",
+            "sender_id": "ann",
+            "sender_kind": "human",
+            "type": "direct",
+            "recipients": ["one"],
+            "hop": 0,
+        }
+        answered = {
+            **asked,
+            "id": ids[3],
+            "seq": int(ids[3][1:]),
+            "sender_id": "one",
+            "sender_kind": "agent",
+            "recipients": ["ann"],
+            "cause_id": f"one-{ids[0]}",
+            "hop": 1,
+        }
+        told = [(each.pop("sent_at"), each)[1] for each in page["envelopes"]]
+        assert told == [asked, answered]
+        seen_by_one = await one.call("read_interaction", id=page["id"])
+        assert page["wakes"] == seen_by_one["wakes"]
+        whole = await ann.call("read_interaction", id=page["id"])
+        assert page["turns"] == whole["turns"]
+        assert whole["envelopes"] == []
+
+
+@pytest.mark.behaviour("P-36", "P-39")
+async def test_an_envelope_has_nothing_of_what_was_said(networks: Networks) -> None:
+    async with networks.start(config(channels={"desk": {"members": ["ann", "bot"]}})) as network:
+        ann, bot = await network.join("ann"), await network.join("bot", "agent")
+        sent = await ann.call("post_to_channel", channel="desk", text="the word is plum, @bot")
+        extra = {"quote": {"message_id": sent["id"], "text": "plum"}, "cause": sent["id"]}
+        await bot.say("ann", "plum", attachments=[{"name": "plum", "uri": "x:plum"}], **extra)
+        eve = await network.join("eve")
+        page = await eve.call("read_interaction", id="i" + sent["id"][1:])
+        assert page["hidden"] == len(page["envelopes"]) == 2
+        first, second = page["envelopes"]
+        assert (first["type"], first["recipients"]) == ("channel", [])
+        assert (second["type"], second["recipients"]) == ("direct", ["ann"])
+        assert "plum" not in str(page)
+        assert not {"mentions", "content", "quote", "attachments"} & {*first, *second}
+
+
 @pytest.mark.behaviour("P-36")
 @pytest.mark.parametrize(
     ("name", "code"),
@@ -152,8 +208,8 @@ async def test_an_interaction_of_others_does_not_exist(networks: Networks) -> No
         assert error["code"] == "unknown_interaction"
         owner = await network.join("bob")
         page = await owner.call("read_interaction", id="i1")
-        assert (page["messages"], page["hidden"], page["turns"]) == ([], 4, [])
-        assert (await ann.call("read_interaction", id="i1"))["hidden"] == 2
+        assert (contents(page), page["hidden"]) == (["do you know?", "yes"], 2)
+        assert (await ann.call("read_interaction", id="i1"))["hidden"] == 0
 
 
 # Mentions -------------------------------------------------------------------------------------

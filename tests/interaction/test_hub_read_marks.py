@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.network.ports import ReadMarked
+from hubbub.network.records import ReadMarked
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
@@ -41,8 +41,24 @@ async def test_what_is_marked_as_read_is_told_with_the_threads(networks: Network
         assert await unread(bob) == {"dm.ann.bob": 5}
         assert await bob.call("mark_read", thread="direct_ann", upto=3) == {"done": True}
         assert await unread(bob) == {"dm.ann.bob": 2}
-        assert await unread(ann) == {"dm.ann.bob": 5}, "marks are each reader's own"
+        assert await unread(ann) == {"dm.ann.bob": 0}, "marks are each reader's own"
         assert read((await network.join("bob", latest=True)).ready) == {"dm.ann.bob": 3}
+
+
+@pytest.mark.behaviour("P-32")
+async def test_who_has_read_everything_has_read_what_it_says_itself(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'town.db'}"
+    async with Networks(sockets=False).start(store=store) as network:
+        ann, bob = await talk(network, 2)
+        await bob.say("ann", "I have not looked yet")
+        assert await unread(bob) == {"dm.ann.bob": 3}, "but what came before is still to be read"
+        await bob.call("mark_read", thread="dm.ann.bob", upto=3)
+        await bob.say("ann", "now I have")
+        assert await unread(bob) == {"dm.ann.bob": 0}
+        assert await unread(ann) == {"dm.ann.bob": 2}
+    async with Networks(sockets=False).start(store=store) as network:
+        bob = await network.join("bob")
+        assert await unread(bob) == {"dm.ann.bob": 0}
 
 
 @pytest.mark.behaviour("P-32")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hubbub.network.operations.turns import NO_ANSWER
-from hubbub.network.ports import CursorMoved
+from hubbub.network.records import CursorMoved
 from hubbub.protocol.turns import Outcome, Turn
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
@@ -225,3 +225,42 @@ async def test_a_notice_is_short_whatever_reason_a_turn_gives(in_memory: Network
         record = Turn.model_validate(await calc.call("read_turn", id=turn))
         assert record.end is not None
         assert record.end.reason == end["reason"]
+
+
+@pytest.mark.behaviour("T-1", "T-3")
+async def test_turns_are_listed_in_pages(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann = await network.join("ann")
+        calc = await network.join("calc", "agent", turns=True)
+        other = await network.join("other", "agent", turns=True)
+        begun = []
+        for n in range(7):
+            agent = other if n == 3 else calc
+            name = "other" if n == 3 else "calc"
+            sent = await ann.say(name, str(n))
+            begun.append(f"{name}-{sent['id']}")
+            await agent.call("begin_turn", start=start(begun[-1], sent))
+        found = list[str]()
+        page: dict[str, Any] = {"more": True}
+        while page["more"]:
+            before = {"before": found[-1]} if found else {}
+            page = await ann.call("list_turns", limit=3, **before)
+            found += [turn["id"] for turn in page["turns"]]
+            if len(found) == 3:  # what begins meanwhile moves no page
+                sent = await ann.say("calc", "one more")
+                await calc.call("begin_turn", start=start(f"calc-{sent['id']}", sent))
+        assert found == begun[::-1]
+        mine = await calc.call("list_turns", before=begun[4], limit=3)
+        assert [turn["id"] for turn in mine["turns"]] == [begun[2], begun[1], begun[0]]
+        assert not mine["more"]
+
+
+@pytest.mark.behaviour("T-3")
+async def test_a_page_of_turns_begins_before_a_turn_that_one_may_read(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        await calc.call("begin_turn", start=start(turn, sent))
+        spy = await network.join("spy", "agent")
+        assert (await spy.ask("list_turns", before=turn))["code"] == "unknown_turn"
+        assert (await ann.ask("list_turns", before="calc-m99"))["code"] == "unknown_turn"
+        assert await calc.call("list_turns", before=turn) == {"turns": [], "more": False}

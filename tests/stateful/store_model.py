@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hubbub.network.ports import (
+from hubbub.network.ports import DuplicateCids
+from hubbub.network.records import (
     Batch,
     CallSettled,
     CursorMoved,
     Delivery,
-    DuplicateCids,
     MemberJoined,
     MemberLeft,
     MessageRow,
     ParticipantSeen,
-    PendingRow,
     ReadMarked,
     Record,
-    Settled,
     StepRecorded,
-    StoredEvent,
-    StoredMark,
-    StoredMember,
-    StoredWake,
     ThreadCreated,
     TokenAdded,
     TokenRevoked,
@@ -31,6 +25,14 @@ from hubbub.network.ports import (
     TurnEnded,
     TurnSent,
     WakesSettled,
+)
+from hubbub.network.stored import (
+    PendingRow,
+    Settled,
+    StoredEvent,
+    StoredMark,
+    StoredMember,
+    StoredWake,
 )
 
 __all__ = ["ModelTurn", "StoreModel"]

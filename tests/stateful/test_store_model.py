@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.ports import (
+from hubbub.network.ports import DuplicateCids
+from hubbub.network.records import (
     Batch,
     CallSettled,
     CursorMoved,
     Delivery,
-    DuplicateCids,
     MemberJoined,
     MemberLeft,
     MessageRow,
@@ -26,7 +26,6 @@ from hubbub.network.ports import (
     ReadMarked,
     Record,
     StepRecorded,
-    StoreState,
     ThreadCreated,
     TokenAdded,
     TokenRevoked,
@@ -37,6 +36,7 @@ from hubbub.network.ports import (
 )
 from hubbub.network.store import SqliteStore
 from hubbub.network.store.place import Place
+from hubbub.network.stored import StoreState
 from tests.contract.full_disk import full_disk
 from tests.stateful.store_model import StoreModel
 
@@ -216,8 +216,12 @@ class StoreMachine(RuleBasedStateMachine):
             name, scope, seq
         )
         assert set(ask(self.store.token_hashes(name))) == self.model.hashes(name)
-        turns = ask(self.store.turns(name, 9))
-        assert [turn.id for turn in turns] == self.model.latest_turns(name)[:9]
+        latest = self.model.latest_turns(name)
+        turns = ask(self.store.turns(name, 3))
+        assert [turn.id for turn in turns] == latest[:3]
+        if turns:
+            rest = ask(self.store.turns(name, 9, turns[-1].id))
+            assert [turn.id for turn in rest] == latest[3:12]
 
     @rule(name=people, share=fractions, limit=st.integers(1, 4))
     def read_mentions(self, name: str, share: float, limit: int) -> None:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pydantic import JsonValue
 
 from hubbub.cli.chat.text import clip, one_line
 from hubbub.protocol.frames import Signal
 
-__all__ = ["Activities"]
+__all__ = ["LASTS_S", "TYPING_S", "Activities", "Doing"]
 
-LASTS_S = 30.0
-"""Seconds after which an activity that nobody confirmed is taken for over."""
+LASTS_S = 900.0
+"""Seconds after which an activity that nobody confirmed is taken for over. Long: an agent says when
+it begins to ask its model, and that it is done; one that dies is told as absent."""
+TYPING_S = 10.0
+"""The same for typing, which nobody takes back."""
 QUIET = frozenset({"", "idle", "done", "finished", "stopped", "off", "end", "ended"})
 """States that say: nothing any more."""
 MOST = 40
 """Columns of one activity."""
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What somebody does, and since when (monotonic seconds)."""
+
+    text: str
+    thread_id: str | None
+    since: float
+    until: float
 
 
 class Activities:
@@ -24,17 +39,24 @@ class Activities:
     """
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, str | None], tuple[str, float]] = {}
+        self._running: dict[tuple[str, str | None], Doing] = {}
 
     def take(self, signal: Signal, now: float) -> None:
         """A signal arrived at `now` (monotonic seconds)."""
         if signal.sender is None or signal.type not in ("activity", "typing"):
             return
-        doing = "typing" if signal.type == "typing" else _doing(signal.data)
-        if doing in QUIET or signal.data is False:
-            self._running.pop((signal.sender, signal.thread_id), None)
-        else:
-            self._running[signal.sender, signal.thread_id] = (doing, now + LASTS_S)
+        typing = signal.type == "typing"
+        key = (signal.sender, signal.thread_id)
+        text = "typing" if typing else _doing(signal.data)
+        if text in QUIET or signal.data is False:
+            self._over(*key)
+            return
+        before = self._running.get(key)
+        since = now - (signal.age_s or 0.0)
+        if before is not None and before.text == text:
+            since = min(since, before.since)
+        until = now + (TYPING_S if typing else LASTS_S)
+        self._running[key] = Doing(text, signal.thread_id, since, until)
 
     def over(self, sender: str, thread_id: str) -> None:
         """The sender has spoken in the thread."""
@@ -44,11 +66,37 @@ class Activities:
         """The sender is gone."""
         self._running = {key: doing for key, doing in self._running.items() if key[0] != sender}
 
+    def clear(self) -> None:
+        """Nobody is heard any more: the connection is lost."""
+        self._running.clear()
+
+    def by_sender(self, time: float) -> dict[str, Doing]:
+        """What each does who does something; what it does in a thread says more than that it works
+        at all."""
+        self._forget_old(time)
+        everywhere_first = sorted(self._running.items(), key=lambda item: item[0][1] is not None)
+        return {sender: doing for (sender, _), doing in everywhere_first}
+
+    def in_thread(self, thread_id: str, time: float) -> dict[str, Doing]:
+        """What each does who does something in a thread."""
+        self._forget_old(time)
+        running = self._running.items()
+        return {sender: doing for (sender, where), doing in running if where == thread_id}
+
+    def _forget_old(self, time: float) -> None:
+        self._running = {key: value for key, value in self._running.items() if value.until > time}
+
     def now(self, time: float) -> list[str]:
         """Sentences such as `calculator is thinking`, one for each who does something."""
-        self._running = {key: value for key, value in self._running.items() if value[1] > time}
-        doing = {sender: text for (sender, _), (text, _) in self._running.items()}
-        return [f"{sender} is {text}" for sender, text in sorted(doing.items())]
+        return [
+            f"{sender} is {doing.text}" for sender, doing in sorted(self.by_sender(time).items())
+        ]
+
+    def _over(self, sender: str, thread_id: str | None) -> None:
+        if thread_id is None:
+            self.left(sender)  # idle altogether
+        else:
+            self.over(sender, thread_id)
 
 
 def _doing(data: JsonValue) -> str:

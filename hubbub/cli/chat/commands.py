@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
@@ -23,15 +24,22 @@ __all__ = [
     "Quit",
     "ReplyTo",
     "Say",
+    "Spec",
     "Threads",
     "ToChannel",
     "Wait",
     "Who",
     "join_names",
+    "one_word",
     "parse",
+    "read",
+    "without_rest",
 ]
 
 
+T = TypeVar("T")
+S = TypeVar("S")
+T_co = TypeVar("T_co", covariant=True)
 _SPACED_COMMA = re.compile(r"^(\S+) +,(?=\S)")
 
 
@@ -131,16 +139,18 @@ Command = (
 
 
 @dataclass(frozen=True)
-class Spec:
+class Spec(Generic[T_co]):
     """A slash command: how it is written, what it does, and how its rest is read."""
 
     usage: str
     help: str
-    read: Callable[[str], Command]
+    read: Callable[[str], T_co]
 
 
-def _nothing(made: Callable[[], Command]) -> Callable[[str], Command]:
-    def read(rest: str) -> Command:
+def without_rest(made: Callable[[], T]) -> Callable[[str], T]:
+    """Reads a command that takes nothing."""
+
+    def read(rest: str) -> T:
         if rest:
             raise UserError("takes nothing after it")
         return made()
@@ -148,8 +158,10 @@ def _nothing(made: Callable[[], Command]) -> Callable[[str], Command]:
     return read
 
 
-def _name(made: Callable[[str], Command]) -> Callable[[str], Command]:
-    def read(rest: str) -> Command:
+def one_word(made: Callable[[str], T]) -> Callable[[str], T]:
+    """Reads a command that takes one name."""
+
+    def read(rest: str) -> T:
         words = rest.split()
         if len(words) != 1:
             raise UserError("takes one name")
@@ -202,29 +214,36 @@ def _wait(rest: str) -> Command:
     return Wait(seconds)
 
 
-COMMANDS: dict[str, Spec] = {
-    "threads": Spec("/threads", "list your threads, unread ones marked", _nothing(Threads)),
+COMMANDS: dict[str, Spec[Command]] = {
+    "threads": Spec("/threads", "list your threads, unread ones marked", without_rest(Threads)),
     "open": Spec("/open <n or name>", "open a thread of that list, @someone or #channel", _open),
     "dm": Spec("/dm <who>[,<who>] [text]", "talk to somebody directly, or to a group", _direct),
-    "channel": Spec("/channel <name>", "open a channel", _name(lambda n: ToChannel(n.lstrip("#")))),
+    "channel": Spec(
+        "/channel <name>", "open a channel", one_word(lambda n: ToChannel(n.lstrip("#")))
+    ),
     "join": Spec(
-        "/join <name>", "join a channel and open it", _name(lambda n: Join(n.lstrip("#")))
+        "/join <name>", "join a channel and open it", one_word(lambda n: Join(n.lstrip("#")))
     ),
     "create": Spec(
-        "/create <name>", "create a channel and open it", _name(lambda n: Create(n.lstrip("#")))
+        "/create <name>", "create a channel and open it", one_word(lambda n: Create(n.lstrip("#")))
     ),
     "leave": Spec("/leave [name]", "leave a channel, the current one by default", _leave),
-    "who": Spec("/who", "list who is here and what they can do", _nothing(Who)),
+    "who": Spec("/who", "list who is here and what they can do", without_rest(Who)),
     "reply": Spec("/reply <m42> <text>", "reply under a message, in a thread of its own", _reply),
-    "more": Spec("/more", "show older messages of this thread", _nothing(More)),
+    "more": Spec("/more", "show older messages of this thread", without_rest(More)),
     "wait": Spec("/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)", _wait),
-    "help": Spec("/help", "this list", _nothing(Help)),
-    "quit": Spec("/quit", "leave (Ctrl-D does too)", _nothing(Quit)),
+    "help": Spec("/help", "this list", without_rest(Help)),
+    "quit": Spec("/quit", "leave (Ctrl-D does too)", without_rest(Quit)),
 }
 
 
 def parse(line: str) -> Command | None:
-    """The command in a line; None for an empty one.
+    """The command in a line of the line-based chat, as `read` reads it."""
+    return read(line, COMMANDS, Say)
+
+
+def read(line: str, table: Mapping[str, Spec[T]], say: Callable[[str], S]) -> T | S | None:
+    """The command of `table` in a line, or what is to be said; None for an empty line.
 
     `//text` says `/text`. Raises `UserError` with one sentence that says what to write instead.
     """
@@ -232,13 +251,13 @@ def parse(line: str) -> Command | None:
     if not text:
         return None
     if not text.startswith("/"):
-        return Say(text)
+        return say(text)
     if text.startswith("//"):
-        return Say(text[1:])
+        return say(text[1:])
     word, _, rest = text[1:].partition(" ")
-    spec = COMMANDS.get(word.lower())
+    spec = table.get(word.lower())
     if spec is None:
-        near = difflib.get_close_matches(word.lower(), COMMANDS, n=1)
+        near = difflib.get_close_matches(word.lower(), table, n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
         raise UserError(f"there is no command /{word}; {hint}")
     try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hubbub.cli.chat.commands import COMMANDS, join_names
-from hubbub.cli.chat.session import Session
+from hubbub.cli.chat.commands import COMMANDS, Spec, join_names
+from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.text import clip, one_line
 
 __all__ = ["Candidate", "candidates"]
@@ -25,10 +25,13 @@ class Candidate:
     about: str = ""
 
 
-def candidates(before: str, session: Session) -> list[Candidate]:
+def candidates(
+    before: str, session: Known, commands: Mapping[str, Spec[object]] = COMMANDS
+) -> list[Candidate]:
     """The completions for a line that reads `before` up to the cursor, best first."""
     if before.startswith("/") and " " not in before:
-        return _starting(before[1:], _commands(), len(before) - 1)
+        told = ((name, spec.help) for name, spec in commands.items())
+        return _starting(before[1:], told, len(before) - 1)
     if before.startswith("/"):
         word, _, rest = before[1:].partition(" ")
         found = _arguments(word.lower(), rest, session)
@@ -39,7 +42,7 @@ def candidates(before: str, session: Session) -> list[Candidate]:
     return []
 
 
-def _arguments(command: str, rest: str, session: Session) -> list[Candidate]:
+def _arguments(command: str, rest: str, session: Known) -> list[Candidate]:
     match command:
         case "open":
             return _starting(rest, _threads(session), len(rest))
@@ -66,11 +69,7 @@ def _starting(typed: str, choices: Iterable[tuple[str, str]], replaces: int) -> 
     return [Candidate(name, replaces, clip(one_line(about), 60)) for name, about in found]
 
 
-def _commands() -> Iterator[tuple[str, str]]:
-    return ((name, spec.help) for name, spec in COMMANDS.items())
-
-
-def _people(session: Session) -> Iterator[tuple[str, str]]:
+def _people(session: Known) -> Iterator[tuple[str, str]]:
     """Everybody but oneself, those who are here first."""
     people = (p for p in session.participants.values() if p.id != session.me)
     for person in sorted(people, key=lambda p: (not p.present, p.id)):
@@ -78,13 +77,13 @@ def _people(session: Session) -> Iterator[tuple[str, str]]:
         yield person.id, away + (person.card.description or person.kind)
 
 
-def _threads(session: Session) -> Iterator[tuple[str, str]]:
+def _threads(session: Known) -> Iterator[tuple[str, str]]:
     for thread in sorted(session.threads.values(), key=lambda t: -t.last_seq):
         unread = f"{thread.unread} new  " if thread.unread else ""
         yield session.shown(thread.id), unread + (thread.last.text if thread.last else "")
 
 
-def _channels(session: Session, joined: bool) -> Iterator[tuple[str, str]]:
+def _channels(session: Known, joined: bool) -> Iterator[tuple[str, str]]:
     return (
         (name, channel.description)
         for name, channel in sorted(session.channels.items())
@@ -92,7 +91,7 @@ def _channels(session: Session, joined: bool) -> Iterator[tuple[str, str]]:
     )
 
 
-def _messages(session: Session) -> Iterator[tuple[str, str]]:
+def _messages(session: Known) -> Iterator[tuple[str, str]]:
     """Messages of the current thread, the latest first."""
     messages = session.thread(session.current).messages.values()
     for message in reversed(list(messages)):

@@ -21,7 +21,7 @@ from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.operations import Participants, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
-__all__ = ["Console", "Conversation", "Status", "run_chat"]
+__all__ = ["Console", "Conversation", "Status", "run_chat", "told"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
@@ -146,6 +146,7 @@ class Conversation:
         self._began = asyncio.Event()
         self._heard = asyncio.Event()  # somebody else spoke in the current thread
         self._summary: asyncio.TimerHandle | None = None
+        self._told_read: dict[str, int] = {}
 
     # Arriving ---------------------------------------------------------------------------------
 
@@ -164,12 +165,13 @@ class Conversation:
         match item:
             case Event():
                 self._show(self.session.take(item))
+                self._tell_read(item.message.thread_id)
                 self._summarise_soon()
                 here = item.message.thread_id == self.session.current
                 if here and item.message.sender_id != self.session.me:
                     self._heard.set()
             case Signal():
-                self.session.signal(item, self._clock.monotonic())
+                self.session.hear(item, self._clock.monotonic())
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
@@ -185,6 +187,8 @@ class Conversation:
         self.status.network = self._client.network
         self.status.connected()
         self._show(self.session.begin(ready))
+        if not ready.resumed:
+            self._told_read = {id: thread.read for id, thread in self.session.threads.items()}
         if not self._began.is_set():
             self._began.set()
             self._begin_in(self._opening)
@@ -237,7 +241,7 @@ class Conversation:
             try:
                 await job()
             except (OperationError, UserError) as exc:
-                self._refuse(_told(exc))
+                self._refuse(told(exc))
             except ConnectionLost:
                 return  # `follow` says so
             finally:
@@ -309,7 +313,8 @@ class Conversation:
         current = self.session.current
         if thread_ids.kind_of(current) == "mod":
             raise UserError("only the network itself speaks here; /open another thread")
-        self._send(text, "send_text_message", to=current)
+        operation, where = self.session.way_to(current)
+        self._send(text, operation, **where)
 
     def _send(self, text: str, operation: str, **args: str) -> None:
         self.status.sending += 1
@@ -325,8 +330,9 @@ class Conversation:
             result = SendResult.model_validate(value)
             now = datetime.fromtimestamp(self._clock.now(), UTC)
             self._show(self.session.sent(text, result, now))
+            self._tell_read(result.thread_id)
         except OperationError as exc:
-            self._refuse(f"✗ not sent: {_told(exc)}: {_beginning(text)}")
+            self._refuse(f"✗ not sent: {told(exc)}: {_beginning(text)}")
         finally:
             self.status.sending -= 1
             self._console.refresh()
@@ -341,6 +347,7 @@ class Conversation:
             self._do(lambda: self._open(thread_id))
         else:
             self._show(self.session.open(thread_id))
+            self._tell_read(thread_id)
         self._console.refresh()
 
     async def _open(self, thread_id: str, *, first: bool = False) -> None:
@@ -348,9 +355,19 @@ class Conversation:
         if thread_id != self.session.current:
             return  # the person has gone on already
         self._show(self.session.open(thread_id))
+        self._tell_read(thread_id)
         if first and (hint := self.session.hint()) is not None:
             self._show([hint])
         self._console.refresh()
+
+    def _tell_read(self, thread_id: str) -> None:
+        """Tell the hub, and so this person's other windows, what has been shown here."""
+        thread = self.session.thread(thread_id)
+        if thread.read > self._told_read.get(thread_id, 0):
+            self._told_read[thread_id] = thread.read
+            answered = self.session.marking(thread_id, thread.read)
+            asked = self._client.post("mark_read", thread=thread_id, upto=thread.read)
+            asked.add_done_callback(answered)
 
     async def _more(self) -> None:
         thread = self.session.thread(self.session.current)
@@ -393,7 +410,7 @@ class Conversation:
             self._console.show(lines)
 
 
-def _told(error: OperationError | UserError) -> str:
+def told(error: OperationError | UserError) -> str:
     """Why something failed, with the commands of the chat in place of the hub's operations."""
     if not isinstance(error, OperationError):
         return str(error)

@@ -6,8 +6,9 @@ import asyncio
 import getpass
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 from hubbub.cli.chat.conversation import Console, run_chat
 from hubbub.cli.chat.pipe import PipeConsole
@@ -25,22 +26,31 @@ def chat(
     name: str | None = None,
     token: str | None = None,
     opening: str | None = None,
+    *,
+    full: bool = False,
 ) -> int:
     """Chat in the network at `address` (host:port, URL or name; None: the one that runs here).
 
     `name` defaults to a person of the network, else to this user; `token` to the one in the run
-    file; `opening` is the thread to begin in. Returns an exit code. Raises `UserError` when the
-    input is wrong: no such network, not a name, a token that does not prove it; and `Unreachable`
-    when nobody answers there.
+    file; `opening` is the thread to begin in; `full` fills the screen. Returns an exit code. Raises
+    `UserError` when the input is wrong: no such network, not a name, a token that does not prove
+    it, no terminal or no textual for a full screen; and `Unreachable` when nobody answers there.
     """
+    if full:
+        _check_full()
     found = find_network(address)
     name = name or default_name(found.humans, getpass.getuser())
     check_name(name)
     client = Client(
-        WebSocketTransport(found.url), name, "human", token=token or found.tokens.get(name)
+        WebSocketTransport(found.url),
+        name,
+        "human",
+        token=token or found.tokens.get(name),
+        latest=full,
     )
+    begin = _fill_screen if full else _line_by_line
     try:
-        return asyncio.run(_chat(client, found, opening))
+        return asyncio.run(_chat(client, found, partial(begin, opening=opening)))
     except KeyboardInterrupt:
         return 130
 
@@ -53,7 +63,17 @@ def default_name(humans: Sequence[str], user: str) -> str:
     return legal if is_participant_id(legal) else "guest"
 
 
-async def _chat(client: Client, place: Address, opening: str | None) -> int:
+def _check_full() -> None:
+    try:
+        import textual  # noqa: F401  whether it is there at all
+    except ImportError as exc:
+        text = "the full screen needs an extra: pip install 'hubbub[full]'"
+        raise UserError(text) from exc
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("the full screen needs a terminal; without --full, pipes will do")
+
+
+async def _chat(client: Client, place: Address, begin: Callable[[Client], Awaitable[int]]) -> int:
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(client)
@@ -61,7 +81,17 @@ async def _chat(client: Client, place: Address, opening: str | None) -> int:
             raise UserError(exc.message) from exc
         except ConnectionLost as exc:
             raise unreachable(place, exc) from exc
-        return await run_chat(client, _console(), opening=opening)
+        return await begin(client)
+
+
+async def _line_by_line(client: Client, opening: str | None) -> int:
+    return await run_chat(client, _console(), opening=opening)
+
+
+async def _fill_screen(client: Client, opening: str | None) -> int:
+    from hubbub.cli.full.app import FullScreenChat  # an extra
+
+    return await FullScreenChat(client, opening=opening).run_async() or 0
 
 
 def _console() -> Console:

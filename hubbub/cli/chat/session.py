@@ -5,80 +5,32 @@ Every method that takes something in returns the lines to show for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import datetime, tzinfo
 
-from hubbub.cli.chat.activity import Activities
+from hubbub.cli.chat.known import Known, Thread
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
 from hubbub.cli.chat.text import clip, one_line
-from hubbub.cli.naming import did_you_mean, find_thread, label
 from hubbub.errors import UserError
-from hubbub.ids import interaction_id, parse_message_id
 from hubbub.protocol import thread_ids
-from hubbub.protocol.frames import Event, Ready, Signal
-from hubbub.protocol.messages import Channel, Message, Participant
-from hubbub.protocol.operations import SendResult, ThreadPage
+from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.messages import Message, Participant
+from hubbub.protocol.operations import SendResult
 
-__all__ = ["HISTORY", "Session", "Thread"]
+__all__ = ["HISTORY", "Session"]
 
 HISTORY = 20
 """Messages shown when a thread is opened."""
-KEPT = 500
-"""Messages of a thread that are remembered."""
 PREVIEW = 200
 """Columns of a last message in the list of threads; a narrow terminal shows less."""
 
 
-@dataclass
-class Thread:
-    """A thread as this person knows it."""
-
-    id: str
-    messages: dict[int, Message] = field(default_factory=dict)
-    """By `tseq`, ascending."""
-    last_seq: int = 0
-    unread: int = 0
-    mentioned: bool = False
-    """Whether something unread mentions the reader."""
-    shown_from: int = 0
-    """`tseq` of the oldest message shown since the thread was opened; 0 if none was."""
-    more: bool = True
-    """Whether the hub may have older messages than these."""
-
-    def add(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            self.messages[message.tseq] = message
-            self.last_seq = max(self.last_seq, message.seq)
-        self.messages = dict(sorted(self.messages.items()))
-
-    def append(self, message: Message) -> None:
-        """A new message; the oldest one is forgotten when there are too many."""
-        self.add([message])
-        if len(self.messages) > KEPT:
-            del self.messages[self.oldest]
-            self.more = True
-
-    @property
-    def last(self) -> Message | None:
-        return next(reversed(self.messages.values()), None)
-
-    @property
-    def oldest(self) -> int:
-        return next(iter(self.messages), 0)
-
-
-class Session:
-    """One person's chat."""
+class Session(Known):
+    """One person's chat, line by line."""
 
     def __init__(self, me: str, zone: tzinfo | None = None):
         """`zone` is where days begin and end; None means the machine's."""
-        self.me = me
-        self.current = thread_ids.BROADCAST
-        self.threads: dict[str, Thread] = {}
-        self.participants: dict[str, Participant] = {}
-        self.channels: dict[str, Channel] = {}
-        self.activities = Activities()
+        super().__init__(me)
         self.listing: list[str] = []
         """Ids of the last list of threads, for `/open 2`."""
         self._zone = zone
@@ -92,50 +44,36 @@ class Session:
 
     def begin(self, ready: Ready) -> list[Line]:
         """A connection stands. The first one, and one that did not resume, start afresh."""
-        self.participants = {person.id: person for person in ready.participants}
-        self.channels = {channel.name: channel for channel in ready.channels}
         self._head = ready.head
         first = not self.threads
-        if ready.resumed and not first:
+        if not self.know(ready):
             return [Note("connected again", "good")]
-        self.threads = {thread_ids.BROADCAST: Thread(thread_ids.BROADCAST)}
         self._missed.clear()
-        for summary in ready.threads:
-            self.thread(summary.id).add(summary.messages)
-        for channel in self._joined():
-            self.thread(thread_ids.channel(channel))
         if not first:
             note = Note("connected again; the network has started anew", "good")
             return [note, *self.open(self.current)]
         self.switch(thread_ids.BROADCAST)
         return []
 
-    def _joined(self) -> list[str]:
-        return sorted(name for name, channel in self.channels.items() if channel.joined)
-
     def take(self, event: Event) -> list[Line]:
         """A message arrived."""
         message = event.message
+        if not self.note(message):
+            return []
         thread = self.thread(message.thread_id)
-        if message.tseq in thread.messages:
-            return []  # one's own, known from the answer to the call
-        thread.append(message)
-        self.activities.over(message.sender_id, message.thread_id)
         if thread.id == self.current:
             # Until the thread has been opened its history is on the way; older than what is shown
             # is what was missed while away, which `older` shows.
             if self._opening or message.tseq < thread.shown_from:
                 return []
             return self._said([message])
-        if message.sender_id == self.me:
-            return []  # said in another window
-        mentions_me = self._mentions_me(message)
-        thread.unread += 1
-        thread.mentioned |= mentions_me
+        if message.tseq <= thread.read:
+            return []  # said or read in another window
         if event.seq <= self._head:
             self._missed[thread.id] = self._missed.get(thread.id, 0) + 1
             return []
-        return [*self.missed(), Elsewhere(message, self.shown(thread.id), mentions_me)]
+        elsewhere = Elsewhere(message, self.shown(thread.id), self._mentions_me(message))
+        return [*self.missed(), elsewhere]
 
     def missed(self) -> list[Line]:
         """One line about what arrived while this person was away; nothing the second time."""
@@ -145,30 +83,12 @@ class Session:
         self._missed.clear()
         return [Note(f"while you were away: {', '.join(parts)}")]
 
-    def signal(self, signal: Signal, now: float) -> None:
-        """Presence and activity; `now` is monotonic seconds."""
-        if signal.type == "presence" and isinstance(signal.data, dict):
-            self._presence(signal.data.get("online"), signal.data.get("offline"))
-        elif signal.sender is not None and signal.sender != self.me:
-            self.activities.take(signal, now)
-
-    def _presence(self, online: object, offline: object) -> None:
-        for described in online if isinstance(online, list) else ():
-            person = Participant.model_validate(described)
-            self.participants[person.id] = person
-        for name in offline if isinstance(offline, list) else ():
-            if (known := self.participants.get(name)) is not None:
-                self.participants[name] = known.model_copy(update={"present": False})
-                self.activities.left(name)
-
     def sent(self, text: str, result: SendResult, now: datetime) -> list[Line]:
         """One's own message is in the log."""
         thread = self.thread(result.thread_id)
-        message = self._own(text, result, now)
-        known = message.tseq in thread.messages
-        thread.append(message)
+        message = self.own(text, result, now)
         lines: list[Line] = []
-        if known:
+        if not self.note(message):
             pass  # its event came first, after a reconnection
         elif thread.id == self.current:
             lines += self._said([message])
@@ -183,38 +103,7 @@ class Session:
             lines.append(Note(f"nobody here is called {names}"))
         return lines
 
-    def _own(self, text: str, result: SendResult, now: datetime) -> Message:
-        """What was said, as the hub has it: it does not send it back."""
-        return Message(
-            id=result.id,
-            seq=result.seq,
-            thread_id=result.thread_id,
-            tseq=result.tseq,
-            sender_id=self.me,
-            sender_kind="human",
-            type=thread_ids.kind_of(result.thread_id),
-            content=text,
-            interaction_id=interaction_id(result.seq),
-            hop=0,
-            sent_at=now,
-        )
-
-    def learn(self, page: ThreadPage) -> None:
-        """Messages of a thread that the hub was asked for."""
-        thread = self.thread(page.thread_id)
-        if not page.messages or page.messages[0].tseq <= (thread.oldest or 1):
-            thread.more = page.more
-        thread.add(page.messages)
-
     # Threads ----------------------------------------------------------------------------------
-
-    def thread(self, thread_id: str) -> Thread:
-        """The thread of this canonical id, known from now on."""
-        return self.threads.setdefault(thread_id, Thread(thread_id))
-
-    def shown(self, thread_id: str) -> str:
-        """A thread as this person is shown it: `#general`, `@bob`, `#general › m13`."""
-        return label(thread_id, self.me)
 
     def switch(self, thread_id: str) -> None:
         """Make a thread the current one; nothing of it is shown until `open`."""
@@ -224,7 +113,7 @@ class Session:
         """Show a thread from here on: its header and last messages."""
         thread = self.thread(thread_id)
         self.current, self._opening = thread_id, False
-        thread.unread, thread.mentioned = 0, False
+        thread.read = max(thread.read, thread.head)
         self._missed.pop(thread_id, None)
         self._day = None
         messages = list(thread.messages.values())[-HISTORY:]
@@ -270,24 +159,8 @@ class Session:
         return [Note(_introduced(person, width, self.me), cut=True) for person in everybody]
 
     def find(self, target: str) -> str:
-        """The canonical id that a person means: a number of the last list, a message's id for the
-        replies under it, or a thread as `find_thread` has them. Raises `UserError`.
-        """
-        if target.isdecimal():
-            return self._numbered(int(target))
-        if (seq := parse_message_id(target)) is not None:
-            return self._replies(target, seq)
-        found = find_thread(target, self.me, self.participants, self.channels)
-        top = thread_ids.root(found)
-        if top.startswith("channel."):
-            self.channel(top.partition(".")[2])
-        return found
-
-    def _replies(self, message_id: str, seq: int) -> str:
-        for thread in self.threads.values():
-            if any(message.seq == seq for message in thread.messages.values()):
-                return thread_ids.reply_thread(thread.id, seq)
-        raise UserError(f"there is no message {message_id} in what you have read")
+        """As `Known.find`; besides, a number of the last list."""
+        return self._numbered(int(target)) if target.isdecimal() else super().find(target)
 
     def _numbered(self, number: int) -> str:
         if not self.listing:
@@ -296,43 +169,11 @@ class Session:
             raise UserError(f"/threads lists 1 to {len(self.listing)}, not {number}")
         return self.listing[number - 1]
 
-    def direct(self, names: Sequence[str]) -> str:
-        """The direct thread with these participants. Raises `UserError`."""
-        others = [name for name in names if name != self.me]
-        for name in others:
-            if name not in self.participants:
-                hint = did_you_mean(name, self.participants)
-                raise UserError(f"nobody here is called {one_line(name)!r}{hint}")
-        if not others:
-            raise UserError("a direct conversation needs somebody else")
-        if len(others) >= thread_ids.MAX_GROUP:
-            raise UserError(f"a group has at most {thread_ids.MAX_GROUP} members")
-        return thread_ids.direct({*others, self.me})
-
-    def channel(self, name: str) -> str:
-        """The thread of a channel that this person is in. Raises `UserError`."""
-        channel = self.channels.get(name)
-        if channel is None:
-            raise UserError(
-                f"there is no channel {one_line(name)!r}{did_you_mean(name, self.channels)}"
-            )
-        if not channel.joined:
-            raise UserError(f"you are not in {name}; /join {name} first")
-        return thread_ids.channel(name)
-
-    def joined(self, name: str) -> None:
-        """This person is in a channel now."""
-        known = self.channels.get(name) or Channel(name=name)
-        self.channels[name] = known.model_copy(update={"joined": True})
-
     def left(self, name: str) -> list[Line]:
         """This person is not in a channel any more."""
-        if (known := self.channels.get(name)) is not None:
-            self.channels[name] = known.model_copy(update={"joined": False})
-        gone = thread_ids.channel(name)
-        self.threads = {id: t for id, t in self.threads.items() if thread_ids.root(id) != gone}
+        self.parted(name)
         lines: list[Line] = [Note(f"you left {name}", "good")]
-        if thread_ids.root(self.current) == gone:
+        if thread_ids.root(self.current) == thread_ids.channel(name):
             lines += self.open(thread_ids.BROADCAST)
         return lines
 
@@ -373,6 +214,7 @@ class Session:
             lines.append(Said(message, mine, self._mentions_me(message) and not mine, self.me))
             shown = self.thread(message.thread_id)
             shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)
+            shown.read = max(shown.read, message.tseq)
         return lines
 
 

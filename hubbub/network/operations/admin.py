@@ -6,7 +6,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller, Recording
-from hubbub.network.ports import TokenAdded, TokenRevoked
+from hubbub.network.records import TokenAdded, TokenRevoked
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import (

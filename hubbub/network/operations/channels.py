@@ -8,7 +8,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.joining import said_before
-from hubbub.network.ports import (
+from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
     MemberLeft,
@@ -70,6 +70,7 @@ def create_channel(call: Caller, args: CreateChannel) -> Recording:
         thread.stored = True
         for member in members:
             state.members.join(member, thread.no, call.hub.log.head)
+        call.hub.news.channel_changed(args.name)
 
     answer = Channel(
         name=args.name, description=args.description, members=tuple(members), joined=True
@@ -105,6 +106,8 @@ def join_channel(call: Caller, args: ChannelName) -> Recording:
         return [MemberJoined(call.participant, scope, head), *marks]
 
     def committed() -> None:
+        if call.participant not in state.members.of(scope):
+            call.hub.news.channel_changed(channel.name)
         state.members.join(call.participant, scope, since)
         for mark in marks:
             state.marks.put(call.participant, mark.thread_no, mark.tseq)
@@ -116,9 +119,12 @@ def join_channel(call: Caller, args: ChannelName) -> Recording:
 def leave_channel(call: Caller, args: ChannelName) -> Recording:
     """Leave a channel: you no longer receive what is posted there."""
     state = call.hub.state
-    scope = state.channel(args.channel).scope
-    return Recording(
-        lambda head: [MemberLeft(call.participant, scope, head)],
-        Done(),
-        lambda: state.members.leave(call.participant, scope),
-    )
+    channel = state.channel(args.channel)
+    scope = channel.scope
+
+    def committed() -> None:
+        if call.participant in state.members.of(scope):
+            call.hub.news.channel_changed(channel.name)
+        state.members.leave(call.participant, scope)
+
+    return Recording(lambda head: [MemberLeft(call.participant, scope, head)], Done(), committed)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from hubbub.errors import OperationError
 from hubbub.ids import parse_interaction_id
 from hubbub.mods.operation import operation
-from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.caller import Caller
 from hubbub.network.operations.turns import summarised
 from hubbub.network.operations.wakes import reply_need
-from hubbub.network.ports import StoredWake
+from hubbub.network.stored import StoredWake
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import InteractionPage, InteractionWake, ReadInteraction
+from hubbub.protocol.operations import Envelope, InteractionPage, InteractionWake, ReadInteraction
 
 __all__ = ["read_interaction"]
 
@@ -19,7 +21,7 @@ __all__ = ["read_interaction"]
 @operation(tool=False)
 async def read_interaction(call: Caller, args: ReadInteraction) -> InteractionPage:
     """Follow an interaction through the log: its messages that you may read, whom they woke, and,
-    for owners, the turns that began with them."""
+    for owners, who wrote the others to whom, and the turns that began with them all."""
     opened = parse_interaction_id(args.id)
     if opened is None:
         text = f"{args.id!r} is no interaction id; they look like i42"
@@ -28,24 +30,26 @@ async def read_interaction(call: Caller, args: ReadInteraction) -> InteractionPa
     await _check_opened(call, args.id, opened)
     after = max(opened - 1, args.after or 0)
     stored = await hub.store.interaction(args.id, after, head)
-    messages = [Message.model_validate_json(body) for no, body in stored.found if _sees(call, no)]
-    page = InteractionPage(
+    messages, hidden = _sorted(call, stored.found)
+    more = stored.upto < head
+    if not messages and not (more or args.after or call.owner):
+        raise _unknown(args.id)  # none of it is the caller's
+    envelopes = [Envelope.model_validate_json(body) for body in hidden] if call.owner else []
+    seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
+    wakes = await hub.store.wakes(seqs) if seqs else {}
+    told = [_told(seq, agent, wake) for (seq, agent), wake in wakes.items() if wake.turn]
+    taken = {wake.taken for wake in wakes.values() if wake.taken} if call.owner else set()
+    turns = await hub.store.turns_called(sorted(taken)) if taken else ()
+    return InteractionPage(
         id=args.id,
         messages=tuple(messages),
-        hidden=len(stored.found) - len(messages),
+        hidden=len(hidden),
+        envelopes=tuple(envelopes),
+        wakes=tuple(told),
+        turns=tuple(map(summarised, turns)),
         upto=stored.upto,
-        more=stored.upto < head,
+        more=more,
     )
-    if not messages and not (page.more or args.after or call.owner):
-        raise _unknown(args.id)  # none of it is the caller's
-    wakes = await hub.store.wakes([message.seq for message in messages]) if messages else {}
-    told = [_told(seq, agent, wake) for (seq, agent), wake in wakes.items() if wake.turn]
-    update: dict[str, object] = {"wakes": tuple(told)}
-    if call.owner:
-        taken = {wake.taken for wake in wakes.values() if wake.taken}
-        turns = await hub.store.turns_called(sorted(taken)) if taken else ()
-        update["turns"] = tuple(map(summarised, turns))
-    return page.model_copy(update=update)
 
 
 async def _check_opened(call: Caller, interaction: str, opened: int) -> None:
@@ -62,9 +66,17 @@ def _unknown(interaction: str) -> OperationError:
     )
 
 
-def _sees(call: Caller, thread_no: int) -> bool:
-    thread = call.hub.state.threads.by_no(thread_no)
-    return call.participant == OPERATOR or call.hub.state.may_read(thread, call.participant)
+def _sorted(
+    call: Caller, found: Iterable[tuple[int, bytes]]
+) -> tuple[Sequence[Message], Sequence[bytes]]:
+    """The messages that the caller may read, and the bodies of the others."""
+    messages, hidden = list[Message](), list[bytes]()
+    for thread_no, body in found:
+        if call.may_look(call.hub.state.threads.by_no(thread_no)):
+            messages.append(Message.model_validate_json(body))
+        else:
+            hidden.append(body)
+    return messages, hidden
 
 
 def _told(seq: int, agent: str, wake: StoredWake) -> InteractionWake:

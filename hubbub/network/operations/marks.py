@@ -6,7 +6,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.operations.threads import find_thread
-from hubbub.network.ports import ReadMarked
+from hubbub.network.records import ReadMarked
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal

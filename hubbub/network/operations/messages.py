@@ -5,7 +5,8 @@ from __future__ import annotations
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Speaking, operation
-from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.caller import Caller
+from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -91,11 +92,14 @@ async def reply(call: Caller, args: Reply) -> Speaking:
 @operation()
 async def read_message(call: Caller, args: ReadMessage) -> Message:
     """Read one message by its id, for example m42."""
-    return await find_message(call, args.id, unseen=call.participant == OPERATOR)
+    return await find_message(call, args.id, look=True)
 
 
-async def find_message(call: Caller, message_id: str, *, unseen: bool = False) -> Message:
-    """The message, if the caller may read its thread; any, if `unseen`.
+async def find_message(
+    call: Caller, message_id: str, *, look: bool = False, unseen: bool = False
+) -> Message:
+    """The message, if the caller reads its thread, or with `look` may look into it; any, if
+    `unseen`.
 
     Raises `OperationError`.
     """
@@ -108,6 +112,10 @@ async def find_message(call: Caller, message_id: str, *, unseen: bool = False) -
     if body is not None:
         message = Message.model_validate_json(body)
         thread = call.hub.state.threads.get(message.thread_id)
-        if unseen or (thread and call.hub.state.may_read(thread, call.participant)):
+        if unseen or (thread and _sees(call, thread, look=look)):
             return message
     raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id} for you")
+
+
+def _sees(call: Caller, thread: Thread, *, look: bool) -> bool:
+    return call.may_look(thread) if look else call.hub.state.may_read(thread, call.participant)

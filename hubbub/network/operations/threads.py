@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.caller import Caller
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -45,17 +45,17 @@ def _summary(thread: Thread, bodies: Sequence[bytes], read: int) -> ThreadSummar
 @operation()
 async def read_thread(call: Caller, args: ReadThread) -> ThreadPage:
     """Read the messages of one of your threads, oldest first; `before` pages back in time."""
-    thread = find_thread(call, args.thread)
+    thread = find_thread(call, args.thread, look=True)
     bodies = await call.hub.store.thread_page(thread.no, args.before, args.limit)
     messages = [Message.model_validate_json(body) for body in bodies]
     more = bool(messages) and messages[0].tseq > 1  # positions in a thread are dense
     return ThreadPage(thread_id=thread.id, messages=tuple(messages), more=more)
 
 
-def find_thread(call: Caller, name: str) -> Thread:
+def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
     """The thread that `name` means, in either form, or that with a participant of this name.
 
-    Raises `OperationError` if there is none that the caller may read.
+    Raises `OperationError` if there is none that the caller reads, or with `look` may look into.
     """
     state = call.hub.state
     canonical = thread_ids.canonical(name, call.participant)
@@ -66,6 +66,6 @@ def find_thread(call: Caller, name: str) -> Thread:
             ErrorCode.UNKNOWN_THREAD, f"thread: {name[:200]!r} is no thread id; see list_threads"
         )
     thread = state.threads.get(canonical)
-    if call.participant == OPERATOR and thread is not None:
+    if look and thread is not None and call.may_look(thread):
         return thread
     return state.thread_for(canonical, call.participant)

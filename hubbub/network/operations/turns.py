@@ -10,15 +10,9 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
-from hubbub.network.ports import (
-    Record,
-    StepRecorded,
-    StoredTurn,
-    TurnBegun,
-    TurnEnded,
-    WakesTaken,
-)
+from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
 from hubbub.network.speaking import cause_position
+from hubbub.network.stored import StoredTurn
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -155,19 +149,20 @@ def _unanswered(stored: StoredTurn) -> list[str]:
 
 @operation(tool=False)
 async def list_turns(call: Caller, args: ListTurns) -> Turns:
-    """List the latest turns, newest first: of everybody for an owner, else your own."""
+    """List the latest turns, newest first: of everybody for an owner, else your own. `before` pages
+    back in time."""
     agent = args.agent if call.owner else call.participant
-    stored = await call.hub.store.turns(agent, args.limit)
-    return Turns(turns=tuple(map(summarised, stored)))
+    if args.before is not None:
+        await _readable(call, args.before)
+    stored = await call.hub.store.turns(agent, args.limit + 1, args.before)
+    page = stored[: args.limit]
+    return Turns(turns=tuple(map(summarised, page)), more=len(stored) > len(page))
 
 
 @operation(tool=False)
 async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
-    stored = await _stored(call.hub, args.id)
-    if not call.owner and stored.agent != call.participant:
-        raise _unknown(args.id)
-    return _turn(stored)
+    return _turn(await _readable(call, args.id))
 
 
 _WOKEN_BY = "needs the ids of the messages that woke you"
@@ -195,6 +190,14 @@ def _unknown(turn: str) -> OperationError:
 async def _stored(hub: Hub, turn: str) -> StoredTurn:
     stored = await hub.store.turn(turn)
     if stored is None:
+        raise _unknown(turn)
+    return stored
+
+
+async def _readable(call: Caller, turn: str) -> StoredTurn:
+    """The turn, if the caller may read it. Raises `OperationError`."""
+    stored = await _stored(call.hub, turn)
+    if not call.owner and stored.agent != call.participant:
         raise _unknown(turn)
     return stored
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.caller import Caller
 from hubbub.network.operations.messages import find_message
-from hubbub.network.ports import StoredWake
 from hubbub.network.state import Known
+from hubbub.network.stored import StoredWake
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import SENTENCES, Reason, explain_absence
 from hubbub.protocol.codes import ErrorCode
@@ -96,7 +96,7 @@ def reply_need(stored: StoredWake) -> ReplyNeed | None:
 async def read_receipts(call: Caller, args: ReadReceipts) -> Receipts:
     """Tell what became of a message with each reader of its thread: whether it was delivered and
     read, whom it woke and why, and the turns that it started."""
-    message = await find_message(call, args.id, unseen=call.participant == OPERATOR)
+    message = await find_message(call, args.id, look=True)
     hub, state = call.hub, call.hub.state
     thread = state.threads.ensure(message.thread_id)
     found = (state.get(name) for name in state.readers(thread, message.sender_id))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from hubbub.network.ports import StoredEvent
 from hubbub.network.store.connection import snapshot
 from hubbub.network.store.index import indexed_upto
+from hubbub.network.stored import StoredEvent
 
 __all__ = ["EVENT_QUERIES", "events", "log"]
 

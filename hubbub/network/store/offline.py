@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hubbub.errors import StoreVersionError, UserError
-from hubbub.network.ports import Record, TokenAdded, TokenRevoked
+from hubbub.network.records import Record, TokenAdded, TokenRevoked
 from hubbub.network.store.connection import connect, explained, transaction
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import check_version, latest_version, migrate

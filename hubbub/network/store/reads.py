@@ -11,7 +11,10 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
-from hubbub.network.ports import (
+from hubbub.network.store.connection import snapshot
+from hubbub.network.store.floors import floor_of
+from hubbub.network.store.index import indexed_upto
+from hubbub.network.stored import (
     PendingRow,
     Settled,
     StoredChannel,
@@ -22,9 +25,6 @@ from hubbub.network.ports import (
     StoredWake,
     StoreState,
 )
-from hubbub.network.store.connection import snapshot
-from hubbub.network.store.floors import floor_of
-from hubbub.network.store.index import indexed_upto
 
 __all__ = [
     "PAGE_BYTES",

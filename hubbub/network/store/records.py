@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from hubbub.network.ports import (
+from hubbub.network.records import (
     CallSettled,
     ChannelCreated,
     CursorMoved,

@@ -11,10 +11,10 @@ import json
 import sqlite3
 from collections.abc import Iterator
 
-from hubbub.network.ports import StoredInteraction, StoredMentions
 from hubbub.network.store.connection import snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.store.reads import PAGE_BYTES, message
+from hubbub.network.stored import StoredInteraction, StoredMentions
 
 __all__ = ["SEARCH_ENTRIES", "interaction", "mentions"]
 

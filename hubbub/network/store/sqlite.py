@@ -10,8 +10,15 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.ports import (
-    Batch,
+from hubbub.network.records import Batch
+from hubbub.network.store import events, reads, searches, turns
+from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
+from hubbub.network.store.index import index_all
+from hubbub.network.store.lock import DatabaseLock
+from hubbub.network.store.migrate import migrate
+from hubbub.network.store.place import Place
+from hubbub.network.store.writer import TAIL, BatchWriter
+from hubbub.network.stored import (
     PendingRow,
     Settled,
     StoredEvent,
@@ -21,13 +28,6 @@ from hubbub.network.ports import (
     StoredWake,
     StoreState,
 )
-from hubbub.network.store import events, reads, searches, turns
-from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
-from hubbub.network.store.index import index_all
-from hubbub.network.store.lock import DatabaseLock
-from hubbub.network.store.migrate import migrate
-from hubbub.network.store.place import Place
-from hubbub.network.store.writer import TAIL, BatchWriter
 
 __all__ = ["SqliteStore"]
 
@@ -140,8 +140,10 @@ class SqliteStore:
     async def turn(self, turn: str) -> StoredTurn | None:
         return await self.reading.run(turns.turn, turn)
 
-    async def turns(self, agent: str | None, limit: int) -> Sequence[StoredTurn]:
-        return await self.reading.run(turns.turns, agent, limit)
+    async def turns(
+        self, agent: str | None, limit: int, before: str | None = None
+    ) -> Sequence[StoredTurn]:
+        return await self.reading.run(turns.turns, agent, limit, before)
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         return await self.reading.run(turns.turns_called, ids)

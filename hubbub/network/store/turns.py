@@ -6,8 +6,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from hubbub.network.ports import StoredTurn
 from hubbub.network.store.connection import snapshot
+from hubbub.network.stored import StoredTurn
 
 __all__ = ["turn", "turns", "turns_called"]
 
@@ -23,13 +23,17 @@ def turn(db: sqlite3.Connection, turn: str) -> StoredTurn | None:
         return _whole(db, row) if row else None
 
 
-def turns(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence[StoredTurn]:
+def turns(
+    db: sqlite3.Connection, agent: str | None, limit: int, before: str | None
+) -> Sequence[StoredTurn]:
     """The turns that began last, newest first; by `no`, because clocks may jump."""
-    where = "" if agent is None else "WHERE agent = :agent"
+    where = "no < (SELECT no FROM turn WHERE id = :before)" if before is not None else "true"
+    if agent is not None:
+        where += " AND agent = :agent"
     with snapshot(db):
         rows = db.execute(
-            f"SELECT {_COLUMNS} FROM turn {where} ORDER BY no DESC LIMIT :limit",
-            {"agent": agent, "limit": limit},
+            f"SELECT {_COLUMNS} FROM turn WHERE {where} ORDER BY no DESC LIMIT :limit",
+            {"agent": agent, "before": before, "limit": limit},
         ).fetchall()
         return [_whole(db, row) for row in rows]
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-from hubbub.network.ports import Batch, CallSettled, DuplicateCids
+from hubbub.network.ports import DuplicateCids
+from hubbub.network.records import Batch, CallSettled
 from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records

@@ -1,16 +1,20 @@
 // The page: makes the app, gives it its features, and draws.
 import { App } from "./core/app.js";
+import { watchConnection } from "./core/connection.js";
 import { Desk } from "./core/desk.js";
 import { Storage } from "./core/storage.js";
 import { html, render } from "./core/ui.js";
 import { FEATURES } from "./features/index.js";
-import { Join, rejoin } from "./features/join/join.js";
+import { rejoin } from "./features/join/feature.js";
+import { Join } from "./features/join/join.js";
 
 const about = JSON.parse(document.querySelector("meta[name=hubbub]").content);
 const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}`;
 const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:`) });
 
 app.use(FEATURES);
+watchConnection(app.client);
+addEventListener("pagehide", () => app.settle());
 rejoin(app);
 
 function Page() {

@@ -55,10 +55,16 @@ def event(message: Message) -> Event:
     return Event(seq=message.seq, prev=message.seq - 1, tseq=message.tseq, message=message)
 
 
-def thread(*messages: Message) -> ThreadSummary:
+def thread(*messages: Message, read: int | None = None) -> ThreadSummary:
+    """A thread that ends with these messages, all of them read unless `read` says how far."""
     last = messages[-1]
     return ThreadSummary(
-        id=last.thread_id, type=last.type, head=last.tseq, last_seq=last.seq, messages=messages
+        id=last.thread_id,
+        type=last.type,
+        head=last.tseq,
+        last_seq=last.seq,
+        messages=messages,
+        read=last.tseq if read is None else read,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from hubbub.cli.chat.activity import LASTS_S, Activities
+from hubbub.cli.chat.activity import LASTS_S, TYPING_S, Activities
 from hubbub.protocol.frames import Signal
 
 
@@ -70,4 +70,47 @@ def test_typing_is_an_activity_and_other_signals_are_not() -> None:
     activities.take(Signal(type="partial", sender="eve", data="text"), 0)
     assert activities.now(0) == ["bob is typing"]
     activities.take(Signal(type="typing", sender="bob", data=False), 0)
+    assert activities.now(0) == []
+
+
+def test_typing_is_soon_over() -> None:
+    activities = Activities()
+    activities.take(Signal(type="typing", sender="bob", data=True), 0)
+    assert activities.now(TYPING_S + 1) == []
+
+
+def test_what_is_done_is_told_with_since_when() -> None:
+    activities = Activities()
+    activities.take(activity("thinking"), 10)
+    activities.take(activity("thinking"), 15)
+    assert activities.by_sender(15)["calc"].since == 10
+    activities.take(activity({"state": "calling", "tool": "add"}), 16)
+    assert activities.by_sender(16)["calc"].since == 16
+    activities.take(activity("thinking").model_copy(update={"age_s": 6.0}), 20)
+    assert activities.by_sender(20)["calc"].since == 14
+
+
+def test_what_is_done_in_a_thread_says_more_than_that_somebody_works() -> None:
+    activities = Activities()
+    activities.take(activity({"state": "thinking"}), 0)
+    activities.take(activity({"state": "working"}, thread=None), 1)
+    assert activities.now(1) == ["calc is thinking"]
+    assert set(activities.in_thread("broadcast", 1)) == {"calc"}
+    assert activities.in_thread("dm.a.b", 1) == {}
+    activities.over("calc", "broadcast")
+    assert activities.now(1) == ["calc is working"]
+
+
+def test_idle_without_a_thread_is_idle_everywhere() -> None:
+    activities = Activities()
+    activities.take(activity("thinking"), 0)
+    activities.take(activity("thinking", thread="dm.a.b"), 0)
+    activities.take(activity({"state": "idle"}, thread=None), 1)
+    assert activities.now(1) == []
+
+
+def test_nothing_is_left_of_a_connection_that_is_gone() -> None:
+    activities = Activities()
+    activities.take(activity("thinking"), 0)
+    activities.clear()
     assert activities.now(0) == []

@@ -81,7 +81,7 @@ def test_a_candidate_says_what_it_is(session: Session) -> None:
 
 
 def test_unread_threads_say_so(session: Session) -> None:
-    session.take(event(said(3, "psst", thread="dm.amy.ann")))
+    session.take(event(said(3, "psst", thread="dm.amy.ann", tseq=1)))
     (found,) = [f for f in candidates("/open ", session) if f.text == "@amy"]
     assert found.about == "1 new psst"
 

@@ -69,6 +69,12 @@ class Person:
                 self._news.clear()
                 await self._news.wait()
 
+    async def status_is_quiet(self) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while self.status.notices():
+                self._news.clear()
+                await self._news.wait()
+
     async def status_says(self, text: str) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not any(text in notice for _, notice in self.status.notices()):
@@ -313,7 +319,8 @@ async def test_activity_shows_beside_the_messages(network: LocalNetwork) -> None
         await chat.ann.status_says("calculator is thinking")
         await calculator.call("send_text_message", to="ann", text="4")
         await chat.ann.sees("calculator: 4")
-        assert chat.ann.status.notices() == []
+        await calculator.signal("activity", "dm.ann.calculator", {"state": "idle"})
+        await chat.ann.status_is_quiet()
 
 
 async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives(
@@ -386,3 +393,54 @@ async def test_waiting_ends_by_itself(network: LocalNetwork) -> None:
     async with chatting(network, patient=True) as chat:
         chat.ann.types("/wait 0.01", "afterwards")
         await chat.ann.sees("afterwards ✓")
+
+
+async def read_marks(network: LocalNetwork) -> dict[str, int]:
+    """How far the hub thinks that ann has read."""
+    async with Client(
+        MemoryTransport(network.hub.attach), "ann", "human", latest=True
+    ) as another_window:
+        return {thread.id: thread.read for thread in another_window.ready.threads}
+
+
+async def test_what_is_shown_is_read_and_what_is_announced_is_not(network: LocalNetwork) -> None:
+    bob = await network.join("bob", "human")
+    await bob.call("post_to_channel", channel="general", text="before")
+    async with chatting(network) as chat:
+        await chat.ann.sees("bob: before")
+        await bob.call("post_to_channel", channel="general", text="while she looks")
+        await chat.ann.sees("while she looks")
+        await bob.call("send_text_message", to="ann", text="elsewhere")
+        await chat.ann.sees("elsewhere")
+        chat.ann.types("my answer")
+        await chat.ann.sees("my answer ✓")
+        chat.ann.types("/who")
+        await chat.ann.sees("bob")  # what was posted before it has arrived
+        assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 0}
+        chat.ann.types("/open @bob", "/who")
+        await chat.ann.sees("bob: elsewhere")
+        await chat.ann.sees("● bob")
+        assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 1}
+
+
+async def test_what_another_window_has_read_is_not_unread_here(network: LocalNetwork) -> None:
+    bob = await network.join("bob", "human")
+    async with chatting(network) as chat:
+        await chat.ann.sees("── #general")
+        await bob.call("send_text_message", to="ann", text="psst")
+        await chat.ann.status_says("unread: @bob 1")
+        async with Client(MemoryTransport(network.hub.attach), "ann", "human") as other:
+            await other.call("mark_read", thread="direct_bob", upto=1)
+        await chat.ann.status_is_quiet()
+
+
+async def test_the_first_word_in_a_reply_thread_makes_it(network: LocalNetwork) -> None:
+    bob = await network.join("bob", "human")
+    async with chatting(network) as chat:
+        await bob.call("post_to_channel", channel="general", text="a question")
+        message_id = (await chat.ann.sees("a question")).split()[1]
+        chat.ann.types(f"/open {message_id}", "first", "second")
+        await chat.ann.sees("ann: first ✓")
+        await chat.ann.sees("ann: second ✓")
+        assert await next_text(bob) == "first"
+        assert await next_text(bob) == "second"

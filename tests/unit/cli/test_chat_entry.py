@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import subprocess
 import sys
@@ -59,7 +60,22 @@ def test_a_hub_that_is_not_there_is_told_with_what_to_do() -> None:
             chat(f"127.0.0.1:{port}", "ann")
 
 
-def test_the_terminal_library_is_loaded_only_for_a_terminal() -> None:
-    code = "import sys, hubbub.cli.chat.entry; print('prompt_toolkit' in sys.modules)"
+@pytest.mark.parametrize("library", ["prompt_toolkit", "textual"])
+def test_the_terminal_library_is_loaded_only_for_a_terminal(library: str) -> None:
+    code = f"import sys, hubbub.cli.chat.entry; print({library!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_full_screen_without_its_extra_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "textual", None)
+    with pytest.raises(UserError, match=r"pip install 'hubbub\[full\]'$"):
+        chat(full=True)
+
+
+def test_a_full_screen_without_a_terminal_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(UserError, match="needs a terminal"):
+        chat(full=True)

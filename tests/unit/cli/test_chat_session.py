@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hubbub.cli.chat.known import KEPT
 from hubbub.cli.chat.lines import Day, Elsewhere, Note, Said
-from hubbub.cli.chat.session import HISTORY, KEPT, Session
+from hubbub.cli.chat.session import HISTORY, Session
 from hubbub.errors import UserError
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message
@@ -88,7 +89,7 @@ def test_a_message_elsewhere_is_announced_and_counted() -> None:
     lines = session.take(event(said(1, "psst", thread="dm.ann.bob")))
     assert [type(line) for line in lines] == [Elsewhere]
     session.take(event(said(2, thread="dm.ann.bob")))
-    session.take(event(said(3, "@ann", thread="broadcast", mentions=("ann",))))
+    session.take(event(said(3, "@ann", thread="broadcast", tseq=1, mentions=("ann",))))
     assert session.unread == ["broadcast 1!", "@bob 2"]
 
 
@@ -167,7 +168,7 @@ def test_a_mention_of_nobody_is_pointed_out() -> None:
 
 def test_a_reconnection_that_resumed_keeps_everything() -> None:
     session = begun(thread(said(1)))
-    session.take(event(said(2, thread="dm.ann.bob")))
+    session.take(event(said(2, thread="dm.ann.bob", tseq=1)))
     assert shown(session.begin(ready(resumed=True))) == ["connected again"]
     assert session.unread == ["@bob 1"]
 
@@ -226,9 +227,10 @@ def test_the_list_of_threads_has_numbers_that_open_takes() -> None:
 
 def test_the_list_says_what_is_new_and_what_its_mark_means() -> None:
     session = begun()
-    session.take(event(said(9, "psst", thread="dm.ann.bob")))
+    session.take(event(said(9, "psst", thread="dm.ann.bob", tseq=1)))
     assert not any("!" in line for line in shown(session.lists()))
-    session.take(event(said(10, "@ann " + "long " * 100, thread="broadcast", mentions=("ann",))))
+    loud = said(10, "@ann " + "long " * 100, thread="broadcast", tseq=1, mentions=("ann",))
+    session.take(event(loud))
     first, second, _, legend = shown(session.lists())
     assert "broadcast   1 new!" in first
     assert first.endswith("…")
@@ -358,7 +360,7 @@ def test_presence_signals_keep_the_list_of_people_right() -> None:
     session = begun()
     eve = person("eve", about="new").model_dump(mode="json")
     data = {"online": [eve], "offline": ["bob", "unheard_of"]}
-    session.signal(Signal(type="presence", sender="hub", data=data), 0)
+    session.hear(Signal(type="presence", sender="hub", data=data), 0)
     assert session.participants["eve"].card.description == "new"
     assert not session.participants["bob"].present
     assert session.direct(["eve"]) == "dm.ann.eve"
@@ -368,17 +370,17 @@ def test_an_activity_ends_when_its_sender_speaks_or_leaves() -> None:
     session = begun()
     for name in ("bob", "concierge"):
         signal = Signal(type="activity", sender=name, thread_id="channel.general", data="thinking")
-        session.signal(signal, 0)
+        session.hear(signal, 0)
     assert session.activities.now(1) == ["bob is thinking", "concierge is thinking"]
     session.take(event(said(1)))
     assert session.activities.now(1) == ["concierge is thinking"]
-    session.signal(Signal(type="presence", sender="hub", data={"offline": ["concierge"]}), 1)
+    session.hear(Signal(type="presence", sender="hub", data={"offline": ["concierge"]}), 1)
     assert session.activities.now(1) == []
 
 
 def test_ones_own_signals_are_no_news() -> None:
     session = begun()
-    session.signal(Signal(type="typing", sender="ann"), 0)
+    session.hear(Signal(type="typing", sender="ann"), 0)
     assert session.activities.now(0) == []
 
 
@@ -400,6 +402,7 @@ def test_unread_counts_are_what_came_since_a_thread_was_last_open(
 ) -> None:
     session = begun()
     expected: dict[str, int] = {}
+    heads: dict[str, int] = {}
     open_now = session.current
     lines = 0
     for seq, (what, where, who, twice) in enumerate(steps, 1):
@@ -408,9 +411,13 @@ def test_unread_counts_are_what_came_since_a_thread_was_last_open(
             open_now = where
             expected.pop(where, None)
             continue
+        heads[where] = heads.get(where, 0) + 1
+        message = said(seq, sender=who, thread=where, tseq=heads[where])
         for _ in range(1 + twice):  # a message that comes twice counts once
-            lines += len(session.take(event(said(seq, sender=who, thread=where))))
-        if who == "bob" and where != open_now:
+            lines += len(session.take(event(message)))
+        if who == "ann":
+            expected.pop(where, None)  # who speaks in a thread has read it
+        elif where != open_now:
             expected[where] = expected.get(where, 0) + 1
     assert {t.id: t.unread for t in session.threads.values() if t.unread} == expected
     spoken = [step for step in steps if step[0] == "say"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.network.marks import ReadMarks
-from hubbub.network.ports import StoredMark
+from hubbub.network.stored import StoredMark
 
 
 def test_a_thread_without_a_mark_is_unread_from_its_start() -> None:

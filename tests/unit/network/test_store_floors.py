@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.network.ports import Batch, Record, TurnBegun, TurnEnded, WakesSettled
+from hubbub.network.records import Batch, Record, TurnBegun, TurnEnded, WakesSettled
 from hubbub.network.store.floors import floor_of, lift_floor, raise_floors
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.writer import BatchWriter

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hubbub.network.ports import Batch, CallSettled, DuplicateCids, ParticipantSeen
+from hubbub.network.ports import DuplicateCids
+from hubbub.network.records import Batch, CallSettled, ParticipantSeen
 from hubbub.network.store.index import INDEXES, index_all, indexed_upto
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.writer import BatchWriter

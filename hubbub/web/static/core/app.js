@@ -2,7 +2,7 @@
 // registry) and has the handful of things that most features do: send, read, open, show.
 import { batch, computed, effect, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
-import { directThread, kindOf, replyThread } from "./ids.js";
+import { directThread, kindOf, membersOf, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Registry } from "./registry.js";
@@ -30,8 +30,9 @@ export class App {
     this.focused = signal(null); // the message that commands are about: {thread, message}
     this.receipts = signal(new Map()); // message id -> what the hub answered when it was sent
     this.here = computed(() => this.shownThread()); // id of the thread in the middle, or null
-    this.said = signal(""); // what screen readers are told next
-    this.marking = new Map(); // thread -> timer of its mark
+    this.said = signal(null); // what was told last: {text, at}
+    this.leftShown = signal(storage.get("left", true)); // whether wide screens show the left column
+    this.marking = new Map(); // thread -> {mark, timer}: what the hub is to be told soon
     this.fetching = new Map(); // "thread:first" -> promise
     this.outbox = null;
     this.keys = new Keys(this.add.commands, () => this.context());
@@ -76,6 +77,7 @@ export class App {
   ready(frame, hello) {
     this.state.ready(frame, hello);
     if (!frame.resumed) {
+      this.receipts.value = new Map();
       for (const entry of this.outbox.entries.values()) {
         this.state.thread(entry.thread).pending.value = this.outbox.of(entry.thread);
       }
@@ -124,9 +126,13 @@ export class App {
       this.state.thread(entry.thread).pending.value = rest;
       if (thread.read.peek() >= result.tseq - 1) this.readUpTo(result.thread_id, result.tseq);
     });
-    // As the hub has it: mentions, lineage, time.
-    const message = await this.client.call("read_message", { id: result.id });
-    this.state.thread(message.thread_id).take([message]);
+    try {
+      // As the hub has it: mentions, lineage, time.
+      const message = await this.client.call("read_message", { id: result.id });
+      this.state.thread(message.thread_id).take([message]);
+    } catch (error) {
+      if (error.code) this.say(error.message);
+    }
   }
 
   // Reading ---------------------------------------------------------------------------------
@@ -158,24 +164,54 @@ export class App {
     return this.client.call("read_message", { id });
   }
 
+  /** Ask which channels there are, and who is in them: what the hub tells of them comes a moment later. */
+  async refreshChannels() {
+    const { channels } = await this.client.call("list_channels");
+    this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));
+  }
+
+  /** Whether what is said there reaches the reader: owners may look into what agents say. */
+  takesPart(id) {
+    return kindOf(id) !== "direct" || membersOf(id).includes(this.state.me.peek());
+  }
+
   /** The reader has seen the thread up to here. */
   readUpTo(id, tseq) {
     const thread = this.state.thread(id);
     if (tseq <= thread.read.peek()) return;
     thread.read.value = tseq;
-    clearTimeout(this.marking.get(id));
-    const mark = () => {
-      this.marking.delete(id);
-      this.client.write("mark_read", { thread: id, upto: thread.read.peek() }).catch(() => {});
-    };
-    this.marking.set(id, setTimeout(mark, MARK_AFTER_MS));
+    if (!this.takesPart(id)) return;
+    thread.marking = tseq;
+    clearTimeout(this.marking.get(id)?.timer);
+    const mark = () => this.mark(thread, "mark_read", { upto: tseq });
+    this.marking.set(id, { mark, timer: setTimeout(mark, MARK_AFTER_MS) });
+  }
+
+  /** Tell the hub now what was read: the page is being left. */
+  settle() {
+    for (const { mark, timer } of [...this.marking.values()]) {
+      clearTimeout(timer);
+      mark();
+    }
   }
 
   /** From `tseq` on nothing counts as read. */
   async unreadFrom(id, tseq) {
-    clearTimeout(this.marking.get(id));
-    this.state.thread(id).read.value = tseq - 1;
-    await this.client.write("mark_unread", { thread: id, since: tseq });
+    const thread = this.state.thread(id);
+    clearTimeout(this.marking.get(id)?.timer);
+    thread.read.value = thread.marking = tseq - 1;
+    await this.mark(thread, "mark_unread", { since: tseq });
+  }
+
+  async mark(thread, operation, args) {
+    const asked = thread.marking;
+    this.marking.delete(thread.id);
+    try {
+      await this.client.write(operation, { thread: thread.id, ...args });
+    } catch (error) {
+      if (error.code) this.say(error.message);
+    }
+    if (thread.marking === asked) thread.marking = null;
   }
 
   // Going places ----------------------------------------------------------------------------
@@ -185,9 +221,9 @@ export class App {
     this.router.go("thread", message ? [thread, message] : [thread]);
   }
 
-  /** Show the conversation with somebody. */
-  talkTo(participant) {
-    const thread = directThread(this.state.me.peek(), participant);
+  /** Show the conversation with somebody, or with several. */
+  talkTo(...participants) {
+    const thread = directThread(this.state.me.peek(), ...participants);
     this.state.thread(thread);
     this.show(thread);
   }
@@ -199,6 +235,12 @@ export class App {
 
   close() {
     this.router.open(null);
+  }
+
+  /** Show or hide the left column, and remember it. */
+  showLeft(shown) {
+    this.leftShown.value = shown;
+    this.storage.set("left", shown);
   }
 
   shownThread() {
@@ -228,7 +270,8 @@ function provisional(entry, result, me) {
   return {
     id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
     sender_id: me, sender_kind: "human", type: kindOf(result.thread_id), content: entry.text,
-    recipients: [], mentions: [], attachments: [], interaction_id: `i${result.seq}`, hop: 0,
+    quote: entry.args.quote ?? null, recipients: [], mentions: [], attachments: [],
+    interaction_id: `i${result.seq}`, hop: 0,
     sent_at: new Date(entry.at).toISOString(),
   };
 }

@@ -14,6 +14,7 @@ const LONGEST_WAIT_MS = 10_000;
 const ACK_AFTER_MS = 100;
 const ACK_EVERY = 64;
 const SILENCE_MS = 15_000; // without an answer the socket is taken for dead
+const PROBE_MS = 4000; // the same, when there is reason for doubt
 
 /** The hub refused a call: `code` for programs, `message` for people. */
 export class CallError extends Error {
@@ -27,9 +28,10 @@ export class Client {
   /**
    * @param {string} url  ws://host:port
    * @param {{ready, event, signal}} listener  Told of frames, in order.
+   * @param {boolean} [options.observe]  Get the whole log rather than one's own messages (owners).
    */
-  constructor(url, listener, { Socket = WebSocket, random = Math.random } = {}) {
-    Object.assign(this, { url, listener, Socket, random });
+  constructor(url, listener, { observe = false, Socket = WebSocket, random = Math.random } = {}) {
+    Object.assign(this, { url, listener, observe, Socket, random });
     this.status = signal({ state: "out" });
     this.hello = null;
     this.me = null;
@@ -80,6 +82,15 @@ export class Client {
     return this.operations.has(operation);
   }
 
+  /** Look whether the hub is still there: without an answer in time (ms) the socket is given up. */
+  probe(within = PROBE_MS) {
+    if (this.status.value.state !== "ready") return;
+    const socket = this.socket;
+    const timer = setTimeout(() => socket === this.socket && this.closed(4003, "no answer"), within);
+    const answered = () => clearTimeout(timer);
+    this.call("list_threads", { limit: 1 }).then(answered, answered);
+  }
+
   /** Do not wait any longer: try to connect now. */
   retry() {
     if (this.status.value.state === "waiting") this.connect();
@@ -100,7 +111,7 @@ export class Client {
   drop(code = 1000) {
     clearTimeout(this.ackTimer);
     clearTimeout(this.silenceTimer);
-    this.ackTimer = 0;
+    this.ackTimer = this.silenceTimer = 0;
     const socket = this.socket;
     this.socket = null;
     if (socket && socket.readyState < 2) socket.close(code);
@@ -121,6 +132,7 @@ export class Client {
     const frame = {
       op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true,
     };
+    if (this.observe) frame.observe = true;
     if (this.token) frame.token = this.token;
     if (this.cursor?.epoch === this.hello.epoch) frame.cursor = this.cursor;
     this.say(frame);
@@ -190,7 +202,9 @@ export class Client {
     const call = this.calls.get(frame.ref);
     if (call && frame.temporary) {
       const wait = Math.max(0.2, frame.retry_after_s ?? 1) * 1000;
-      setTimeout(() => this.calls.has(frame.ref) && this.say(call.frame), wait);
+      // If it is not joined then, it says all calls again as soon as it is.
+      const again = () => this.calls.has(frame.ref) && this.status.peek().state === "ready";
+      setTimeout(() => again() && this.say(call.frame), wait);
       return;
     }
     this.settle(frame.ref, () => call.reject(new CallError(frame)));
@@ -200,7 +214,10 @@ export class Client {
     const call = this.calls.get(ref);
     if (!call) return;
     this.calls.delete(ref);
-    if (!this.calls.size) clearTimeout(this.silenceTimer);
+    if (!this.calls.size) {
+      clearTimeout(this.silenceTimer);
+      this.silenceTimer = 0;
+    }
     how(call);
   }
 

@@ -1,14 +1,22 @@
 // The page's three columns and the bar above them. What is in them comes from the registry.
 import { html, useEffect, useRef } from "./ui.js";
+import { ConnectionState } from "./connection.js";
+import { focusView, returnFocus } from "./focus.js";
+import { Icon } from "../parts/icon.js";
 import { t } from "../texts.js";
 
 /** The whole page, once somebody has joined. */
 export function Desk({ app }) {
   const { view, args, open } = app.route.value;
   const found = app.add.views.find((each) => each.name === view);
-  const narrow = found ? "middle" : "left";
+  const narrow = view && found ? "middle" : "left";
+  const epoch = app.state.epoch.value; // in another log nothing that is shown counts
+  useEffect(() => focusView(), [view, args.join("/"), epoch]);
   return html`
-    <div class="desk" data-open=${open ? "right" : narrow}>
+    <div class="desk" data-open=${open ? "right" : narrow} data-left=${app.leftShown.value ? null : "away"}>
+      <a class="skip" href="#middle" onClick=${(event) => (event.preventDefault(), focusView(true))}>
+        ${t.skip}
+      </a>
       <${Bar} app=${app} />
       <nav class="left" aria-label=${t.threads}>
         ${app.add.sidebar.items.value.map(
@@ -17,58 +25,63 @@ export function Desk({ app }) {
       </nav>
       <main class="middle" id="middle" tabindex="-1">
         ${found
-          ? html`<${found.view} key=${found.name} app=${app} args=${args} />`
-          : html`<${Welcome} app=${app} />`}
+          ? html`<${found.view} key=${`${found.name} ${epoch}`} app=${app} args=${args} />`
+          : html`<div class="empty"><p>${t.chooseThread}</p></div>`}
       </main>
-      ${open && html`<${Panel} key=${`${open.kind}:${open.id}`} app=${app} ...${open} />`}
+      ${open && html`<${Panel} key=${`${open.kind}:${open.id} ${epoch}`} app=${app} ...${open} />`}
+      ${app.add.layers.items.value.map((part, n) => html`<${part.view} key=${n} app=${app} />`)}
       <${Announcer} app=${app} />
     </div>
   `;
 }
 
 function Bar({ app }) {
-  const { state } = app.status.value;
+  const { view, open } = app.route.value;
+  const back = open
+    ? html`<button class="icon back" aria-label=${t.back} title=${t.back} onClick=${() => app.close()}>
+        <${Icon} name="back" />
+      </button>`
+    : html`<a class="icon back" aria-label=${t.back} title=${t.back} href="#/"><${Icon} name="back" /></a>`;
   return html`
     <header class="bar">
+      ${(open || view) && back}
+      <button class="icon left-toggle" aria-label=${t.leftColumn} title=${`${t.leftColumn} [`}
+        aria-pressed=${app.leftShown.value} onClick=${() => app.showLeft(!app.leftShown.value)}>
+        <${Icon} name="columnLeft" />
+      </button>
       <a class="network" href="#/">${app.state.network.value || app.about.network}</a>
-      ${state !== "ready" &&
-      html`<p class="connection" role="status" data-state=${state}>
-        ${t.connection[state]}
-        ${state === "waiting" &&
-        html`<button class="plain" onClick=${() => app.client.retry()}>${t.retryNow}</button>`}
-      </p>`}
+      <${ConnectionState} app=${app} />
       <div class="bar-tools">
-        ${app.add.bar.items.value.map((part) => html`<${part.view} key=${part.id} app=${app} />`)}
+        ${app.add.bar.items.value.map((part, n) => html`<${part.view} key=${n} app=${app} />`)}
       </div>
     </header>
   `;
 }
 
-function Welcome() {
-  return html`<div class="empty"><p>${t.chooseThread}</p></div>`;
-}
-
 /** The right column: all that features know of what is opened. */
 function Panel({ app, kind, id }) {
   const parts = app.add.panels.items.value.filter((part) => part.kind === kind);
+  const title = parts.find((part) => part.title)?.title;
   const heading = useRef(null);
-  useEffect(() => heading.current?.focus(), []);
+  useEffect(() => returnFocus(heading.current), []);
   return html`
     <aside class="right" role="complementary" aria-label=${t.details}>
       <header>
-        <h2 tabindex="-1" ref=${heading}>${t.panelTitles[kind] ?? kind}</h2>
-        <button class="icon" aria-label=${t.close} onClick=${() => app.close()}>×</button>
+        <h2 tabindex="-1" ref=${heading}>${title ?? t.panelTitles[kind] ?? kind}</h2>
+        <button class="icon" aria-label=${t.close} title=${`${t.close} Esc`} onClick=${() => app.close()}>
+          <${Icon} name="close" />
+        </button>
       </header>
       <div class="panel">
         ${parts.length
-          ? parts.map((part) => html`<${part.view} key=${part.id ?? part.order} app=${app} id=${id} />`)
+          ? parts.map((part, n) => html`<${part.view} key=${part.id ?? n} app=${app} id=${id} />`)
           : html`<p class="quiet">${t.nothingHere}</p>`}
       </div>
     </aside>
   `;
 }
 
-/** One line about what has just happened. */
+/** One line about what has just happened, for eyes and for screen readers. */
 function Announcer({ app }) {
   const said = app.said.value;
   useEffect(() => {
@@ -76,5 +89,8 @@ function Announcer({ app }) {
     const timer = setTimeout(() => (app.said.value = null), 5000);
     return () => clearTimeout(timer);
   }, [said]);
-  return html`<div class="announcer" role="status" aria-live="polite">${said?.text}</div>`;
+  return html`
+    <div class="announcer" role="status" aria-live="polite">${said?.text}</div>
+    ${said && html`<div class="toast" aria-hidden="true" key=${said.at}>${said.text}</div>`}
+  `;
 }

@@ -23,6 +23,11 @@ export function replyThread(thread, seq) {
   return `${thread}.t${seq}`;
 }
 
+/** Whether this has the form of a thread's id. */
+export function isThread(id = "") {
+  return /^(?:broadcast|(?:dm|channel|mod)\..+)$/.test(rootOf(id));
+}
+
 /** "direct", "channel", "broadcast" or "mod". */
 export function kindOf(thread) {
   const head = thread.split(".", 1)[0];

@@ -1,55 +1,99 @@
 // The keyboard: one listener finds the command that a stroke, or two in a row, belongs to.
 
 const SEQUENCE_MS = 1200;
+const CODE = /^(?:Key|Digit)([A-Z0-9])$/;
+const SYMBOLS = { BracketLeft: "[", BracketRight: "]", Slash: "/", Comma: ",", Period: ".", Backslash: "\\" };
+const MAC = /mac|iphone|ipad/i.test(navigator.userAgentData?.platform ?? navigator.platform ?? "");
 
-/** A stroke's name: modifiers in a fixed order, then the key, as `alt+shift+arrowdown`. */
-export function nameOf(event) {
-  const parts = [];
-  if (event.ctrlKey || event.metaKey) parts.push("mod");
-  if (event.altKey) parts.push("alt");
+/**
+ * The names a stroke may go by, the likeliest first: modifiers in a fixed order, then the key, as
+ * `alt+shift+arrowdown`. "mod" is Command on a Mac and Control elsewhere. There is more than one
+ * name because keyboards differ: Option makes other characters on a Mac, other scripts have no
+ * Latin letters, "/" wants Shift on some layouts and AltGr makes characters on others.
+ */
+export function namesOf(event, mac = MAC) {
   const key = event.key.toLowerCase();
-  if (event.shiftKey && (key.length > 1 || parts.length)) parts.push("shift");
-  return [...parts, key].join("+");
+  const mod = mac ? event.metaKey : event.ctrlKey;
+  const typed = key.length === 1;
+  // AltGr comes as Control and Alt together; what it makes is a character like any other.
+  const graph = event.getModifierState?.("AltGraph") || (!mac && event.ctrlKey && event.altKey);
+  if (typed && graph) return [key];
+  const other = mac && event.ctrlKey ? ["ctrl"] : [];
+  const held = [...other, ...(mod ? ["mod"] : []), ...(event.altKey ? ["alt"] : [])];
+  const shift = event.shiftKey ? ["shift"] : [];
+  const name = (shifted, of) => [...held, ...shifted, of].join("+");
+  if (!typed) return [name(shift, key)];
+  if (!held.length) return latin(key) ? [key] : [key, codeOf(event)].filter(Boolean);
+  const letter = /\p{L}|\d/u.test(key);
+  const names = [name(letter ? shift : [], key), name(shift, key)];
+  const code = codeOf(event);
+  if (code && (!latin(key) || (mac && event.altKey))) names.push(name(shift, code));
+  if (mac && event.altKey && !mod) names.push(key); // Option made this character
+  return [...new Set(names)];
 }
+
+/** What the key would be on a Latin keyboard, by its place. */
+function codeOf({ code = "" }) {
+  return CODE.exec(code)?.[1].toLowerCase() ?? SYMBOLS[code] ?? null;
+}
+
+const latin = (key) => /^[\x20-\x7e]$/.test(key);
 
 export function isWriting(target) {
   return target?.closest?.("input, textarea, select, [contenteditable=true]") != null;
+}
+
+/** How keys are shown: "mod+k" as ["Ctrl", "K"], two strokes with "then" between. */
+export function shownKeys(keys, mac = MAC) {
+  const names = {
+    mod: mac ? "⌘" : "Ctrl", alt: mac ? "⌥" : "Alt", shift: mac ? "⇧" : "Shift",
+    arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→",
+    escape: "Esc", enter: "↵", end: "End", home: "Home", " ": "Space",
+  };
+  return keys.split(" ").map((stroke) =>
+    stroke.split("+").map((part) => names[part] ?? (part.length === 1 ? part.toUpperCase() : part)),
+  );
 }
 
 export class Keys {
   /** @param commands  The slot of commands; `context()` gives what they run with. */
   constructor(commands, context, target = document) {
     Object.assign(this, { commands, context });
-    this.first = "";
+    this.first = [];
     this.at = 0;
     target.addEventListener("keydown", (event) => this.pressed(event));
   }
 
   pressed(event) {
-    if (event.defaultPrevented || event.isComposing) return;
-    const stroke = nameOf(event);
-    const writing = isWriting(event.target);
+    // 229: a key that an input method has taken, in browsers that do not say isComposing.
+    if (event.defaultPrevented || event.isComposing || event.keyCode === 229 || !event.key) return;
+    if (["Shift", "Control", "Alt", "Meta", "AltGraph"].includes(event.key)) return;
     if (document.querySelector("dialog[open]")) return;
-    const now = event.timeStamp;
-    const both = this.first && now - this.at < SEQUENCE_MS ? `${this.first} ${stroke}` : null;
-    const context = this.context();
-    const found = (both && this.find(both, context)) || this.find(stroke, context);
-    const bare = !stroke.includes("mod+") && !stroke.includes("alt+") && !/^f\d+$/.test(stroke);
-    if (writing && bare && stroke !== "escape") return;
-    if (found) {
-      event.preventDefault();
-      this.first = "";
-      found.run(context, "");
+    const names = namesOf(event);
+    const bare = !/^(?:ctrl\+|mod\+|alt\+)/.test(names[0]) && !/^f\d+$/.test(names[0]);
+    if (bare && isWriting(event.target) && event.key !== "Escape") {
+      this.first = [];
       return;
     }
-    this.first = bare ? stroke : "";
-    this.at = now;
+    const soon = event.timeStamp - this.at < SEQUENCE_MS;
+    const both = soon ? this.first.flatMap((first) => names.map((name) => `${first} ${name}`)) : [];
+    const context = this.context();
+    const found = this.find(both, context) ?? this.find(names, context);
+    this.first = bare && !found ? names : [];
+    this.at = event.timeStamp;
+    if (!found) return;
+    event.preventDefault();
+    found.run(context, "");
   }
 
-  find(stroke, context) {
-    return [...this.commands].find(
-      (command) =>
-        [command.keys ?? []].flat().includes(stroke) && (!command.when || command.when(context)),
-    );
+  find(names, context) {
+    for (const name of names) {
+      const found = [...this.commands].find(
+        (command) =>
+          [command.keys ?? []].flat().includes(name) && (!command.when || command.when(context)),
+      );
+      if (found) return found;
+    }
+    return undefined;
   }
 }

@@ -1,14 +1,21 @@
-// What people and agents write, as HTML that can do no harm: Markdown in, sanitised HTML out.
+// What people and agents write, as elements that can do no harm: Markdown in, a sanitised fragment
+// out. The work is bounded, whatever the text: see tests/browser/js/markdown.test.js.
 import { Marked } from "../vendor/marked.js";
 import DOMPurify from "../vendor/purify.js";
 
 const TAGS = (
-  "p br hr em strong del code pre blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td a span input"
+  "p br hr em strong del code pre blockquote ul ol li h3 h4 h5 h6 table thead tbody tr th td a"
 ).split(" ");
-const ATTRIBUTES = ["href", "title", "class", "start", "align", "type", "checked", "disabled"];
-const LINKS = /^(?:https?:|mailto:|#)/i;
-const LONGEST = 64 * 1024; // what is longer is shown as it is: parsing it would hold up the page
+const ATTRIBUTES = ["href", "title", "class", "start", "align"];
+const LINKS = /^(?:https?:\/\/|mailto:|#)/i;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+// The parser's time grows with the square of some of these, its stack with others. What is beyond
+// is shown as it was written.
+const LONGEST = 8 * 1024;
+const MOST_DELIMITERS = 1500;
+const MOST_FENCES = 100;
+const DEEPEST = 10; // quotes and lists in each other
 
 const marked = new Marked({ gfm: true, breaks: true, async: false });
 marked.use({
@@ -16,44 +23,96 @@ marked.use({
     // Nobody's markup, and no pictures from elsewhere: they would tell who reads.
     html: ({ text }) => escaped(text),
     image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
-    code: ({ text, lang }) =>
-      `<pre><code class="lang-${escaped((lang ?? "").split(/\s/)[0])}">${escaped(text)}</code></pre>`,
+    code: ({ text, lang }) => {
+      const name = (lang ?? "").split(/\s/, 1)[0];
+      return `<pre><code class="lang-${escaped(name)}">${escaped(text)}</code></pre>`;
+    },
+    // The page has headings of its own above these.
+    heading({ tokens, depth }) {
+      const level = Math.min(6, depth + 2);
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
+    },
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
   },
 });
 
 DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "A") {
-    if (!LINKS.test(node.getAttribute("href") ?? "")) node.removeAttribute("href");
-    else if (!node.getAttribute("href").startsWith("#")) {
+    const href = node.getAttribute("href") ?? "";
+    if (!LINKS.test(href)) node.removeAttribute("href");
+    else if (!href.startsWith("#")) {
       node.setAttribute("target", "_blank");
       node.setAttribute("rel", "noopener noreferrer nofollow");
     }
   }
-  if (node.tagName === "INPUT") {
-    if (node.getAttribute("type") === "checkbox") node.setAttribute("disabled", "");
-    else node.remove();
-  }
-  if (node.hasAttribute?.("class") && !/^lang-[\w+#-]*$|^mention$/.test(node.className)) {
+  if (node.hasAttribute("class") && !/^lang-[\w+#.-]+$/.test(node.className)) {
     node.removeAttribute("class");
   }
 });
 
 /** Characters that turn the direction of text are shown, not obeyed. */
 export function visible(text) {
-  return text.replace(DIRECTIONS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(DIRECTIONS, (char) => `\\u${char.charCodeAt(0).toString(16)}`);
 }
 
-/** Sanitised HTML (TrustedHTML where the browser has it) of a message's text. */
-export function render(text) {
+/** A DocumentFragment of what `text` says. */
+export function fragment(text) {
   const shown = visible(text);
-  const dirty = shown.length > LONGEST ? `<p>${escaped(shown)}</p>` : marked.parse(shown);
+  return (isTooMuch(shown) ? null : parsed(shown)) ?? plain(shown);
+}
+
+function parsed(text) {
+  let dirty;
+  try {
+    dirty = marked.parse(shallow(text));
+  } catch (error) {
+    if (error instanceof RangeError) return null; // its stack was not deep enough for this
+    throw error;
+  }
   return DOMPurify.sanitize(dirty, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,
     ALLOW_DATA_ATTR: false,
-    RETURN_TRUSTED_TYPE: true,
+    ALLOW_ARIA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
   });
 }
+
+const FENCE = /^ {0,3}(?:```|~~~)/gm;
+const CODE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^\n]*\n(?:[^\n]*\n)*?(?: {0,3}\1[`~]*[ \t]*$|(?![^]))/gm;
+
+function isTooMuch(text) {
+  if (timesIn(text, FENCE) > MOST_FENCES) return true;
+  const prose = text.replace(CODE, ""); // that is easy, however long
+  return prose.length > LONGEST || timesIn(prose, /[*_~[]/g) > MOST_DELIMITERS;
+}
+
+const timesIn = (text, pattern) => text.match(pattern)?.length ?? 0;
+
+/** The text as it is, with its line breaks. */
+function plain(text) {
+  const made = document.createDocumentFragment();
+  const paragraph = document.createElement("p");
+  paragraph.className = "plain";
+  paragraph.textContent = text;
+  made.append(paragraph);
+  return made;
+}
+
+const NESTED = /^(?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){11,}.*$/gm;
+const MARKER = />|[-*+](?=[ \t])|\d{1,9}(?=[.)][ \t])/g;
+const RULE = /^[ \t]*([-*])(?:[ \t]*\1)+[ \t]*$/;
+
+/** Quotes and lists that lie deeper in each other than anybody reads are text. */
+function shallow(text) {
+  return text.replace(NESTED, (line) => {
+    if (RULE.test(line)) return line;
+    let seen = 0;
+    return line.replace(MARKER, (marker) => (++seen === DEEPEST + 1 ? literal(marker) : marker));
+  });
+}
+
+const literal = (marker) => (/\d/.test(marker) ? `\u2060${marker}` : `\\${marker}`);
 
 function escaped(text) {
   return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);

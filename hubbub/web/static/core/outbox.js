@@ -11,6 +11,7 @@ export class Outbox {
   constructor(storage, write, listener) {
     Object.assign(this, { storage, write, listener });
     this.entries = new Map(); // cid -> entry
+    this.delivering = new Set(); // threads that an entry is on its way to
   }
 
   /** Take up what an earlier page left behind. */
@@ -50,9 +51,19 @@ export class Outbox {
   push(entry) {
     this.entries.set(entry.cid, entry);
     this.listener.changed(entry.thread, this.of(entry.thread));
-    if (entry.state === "sending") this.deliver(entry);
+    this.deliverTo(entry.thread);
   }
 
+  /** One after the other: a hub that has had enough for a moment takes later ones before earlier ones. */
+  async deliverTo(thread) {
+    if (this.delivering.has(thread)) return;
+    this.delivering.add(thread);
+    const next = () => this.of(thread).find((entry) => entry.state === "sending");
+    for (let entry = next(); entry; entry = (await this.deliver(entry)) ? next() : null);
+    this.delivering.delete(thread);
+  }
+
+  /** Returns whether the hub has answered. */
   async deliver(entry) {
     try {
       const result = await this.write(entry.name, entry.args, entry.cid);
@@ -60,11 +71,12 @@ export class Outbox {
       this.storage.remove(entry.cid);
       this.listener.stored(entry, result, this.of(entry.thread));
     } catch (error) {
-      if (!error.code) return; // left: it stays for the next time
+      if (!error.code) return false; // left: it stays for the next time
       const refused = { ...entry, state: "refused", error: error.message };
       this.entries.set(entry.cid, refused);
       this.storage.set(entry.cid, refused);
       this.listener.changed(entry.thread, this.of(entry.thread));
     }
+    return true;
   }
 }

@@ -41,15 +41,23 @@ export class Registry {
     this.tools = new Slot();
     /** Above the composer: {order, view: ({thread})} */
     this.notes = new Slot();
+    /** Below the conversation, the composer: {order, view: ({thread})} */
+    this.foot = new Slot();
     /**
-     * What one can do: {id, title, group?, keys?, slash?, hint?, when?(context), run(context, rest)}.
+     * What one can do: {id, title, group?, keys?, slash?, hint?, icon?, menu?, when?(context),
+     * run(context, rest)}.
      * `keys` like "mod+k", "alt+arrowup", "g i", "r"; `slash` is its name after "/" in the composer.
-     * A context is {thread, message, text} as far as there are any.
+     * `menu` is a number: its place in the reader's own menu. A context is {thread, message, text}
+     * as far as there are any.
      */
     this.commands = new Slot();
     /** Completions while writing: {trigger: "@", suggest(word, thread) => [{value, label, hint}]} */
     this.completions = new Slot();
     /** In the bar at the top, on the right: {order, view: ({})} */
     this.bar = new Slot();
+    /** In the settings: {title, order, view: ({})} */
+    this.settings = new Slot();
+    /** Above everything, for as long as somebody has joined (dialogs, mostly): {view: ({})} */
+    this.layers = new Slot();
   }
 }

@@ -7,18 +7,34 @@ export class Router {
   constructor(window_ = window) {
     this.window = window_;
     this.route = signal(parse(window_.location.hash));
+    this.again = signal(0); // counts the times that somebody asked for where one is already
     window_.addEventListener("hashchange", () => {
       this.route.value = parse(window_.location.hash);
     });
+    window_.addEventListener("click", (event) => {
+      const hash = event.target.closest?.("a")?.hash;
+      if (hash && !event.defaultPrevented) this.asked(parse(hash));
+    });
   }
 
-  /** The address of a view; what is opened on the right stays if `open` is left out. */
+  /** Somebody goes there: a browser tells of other addresses only. */
+  asked({ view, args, open }) {
+    const here = this.route.peek();
+    if (!open && this.href(view, args) === this.href(here.view, here.args)) this.again.value++;
+  }
+
+  /** The address of a view; nothing is open on the right if `open` is left out. */
   href(view, args = [], open = null) {
     const path = [view, ...args].map(encodeURIComponent).join("/");
     return `#/${path}${open ? `?open=${open.kind}:${encodeURIComponent(open.id)}` : ""}`;
   }
 
   go(view, args = [], { open = null, replace = false } = {}) {
+    this.asked({ view, args, open });
+    this.put(view, args, open, replace);
+  }
+
+  put(view, args, open, replace = false) {
     const hash = this.href(view, args, open);
     if (replace) {
       this.window.history.replaceState(null, "", hash);
@@ -32,7 +48,7 @@ export class Router {
   /** Show `kind` `id` on the right of where one is; null closes it. */
   open(kind, id) {
     const { view, args } = this.route.peek();
-    this.go(view, args, { open: kind ? { kind, id } : null });
+    this.put(view, args, kind ? { kind, id } : null);
   }
 }
 

@@ -11,6 +11,7 @@ export class State {
     this.now = now;
     this.me = signal(null);
     this.network = signal("");
+    this.epoch = signal(null); // of the log that all this is about
     this.owner = signal(false);
     this.head = signal(0);
     this.participants = signal(new Map()); // id -> {id, kind, present, card}
@@ -61,6 +62,7 @@ export class State {
       if (!frame.resumed) this.forget();
       this.me.value = frame.participant;
       this.network.value = hello.network;
+      this.epoch.value = hello.epoch;
       this.limits = hello.limits;
       this.owner.value = frame.operations.some((operation) => operation.permission === "admin");
       this.head.value = Math.max(this.head.value, frame.cursor);
@@ -93,6 +95,7 @@ export class State {
   event({ message }) {
     batch(() => {
       this.message(message);
+      this.endTyping(message);
       this.arrived.value = message;
     });
   }
@@ -100,7 +103,8 @@ export class State {
   /** A message that stands in the log now, whether it came as an event or as an answer. */
   message(message) {
     this.thread(message.thread_id).take([message]);
-    if (message.mentions.includes(this.me.peek())) this.mention(message);
+    // Events leave out what is empty.
+    if (message.mentions?.includes(this.me.peek())) this.mention(message);
     if (message.seq > this.head.peek()) this.head.value = message.seq;
     this.flows(message);
   }
@@ -158,14 +162,28 @@ export class State {
     this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
   }
 
+  /** Who has said it does not write it any more. */
+  endTyping({ thread_id, sender_id }) {
+    const here = new Map(this.typing.peek().get(thread_id));
+    if (here.delete(sender_id)) this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
+  }
+
   on_delivered({ data }) {
     const delivered = new Map(this.delivered.peek());
     for (const [participant, seq] of Object.entries(data)) delivered.set(participant, seq);
     this.delivered.value = delivered;
   }
 
+  /** A channel is new, or has other members. */
+  on_channel({ data }) {
+    const joined = data.members.includes(this.me.peek());
+    this.channels.value = new Map(this.channels.peek()).set(data.name, { ...data, joined });
+  }
+
+  /** Another tab has read, or put the mark back. What this one has read meanwhile is on its way. */
   on_read({ thread_id, data }) {
-    this.thread(thread_id).read.value = data.upto;
+    const thread = this.thread(thread_id);
+    thread.read.value = Math.max(thread.marking ?? 0, data.upto);
   }
 
   /** Whether `participant` is known to have the message, by what was heard since this page opened. */

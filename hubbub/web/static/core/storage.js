@@ -53,8 +53,13 @@ export class Storage {
 
   /** Calls `then(value)` when another tab changes the key; returns how to stop. */
   watch(key, then) {
-    const listen = (event) => {
-      if (event.key === this.prefix + key) then(this.get(key));
+    return this.follow((changed) => changed === key && then(this.get(key)));
+  }
+
+  /** Calls `then(key)` when another tab changes a key below this prefix; returns how to stop. */
+  follow(then) {
+    const listen = ({ key }) => {
+      if (key?.startsWith(this.prefix)) then(key.slice(this.prefix.length));
     };
     window.addEventListener("storage", listen);
     return () => window.removeEventListener("storage", listen);

@@ -22,6 +22,7 @@ export class Thread {
     this.pending = signal([]); // what was said here and is not stored yet, oldest first
     this.changed = signal(0); // counts changes of `messages`
     this.messages = new Map(); // tseq -> message
+    this.marking = null; // how far the hub is being asked to note it as read: newer than what it tells
     this.unread = computed(() => Math.max(0, this.head.value - this.read.value));
     this.unreadMentions = computed(
       () => this.mentions.value.filter((tseq) => tseq > this.read.value).length,
@@ -41,7 +42,7 @@ export class Thread {
   summarise({ head, last_seq, read, messages }) {
     this.head.value = Math.max(this.head.value, head);
     this.lastSeq.value = Math.max(this.lastSeq.value, last_seq);
-    this.read.value = Math.max(this.read.value, read ?? 0);
+    this.read.value = this.marking ?? read;
     this.take(messages);
   }
 
@@ -49,6 +50,7 @@ export class Thread {
   take(messages) {
     if (!messages.length) return;
     for (const message of messages) {
+      complete(message);
       this.messages.set(message.tseq, message);
       if (message.tseq > this.head.value) this.head.value = message.tseq;
       if (message.seq > this.lastSeq.value) this.lastSeq.value = message.seq;
@@ -79,4 +81,11 @@ export class Thread {
       if (tseq <= end && Math.abs(tseq - (around ?? 0)) > reach) this.messages.delete(tseq);
     }
   }
+}
+
+/** Stored messages leave out lists that are empty. */
+function complete(message) {
+  message.recipients ??= [];
+  message.mentions ??= [];
+  message.attachments ??= [];
 }

@@ -1,6 +1,40 @@
 // All features, in the order in which they register. One more is one more line.
+import appearance from "./appearance/feature.js";
+import channels from "./channels/feature.js";
 import composer from "./composer/feature.js";
 import conversation from "./conversation/feature.js";
+import graph from "./graph/feature.js";
+import help from "./help/feature.js";
+import home from "./home/feature.js";
+import inbox from "./inbox/feature.js";
+import interaction from "./interaction/feature.js";
+import join from "./join/feature.js";
+import notifications from "./notifications/feature.js";
+import palette from "./palette/feature.js";
+import people from "./people/feature.js";
+import receipts from "./receipts/feature.js";
+import replies from "./replies/feature.js";
 import threads from "./threads/feature.js";
+import turns from "./turns/feature.js";
+import wakes from "./wakes/feature.js";
 
-export const FEATURES = [threads, conversation, composer];
+export const FEATURES = [
+  join,
+  threads,
+  conversation,
+  composer,
+  replies,
+  receipts,
+  turns,
+  wakes,
+  interaction,
+  graph,
+  appearance,
+  channels,
+  help,
+  home,
+  inbox,
+  notifications,
+  palette,
+  people,
+];

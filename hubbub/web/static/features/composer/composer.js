@@ -1,23 +1,161 @@
-import { html, useState } from "../../core/ui.js";
+// Where one writes.
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
+import { commandIn, unescaped } from "./completion.js";
+import { CompletionList, LIST, optionId } from "./completion-list.js";
+import { useCompletion } from "./use-completion.js";
 
-export function Composer({ app, thread }) {
-  const [text, setText] = useState("");
-  const send = () => {
-    if (!text.trim()) return;
-    app.send(thread.id, text);
-    setText("");
+const TALLEST = 0.4; // of the window
+const TYPING_EVERY_MS = 4000;
+
+/** @param desk  {drafts, composer}: where this puts itself for the feature's commands. */
+export function Composer({ app, thread, desk }) {
+  const field = useRef(null);
+  const [draft, setDraft] = useState(() => desk.drafts.read(thread.id));
+  const [caret, setCaret] = useState(-1); // -1: the field has not got the focus
+  const [problem, setProblem] = useState(null);
+  const goTo = useRef(null); // where the caret goes with the next drawing
+  const { text, quote } = draft;
+
+  const change = (changes, at = null) => {
+    const changed = { ...draft, ...changes };
+    setDraft(changed);
+    setProblem(null);
+    desk.drafts.write(thread.id, changed);
+    goTo.current = at;
+    if (at !== null) setCaret(at);
   };
+  const completion = useCompletion({
+    app, thread, place: { text, caret, isAt: caret >= 0 },
+    change: (made, at) => change({ text: made }, at),
+  });
+  const send = () => {
+    const refusal = say(app, thread, text, quote);
+    if (refusal) setProblem(refusal);
+    else change({ text: "", quote: null }, 0);
+  };
+  const typed = useTyping(app, thread);
+  const elsewhere = desk.drafts.elsewhere.value;
+  useEffect(() => {
+    if (elsewhere?.thread === thread.id) setDraft(desk.drafts.read(thread.id));
+  }, [elsewhere]);
+
+  useFit(field, text);
+  useLayoutEffect(() => {
+    if (goTo.current === null) return;
+    field.current.focus();
+    field.current.setSelectionRange(goTo.current, goTo.current);
+    goTo.current = null;
+  });
+  useLayoutEffect(() => {
+    desk.composer = { change, focus: () => field.current.focus(), draft };
+    if (desk.isWanted) field.current.focus();
+    desk.isWanted = false;
+    return () => (desk.composer = null);
+  });
+
   const key = (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (completion.key(event)) return;
+    if (event.key === "Enter" && !event.isComposing && sends(event)) {
       event.preventDefault();
       send();
+    } else if (event.key === "ArrowUp" && !text && !event.altKey) {
+      event.preventDefault();
+      app.run("my-last-message");
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      if (quote) change({ quote: null });
+      else field.current.blur();
     }
   };
-  return html`<form class="composer" onSubmit=${(event) => (event.preventDefault(), send())}>
-    <textarea name="text" rows="2" aria-label=${t.composer.label(titleOf(thread.id, app.state.me.value))}
-      value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${key} />
-    <button type="submit">${t.composer.send}</button>
-  </form>`;
+  const place = () => {
+    const { selectionStart, selectionEnd } = field.current;
+    setCaret(selectionStart === selectionEnd ? selectionStart : -1);
+  };
+  const input = (event) => {
+    change({ text: event.target.value });
+    place();
+    typed(event.target.value);
+  };
+  const unquote = () => {
+    change({ quote: null });
+    field.current.focus();
+  };
+  const title = titleOf(thread.id, app.state.me.value);
+  const label = thread.parent ? t.composer.labelReply : t.composer.label(title);
+  return html`
+    <form class="composer" onSubmit=${(event) => (event.preventDefault(), send())}>
+      <${CompletionList} app=${app} ...${completion} />
+      ${quote && html`<${QuoteChip} quote=${quote} remove=${unquote} />`}
+      <div class="writing">
+        <textarea name="text" rows="1" ref=${field} value=${text} aria-label=${label} placeholder=${label}
+          dir="auto" autocomplete="off" aria-autocomplete="list" aria-haspopup="listbox" aria-controls=${LIST}
+          aria-activedescendant=${completion.items.length ? optionId(completion.active) : null}
+          onInput=${input} onKeyDown=${key} onKeyUp=${place} onClick=${place} onFocus=${place}
+          onBlur=${() => setCaret(-1)} />
+        <button type="submit" class="icon send" aria-label=${t.composer.send} title=${t.composer.send}
+          disabled=${!text.trim()}><${Icon} name="send" /></button>
+      </div>
+      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+    </form>
+  `;
+}
+
+/** On a keyboard of glass, Enter begins a line: there is a button beside it that sends. */
+function sends({ shiftKey, ctrlKey, metaKey }) {
+  return ctrlKey || metaKey || !(shiftKey || matchMedia("(pointer: coarse)").matches);
+}
+
+function QuoteChip({ quote, remove }) {
+  return html`<div class="quote-chip">
+    <${Icon} name="quote" size=${16} />
+    <span class="cut" dir="auto">${visible(quote.text)}</span>
+    <button type="button" class="icon small" aria-label=${t.composer.removeQuote}
+      title=${t.composer.removeQuote} onClick=${remove}><${Icon} name="close" size=${14} /></button>
+  </div>`;
+}
+
+/** Send it, or do what it asks for. Returns why not, or null. */
+function say(app, thread, text, quote) {
+  if (!text.trim()) return "";
+  const asked = commandIn(text);
+  if (asked) return run(app, thread, asked);
+  const extra = quote ? { quote } : {};
+  const said = unescaped(text.trim());
+  const { parent, repliesTo: seq } = thread;
+  if (parent) app.reply({ id: `m${seq}`, seq, thread_id: parent }, said, extra);
+  else app.send(thread.id, said, extra);
+  return null;
+}
+
+function run(app, thread, { name, rest }) {
+  const context = { thread: thread.id, message: null, text: rest };
+  const command = app.add.commands.find((each) => each.slash === name);
+  if (!command) return t.composer.noCommand(name);
+  if (command.when && !command.when(context)) return t.composer.notNow(name);
+  Promise.resolve(command.run(context, rest)).catch((error) => app.say(error.message));
+  return null;
+}
+
+/** As high as the text, up to a part of the window. */
+function useFit(field, text) {
+  useLayoutEffect(() => {
+    const { style } = field.current;
+    style.height = "auto";
+    style.height = `${Math.min(field.current.scrollHeight + 2, Math.round(innerHeight * TALLEST))}px`;
+  }, [text]);
+}
+
+/** Tell the others that one is writing, now and then. */
+function useTyping(app, thread) {
+  const told = useRef(0);
+  return (text) => {
+    if (!text.trim() || text.startsWith("/") || !thread.head.peek()) return;
+    if (Date.now() - told.current < TYPING_EVERY_MS) return;
+    told.current = Date.now();
+    app.client.signal("typing", thread.id);
+  };
 }

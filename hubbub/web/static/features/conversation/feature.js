@@ -1,41 +1,70 @@
-// The conversation in the middle.
+// The conversation in the middle, and what is done with its messages.
 import { html, useEffect } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
-import { timeOf } from "../../core/time.js";
-import { render } from "../../core/markdown.js";
+import { isThread, titleOf } from "../../core/ids.js";
+import { textOf } from "../../core/messages.js";
 import { t } from "../../texts.js";
-import { Composer } from "../composer/composer.js";
+import { Conversation } from "./conversation.js";
 
 export default function conversation(app) {
-  app.add.views.add({ name: "thread", view: Conversation, title: ([id]) => titleOf(id, app.state.me.value) });
+  const shown = { log: null }; // the log in the middle, for commands
+  app.add.views.add({
+    name: "thread",
+    view: ({ args: [id, at] }) =>
+      isThread(id)
+        ? html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`
+        : html`<div class="empty"><p>${t.conversation.noThread(id)}</p></div>`,
+    title: ([id]) => (isThread(id) ? titleOf(id, app.state.me.value) : ""),
+  });
+  app.add.views.add({ name: "message", view: Elsewhere, title: ([id]) => id });
+  addMoving(app, shown);
+  addDoing(app);
 }
 
-function Conversation({ app, args: [id] }) {
-  const thread = app.state.thread(id);
-  const title = titleOf(id, app.state.me.value);
-  const head = thread.head.value;
+/** `#/message/m42` leads to wherever that message stands. */
+function Elsewhere({ app, args: [id] }) {
   useEffect(() => {
-    app.load(id, head - 49, head);
-    app.readUpTo(id, head);
-  }, [id, head]);
-  thread.changed.value;
-  const shown = [...thread.messages.values()].sort((a, b) => a.tseq - b.tseq);
-  return html`
-    <header class="title"><h1>${title}</h1></header>
-    <div class="log" role="log" aria-label=${t.conversation.log(title)}>
-      ${shown.map((message) => html`<${Message} key=${message.tseq} message=${message} />`)}
-      ${thread.pending.value.map(
-        (entry) => html`<div class="message" data-state=${entry.state} key=${entry.cid}>${entry.text}</div>`,
-      )}
-    </div>
-    <${Composer} app=${app} thread=${thread} />
-  `;
+    app.message(id).then(
+      (message) => app.router.go("thread", [message.thread_id, id], { replace: true }),
+      (error) => {
+        app.say(error.message);
+        app.router.go("", [], { replace: true });
+      },
+    );
+  }, [id]);
+  return html`<div class="empty" role="status">${t.conversation.looking(id)}</div>`;
 }
 
-function Message({ message }) {
-  const text = message.text_representation ?? (typeof message.content === "string" ? message.content : JSON.stringify(message.content));
-  return html`<article class="message" data-message=${message.id} data-state="stored">
-    <b>${message.sender_id}</b> <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time>
-    <div class="text" dir="auto" dangerouslySetInnerHTML=${{ __html: render(text) }} />
-  </article>`;
+function addMoving(app, shown) {
+  const when = () => shown.log !== null;
+  const group = t.conversation.group;
+  const add = (id, keys, run) =>
+    app.add.commands.add({ id, title: t.conversation.commands[id], group, keys, when, run });
+  add("next-message", "j", () => shown.log.step(1));
+  add("previous-message", "k", () => shown.log.step(-1));
+  add("last-message", ["end", "shift+g"], () => shown.log.toEnd());
+  add("my-last-message", [], () => {
+    const mine = shown.log.lastMine();
+    if (mine) shown.log.focusOn(mine.tseq);
+  });
+}
+
+function addDoing(app) {
+  const when = ({ message }) => message !== null;
+  const group = t.conversation.group;
+  const add = (id, keys, run) =>
+    app.add.commands.add({ id, title: t.conversation.commands[id], group, keys, when, run });
+  add("copy-link", "c", ({ message }) => {
+    const hash = app.router.href("thread", [message.thread_id, message.id]);
+    copy(app, `${location.origin}${location.pathname}${hash}`, t.conversation.linkCopied);
+  });
+  add("copy-text", [], ({ message }) => copy(app, textOf(message), t.conversation.textCopied));
+  add("mark-unread", "u", ({ message }) => app.unreadFrom(message.thread_id, message.tseq));
+  add("message-details", "d", ({ message }) => app.open("message", message.id));
+}
+
+function copy(app, text, done) {
+  navigator.clipboard.writeText(text).then(
+    () => app.say(done),
+    (error) => app.say(error.message),
+  );
 }

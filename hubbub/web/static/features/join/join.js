@@ -1,47 +1,85 @@
-// Joining: by one click in an open network, with a token elsewhere. The token stays in the
-// browser's storage and is never part of an address.
-import { html, useState } from "../../core/ui.js";
+// The first screen: joining by one click in an open network, with a token elsewhere.
+import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 
-const KEY = "joined";
-
-/** Join as last time, if this browser was in. */
-export function rejoin(app) {
-  const last = app.storage.get(KEY);
-  if (last?.name) app.join(last.name, last.token ?? null);
+export function Join({ app }) {
+  const status = app.status.value;
+  const under = status.state === "connecting" || status.state === "waiting" || status.state === "ready";
+  return html`<main class="join" id="middle">
+    <div class="join-card">
+      <${Mark} />
+      <h1>${t.join.title(app.about.network)}</h1>
+      <p class="quiet">${t.join.lead}</p>
+      <${under ? Joining : Form} app=${app} status=${status} />
+    </div>
+    <p class="join-more"><a href="/join">${t.join.others}</a></p>
+  </main>`;
 }
 
-export function Join({ app }) {
-  const { network, auth, humans } = app.about;
-  const status = app.status.value;
-  const [name, setName] = useState(app.storage.get(KEY)?.name ?? humans[0] ?? "you");
-  const [token, setToken] = useState("");
+/** Under way; one can turn back. */
+function Joining({ app, status }) {
+  const away = status.state === "waiting" || status.tries > 0;
+  return html`
+    <p class="joining" role="status">
+      <span class="spinner" aria-hidden="true"></span> ${t.join.joining(app.client.me)}
+    </p>
+    ${away && html`<p class="note warn" role="alert"><${Icon} name="warning" />${t.join.unreachable}</p>`}
+    <button type="button" class="plain" onClick=${() => app.leave()}>${t.join.other}</button>
+  `;
+}
+
+function Form({ app, status }) {
+  const { auth, humans } = app.about;
+  const { identity } = app;
+  const [name, setName] = useState(() => app.client.me ?? identity.suggested(humans));
+  const [token, setToken] = useState(() => app.client.token ?? "");
+  const first = useRef(null); // what is left to do
+  useEffect(() => first.current.focus(), []);
   const join = (event) => {
     event.preventDefault();
-    app.storage.set(KEY, { name, token: token || null });
-    app.join(name, token || null);
+    app.join(name.trim(), token.trim() || null);
   };
-  return html`
-    <main class="join">
-      <form onSubmit=${join}>
-        <h1>${t.join.title(network)}</h1>
-        <p>${t.join.lead}</p>
-        <label>${t.join.name}
-          <input name="name" required pattern="[A-Za-z0-9_\\-]{1,64}" title=${t.join.namePattern}
-            autocomplete="username" list="humans" value=${name} onInput=${(e) => setName(e.target.value)} />
-        </label>
-        <datalist id="humans">${humans.map((human) => html`<option value=${human} />`)}</datalist>
-        ${auth === "tokens" && html`
-          <label>${t.join.token}
-            <input name="token" type="password" required autocomplete="current-password"
-              value=${token} onInput=${(e) => setToken(e.target.value)} />
-            <small>${t.join.tokenHint}</small>
-          </label>`}
-        ${status.state === "refused" && html`<p class="problem" role="alert">${status.reason}</p>`}
-        ${status.state === "waiting" && html`<p class="problem" role="alert">${t.connection.waiting}</p>`}
-        <button type="submit" class="primary">${t.join.button}</button>
-        <p class="quiet"><a href="/join">${t.join.others}</a></p>
-      </form>
-    </main>
-  `;
+  const open = auth !== "tokens";
+  const named = identity.knowsName || status.state === "refused";
+  return html`<form onSubmit=${join}>
+    ${status.state === "refused" && html`<p class="note danger" role="alert"><${Icon} name="warning" />
+      <span>${refusal(status)}</span></p>`}
+    <label class="field">${t.join.name}
+      <input name="name" required pattern="[A-Za-z0-9_\\-]{1,64}" maxlength="64"
+        title=${t.join.nameHint} autocomplete="username" autocapitalize="none" spellcheck="false"
+        list=${humans.length ? "humans" : null} value=${name}
+        onInput=${(event) => setName(event.target.value)} ref=${open || named ? null : first} />
+      <small>${identity.knowsName ? t.join.nameKnown : t.join.nameHint}</small>
+    </label>
+    ${humans.length > 0 &&
+    html`<datalist id="humans">
+      ${humans.map((human) => html`<option key=${human} value=${human} />`)}
+    </datalist>`}
+    ${!open && html`
+      <label class="field">${t.join.token}
+        <input name="token" type="password" required autocomplete="current-password"
+          ref=${named ? first : null} value=${token} onInput=${(event) => setToken(event.target.value)} />
+        <small>${t.join.tokenHint}</small>
+      </label>`}
+    <button type="submit" class="primary" ref=${open ? first : null}>${t.join.button}</button>
+  </form>`;
+}
+
+function refusal({ code, reason }) {
+  return (t.join.refused[code] ?? t.join.refused.other)(reason || String(code));
+}
+
+/** The sign of Hubbub, as in icon.svg. */
+function Mark() {
+  return html`<svg class="mark" viewBox="0 0 32 32" width="44" height="44" aria-hidden="true">
+    <rect width="32" height="32" rx="8" fill="var(--accent)" />
+    <g fill="none" stroke="var(--on-accent)" stroke-width="2.2" stroke-linecap="round">
+      <path d="M16 16 8 9M16 16l9-5M16 16l-6 8M16 16l8 7" />
+    </g>
+    <g fill="var(--on-accent)">
+      <circle cx="16" cy="16" r="3.6" /><circle cx="8" cy="9" r="2.6" /><circle cx="25" cy="11" r="2.6" />
+      <circle cx="10" cy="24" r="2.6" /><circle cx="24" cy="23" r="2.6" />
+    </g>
+  </svg>`;
 }

@@ -1,0 +1,325 @@
+"""`fork`: a model gives a part of its work to a sub-agent, whose one result is the call's result.
+
+A sub-agent is the same model with the same tools, but with nothing in front of it but a goal and
+what it is told of the context: neither the conversation nor the steps so far. It runs within the
+call, so whatever ends the turn ends it, and it ends in one of two ways:
+
+    finish(reason)                            the reason is the result
+    too many steps, no call, a model error,   the result is an error, `failed: …`
+    or no time left (`failed: timeout`)
+
+It has a thread of its own: goal and result are posted as replies to the message that woke the
+agent, where that wakes nobody (no other agent is in that direct thread; mentions are put in code).
+Its steps are recorded in the turn under numbers of their own (`Place`), so that a sub-agent that
+was interrupted by a crash goes on where its record ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hubbub.agents.asking import Asker
+from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.journal import Journal
+from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.models.base import Model, ToolSpec
+from hubbub.agents.prompt.escape import escaped
+from hubbub.agents.prompt.scratchpad import without_thoughts
+from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.agents.tools.toolbox import Around, Toolbox
+from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
+from hubbub.config.roles import ForkConfig
+from hubbub.errors import ModelError, OperationError
+from hubbub.ids import write_id
+from hubbub.logs import get_logger
+from hubbub.protocol.messages import Permission
+from hubbub.protocol.turns import Step
+
+__all__ = ["APART", "ForkTool", "Host", "Place", "apart"]
+
+APART = 10_000
+"""Numbers of steps from here on are those of sub-agents."""
+_OWN_STEPS = 1000
+"""Numbers that a sub-agent has for its own steps."""
+_MOST = 16
+_BLOCKS = (_OWN_STEPS * (1 + _MOST), _OWN_STEPS)
+"""Numbers that a sub-agent of the first and the second depth has, its own sub-agents included."""
+_MOST_SHOWN = 8000
+"""Characters of a goal or a result that are posted."""
+
+log = get_logger(__name__)
+
+
+class Fork(BaseModel):
+    """The arguments of `fork`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    goal: Annotated[str, Field(min_length=1)]
+    """What is to be found out or done, and what the result must contain."""
+    context: str = ""
+    """All that is needed of what you know: nothing else is seen, not even the conversation."""
+    timeout: Annotated[float | None, Field(gt=0)] = None
+    """Seconds that it may take; left out: as long as is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the steps of a turn or a sub-agent are numbered: from `base` + 1 on."""
+
+    base: int = 0
+    depth: int = 0
+    """0: the turn itself."""
+
+    def child(self, ordinal: int) -> Place:
+        """The place of its `ordinal`th sub-agent, from 1."""
+        if self.depth == 0:
+            return Place(APART + (ordinal - 1) * _BLOCKS[0], 1)
+        return Place(self.base + ordinal * _BLOCKS[1], 2)
+
+    def holds(self, n: int) -> bool:
+        """Whether step `n` is its own, and not one of a sub-agent."""
+        return self.base < n <= self.base + (APART - 1 if self.depth == 0 else _OWN_STEPS - 1)
+
+
+def apart(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The steps of the turn itself, and those of its sub-agents."""
+    return tuple(s for s in steps if s.n < APART), tuple(s for s in steps if s.n >= APART)
+
+
+class ForkTool:
+    """The tool. What it runs in is known for each turn: see `hosted`."""
+
+    permission: Permission = "read"  # what a sub-agent does passes the same gate by itself
+    confirm = False
+    idempotent = True  # it goes on where its record ends
+    ordered = False
+    speaks = False
+    name = FORK
+
+    def __init__(self, config: ForkConfig):
+        self.config = config
+        self.timeout = config.timeout + 5.0  # its own word about time tells more
+        self._hosts: dict[str, Host] = {}
+        self.spec = ToolSpec(
+            FORK,
+            "Give a part of the work to a helper that works on it alone and comes back with one "
+            "result. Call it several times in one step for parts that do not need each other. "
+            f"It may take {config.timeout:g} seconds.",
+            without_titles(Fork.model_json_schema()),
+        )
+
+    @contextlib.contextmanager
+    def hosted(self, turn: str, host: Host) -> Iterator[None]:
+        """Within, sub-agents of that turn run in `host`."""
+        self._hosts[turn] = host
+        try:
+            yield
+        finally:
+            del self._hosts[turn]
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """The sub-agent's result. Raises `ToolFailed` when it has none."""
+        try:
+            fork = Fork.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+        host = self._hosts.get(site.turn)
+        if host is None:
+            raise ToolFailed("there are no helpers here", error="forbidden")
+        return await host.run(fork, site)
+
+
+@dataclass(slots=True)
+class Host:
+    """What the sub-agents of one turn run in."""
+
+    config: ForkConfig
+    journal: Journal
+    model: Model
+    choice: DialectChoice
+    toolbox: Toolbox
+    system: str
+    """The system message of the turn."""
+    loop: Loop
+    """The turn's."""
+    recorded: Sequence[Step]
+    """Steps of sub-agents that an earlier process had recorded."""
+    caller: Caller
+    around: Around | None = None
+    shows: bool = False
+    """Whether goals and results may be posted: nobody is woken by it."""
+    _loops: dict[Place, Loop] = field(default_factory=dict)
+
+    async def run(self, fork: Fork, site: CallSite) -> str:
+        """Run a sub-agent. Raises `ToolFailed`."""
+        place, ordinal = self._place(site)
+        within = min(fork.timeout or self.config.timeout, self.config.timeout)
+        name = f"helper {ordinal}"
+        await self._post(place, 0, f"{name}, goal", fork.goal)
+        try:
+            async with asyncio.timeout(within) as limit:
+                result = await self._result(fork, place, name)
+        except ToolFailed as exc:
+            await self._post(place, 1, f"{name}, no result", exc.message)
+            raise
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            told = f"failed: timeout: it had no result after {within:g} s"
+            await self._post(place, 1, f"{name}, no result", told)
+            raise ToolFailed(told, error="timeout") from exc
+        finally:
+            self._loops.pop(place, None)
+        await self._post(place, 1, f"{name}, result", result)
+        return result
+
+    def _place(self, site: CallSite) -> tuple[Place, int]:
+        """Where the call's sub-agent is numbered, and which of its parent's it is."""
+        running = {Place(): self.loop, **self._loops}
+        parent, loop = next((p, lp) for p, lp in running.items() if p.holds(site.step))
+        offset = parent.base if parent.depth else 0
+        calls = [
+            (step.n + offset, index)
+            for step in loop.steps
+            for index, call in enumerate(step.calls)
+            if call.name == FORK and call.error not in ("unknown_tool", "too_many_helpers")
+        ]
+        ordinal = calls.index((site.step, site.index)) + 1
+        if ordinal > self.config.most:
+            words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
+            raise ToolFailed(words, error="too_many_helpers")
+        return parent.child(ordinal), ordinal
+
+    # The sub-agent -------------------------------------------------------------------------------
+
+    async def _result(self, fork: Fork, place: Place, name: str) -> str:
+        names = self._names(place)
+        mine = [s for s in self.recorded if place.holds(s.n)]
+        steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
+        loop = self._loops[place] = Loop(Rules(max_steps=self.config.max_steps), names, steps)
+        system = f"{self.system}\n\n{_TOLD}"
+        offer = _Part(self.toolbox, frozenset(names))
+        asker = Asker(self.model, offer, system, _prompt(fork), self.choice)
+        end = await _SubTurn(self, loop, asker, place, name).run()
+        if end.outcome == "finished":
+            return end.reason or "done"
+        words = f"failed: {end.outcome}: {end.reason}"
+        raise ToolFailed(f"{words}; it said: {end.text}" if end.text else words, error=end.outcome)
+
+    def _names(self, place: Place) -> tuple[str, ...]:
+        hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
+        if place.depth >= self.config.depth:
+            hidden.add(FORK)
+        return tuple(name for name in self.toolbox.names if name not in hidden)
+
+    # Its thread ----------------------------------------------------------------------------------
+
+    async def _post(self, place: Place, nth: int, head: str, text: str) -> None:
+        """Post into the sub-agent's thread. It is for people to look at: nothing depends on it."""
+        if not self.shows:
+            return
+        plan = self.journal.plan
+        quiet = text[:_MOST_SHOWN].replace("`", "'")
+        try:
+            await self.caller.call(
+                "reply",
+                cid=write_id(plan.id, place.base, nth),
+                cause=plan.id,
+                message_id=plan.incoming[-1].id,
+                text=f"{head}:\n```\n{quiet}\n```",
+            )
+        except OperationError as exc:
+            log.info("a helper's thread has no place", turn=plan.id, error=exc.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A toolbox without some of its tools."""
+
+    toolbox: Toolbox
+    names: frozenset[str]
+
+    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+        """What is left of what the toolbox describes."""
+        return tuple(spec for spec in self.toolbox.described(steps) if spec.name in self.names)
+
+
+@dataclass(slots=True)
+class _SubTurn:
+    """One sub-agent under way: carries out what its loop commands."""
+
+    host: Host
+    loop: Loop
+    asker: Asker
+    place: Place
+    name: str
+
+    async def run(self) -> End:
+        todo: deque[Command] = deque(self.loop.start())
+        while True:
+            match todo.popleft():
+                case Record(step):
+                    self.host.journal.step(self._apart(step))
+                case AskModel():
+                    todo.extend(await self._ask())
+                case RunTools() as run:
+                    todo.extend(await self._run_tools(run))
+                case End() as end:
+                    return end
+
+    def _apart(self, step: Step) -> Step:
+        """The step as it is recorded in the turn."""
+        notes = step.notes if self.name in step.notes else (self.name, *step.notes)
+        return step.model_copy(update={"n": step.n + self.place.base, "notes": notes})
+
+    async def _ask(self) -> list[Command]:
+        clock = self.host.journal.clock
+        at = clock.ms
+        try:
+            answer = await self.asker.ask(self.loop.steps)
+        except ModelError as exc:
+            return self.loop.stopped("model_error", str(exc))
+        answer = without_thoughts(replace(answer, notes=(self.name, *answer.notes)))
+        return self.loop.answered(answer, at, clock.since(at))
+
+    async def _run_tools(self, run: RunTools) -> list[Command]:
+        host, step = self.host, run.step
+        if host.toolbox.must_be_recorded(run.calls):
+            await host.journal.durable()
+        results = await host.toolbox.run(
+            host.journal.plan.id,
+            step.n + self.place.base,
+            step.calls,
+            run.calls,
+            again=run.again,
+            clock=host.journal.clock,
+            thread_id=host.journal.plan.thread_id,
+            wait=step.wait,
+            around=host.around,
+        )
+        return self.loop.ran(results)
+
+
+_TOLD = (
+    "You are a helper: another part of you has given you one goal. Nobody talks to you, and you "
+    "cannot ask back. When you are done, or cannot get it done, call `finish`: its `reason` is the "
+    "only thing of your work that is read, so put the whole result there."
+)
+
+
+def _prompt(fork: Fork) -> str:
+    """What the sub-agent is shown. It may hold what others have said, and is escaped like that."""
+    parts = [f"<goal>{escaped(fork.goal)}</goal>"]
+    if fork.context:
+        parts.append(f"<context>{escaped(fork.context)}</context>")
+    return "\n".join([*parts, "", "Reach the goal, then call `finish` with the result."])

@@ -1,0 +1,15 @@
+"""Folders of Markdown that agents search: `KnowledgeBase` finds, `SearchKnowledge` is the tool."""
+
+from __future__ import annotations
+
+from hubbub.agents.knowledge.base import Hit, KnowledgeBase, Limits, SearchResult
+from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
+
+__all__ = [
+    "SEARCH_KNOWLEDGE",
+    "Hit",
+    "KnowledgeBase",
+    "Limits",
+    "SearchKnowledge",
+    "SearchResult",
+]

@@ -1,0 +1,87 @@
+"""What commands do in the full-screen client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from hubbub.cli.chat import commands as chat
+from hubbub.cli.full import commands as full
+from hubbub.errors import UserError
+from hubbub.ids import parse_message_id
+from hubbub.protocol import thread_ids
+
+if TYPE_CHECKING:
+    from hubbub.cli.full.engine import Engine
+    from hubbub.cli.full.screen import ChatScreen
+
+__all__ = ["Deeds"]
+
+
+class Deeds:
+    """Obeys commands: those about the network through the engine, those about the screen there."""
+
+    def __init__(self, screen: ChatScreen, engine: Engine):
+        self._screen, self._engine = screen, engine
+
+    def obey(self, line: str) -> None:
+        """Do what a line says. Raises `UserError`."""
+        command = full.parse(line)
+        match command:
+            case None:
+                pass
+            case chat.Say(text):
+                self._engine.say(text)
+            case full.Theme(name):
+                self._screen.change_theme(name)
+            case full.GoTo(message_id):
+                self._engine.do(self._screen.go_to(message_id))
+            case full.Inbox():
+                self._screen.action_inbox()
+            case full.ShowTurn(turn_id):
+                self._engine.do(self._screen.show_turn(turn_id))
+            case full.Again():
+                self._engine.again()
+            case full.Drop():
+                self._engine.drop()
+            case _:
+                self._chat(command)
+
+    def _chat(self, command: chat.Command) -> None:
+        """Commands that the line-based chat has too."""
+        state, screen = self._engine.state, self._screen
+        match command:
+            case chat.Open(target):
+                screen.open(state.find(target))
+            case chat.Direct(names, text):
+                screen.open(state.direct(names))
+                if text:
+                    self._engine.say(text)
+            case chat.ToChannel(name):
+                screen.open(state.channel(name))
+            case chat.ReplyTo(message_id, text):
+                self._engine.say(text, thread_id=state.find(message_id))
+            case chat.Help():
+                screen.action_help()
+            case chat.Quit():
+                screen.action_leave()
+            case chat.Join(name):
+                self._engine.do(self._engine.join(name))
+            case chat.Create(name):
+                self._engine.do(self._engine.create(name))
+            case chat.Leave(name):
+                self._engine.do(self._engine.leave(name or self._channel()))
+            case chat.Say() | chat.Threads() | chat.Who() | chat.More() | chat.Wait():
+                raise UserError("this command is for the line-based chat")
+            case _:
+                assert_never(command)
+
+    def _channel(self) -> str:
+        root = thread_ids.root(self._engine.state.current)
+        if not root.startswith("channel."):
+            raise UserError("this is no channel; /leave <name> leaves one")
+        return root.partition(".")[2]
+
+
+def is_message_id(text: str) -> bool:
+    """Whether `text` is the id of a message."""
+    return parse_message_id(text) is not None

@@ -1,0 +1,228 @@
+"""What the hub hands to a store: finished records, in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = [
+    "Batch",
+    "CallSettled",
+    "ChannelCreated",
+    "CursorMoved",
+    "Delivery",
+    "MemberJoined",
+    "MemberLeft",
+    "MessageRow",
+    "ParticipantSeen",
+    "ReadMarked",
+    "Record",
+    "StepRecorded",
+    "ThreadCreated",
+    "TokenAdded",
+    "TokenRevoked",
+    "TurnBegun",
+    "TurnEnded",
+    "TurnSent",
+    "WakesSettled",
+    "WakesTaken",
+]
+
+
+class MessageRow(NamedTuple):
+    """One log entry. Tuples, because thousands a second are made and bound to SQL as they are."""
+
+    seq: int
+    thread_no: int
+    tseq: int
+    scope: int | None
+    """`thread_no` of the root thread whose members receive it; None for a direct message, which is
+    received by the participants of its `Delivery` rows only."""
+    sender: str
+    cid: str | None
+    digest: int | None
+    """A checksum of what the client asked, to tell a repetition from a conflict."""
+    body: str
+    """The message as JSON, exactly as it travels."""
+
+
+class Delivery(NamedTuple):
+    """A participant whom a message reaches by name (direct, mentioned or woken)."""
+
+    participant: str
+    seq: int
+    reason: str
+    """The wake decision's reason code."""
+    reply: str | None
+    """`required` or `optional` if it wakes; None if it does not."""
+    turn: str | None
+    """The turn it starts; None if it does not wake."""
+
+
+@dataclass(slots=True)
+class ParticipantSeen:
+    """A participant exists (inserted or updated). `card` is JSON."""
+
+    id: str
+    kind: str
+    card: str
+
+
+@dataclass(slots=True)
+class ThreadCreated:
+    no: int
+    id: str
+
+
+@dataclass(slots=True)
+class ChannelCreated:
+    name: str
+    description: str
+
+
+@dataclass(slots=True)
+class MemberJoined:
+    """From now on messages with `scope` reach the participant: those with seq > `since`."""
+
+    participant: str
+    scope: int
+    since: int
+
+
+@dataclass(slots=True)
+class MemberLeft:
+    """Messages with seq > `until` no longer reach the participant."""
+
+    participant: str
+    scope: int
+    until: int
+
+
+@dataclass(slots=True)
+class ReadMarked:
+    """The participant has read the thread up to `tseq`; replaces what was marked before."""
+
+    participant: str
+    thread_no: int
+    tseq: int
+
+
+@dataclass(slots=True)
+class CursorMoved:
+    """The participant has everything up to `seq`. Never moves backwards."""
+
+    participant: str
+    seq: int
+
+
+@dataclass(slots=True)
+class WakesSettled:
+    """Wakes of `participant` up to `upto` need no turn: it acknowledges without recording any."""
+
+    participant: str
+    upto: int
+
+
+@dataclass(slots=True)
+class TurnBegun:
+    """A turn began, or began again: then `attempts` grows and its steps stay.
+
+    The wakes at `seqs` belong to it from now on.
+    """
+
+    id: str
+    agent: str
+    started_at: float
+    start: str
+    """`TurnStart` as JSON."""
+    seqs: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class WakesTaken:
+    """The wakes of `agent` at `seqs` belong to a turn that has begun before."""
+
+    turn: str
+    agent: str
+    seqs: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class StepRecorded:
+    """A step of a turn; recording the same `n` again replaces it."""
+
+    turn: str
+    n: int
+    step: str
+    """`Step` as JSON."""
+
+
+@dataclass(slots=True)
+class TurnSent:
+    turn: str
+    seq: int
+
+
+@dataclass(slots=True)
+class TurnEnded:
+    """The turn is over, and its wakes are settled. A second end changes nothing."""
+
+    id: str
+    ended_at: float
+    end: str
+    """`TurnEnd` as JSON."""
+
+
+@dataclass(slots=True)
+class CallSettled:
+    """The answer to a write that is no message, kept so that its `cid` can be repeated."""
+
+    sender: str
+    cid: str
+    digest: int
+    value: str
+    """JSON."""
+
+
+@dataclass(slots=True)
+class TokenAdded:
+    """A token's SHA-256 (hex), which proves `participant`."""
+
+    sha256: str
+    participant: str
+
+
+@dataclass(slots=True)
+class TokenRevoked:
+    """All tokens of the participant stop working."""
+
+    participant: str
+
+
+Record = (
+    ParticipantSeen
+    | ThreadCreated
+    | ChannelCreated
+    | MemberJoined
+    | MemberLeft
+    | ReadMarked
+    | CursorMoved
+    | WakesSettled
+    | WakesTaken
+    | TurnBegun
+    | StepRecorded
+    | TurnSent
+    | TurnEnded
+    | CallSettled
+    | TokenAdded
+    | TokenRevoked
+)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one transaction writes: records in their order, then messages, then deliveries."""
+
+    records: list[Record] = field(default_factory=list)
+    messages: list[MessageRow] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)

@@ -1,0 +1,143 @@
+"""What a store gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "PendingRow",
+    "Settled",
+    "StoreState",
+    "StoredChannel",
+    "StoredEvent",
+    "StoredInteraction",
+    "StoredMark",
+    "StoredMember",
+    "StoredMentions",
+    "StoredParticipant",
+    "StoredThread",
+    "StoredTurn",
+    "StoredWake",
+]
+
+
+class StoredParticipant(NamedTuple):
+    id: str
+    kind: str
+    card: str
+    cursor: int
+
+
+class StoredThread(NamedTuple):
+    no: int
+    id: str
+    tseq: int
+    """Position of its last message; 0 if it has none."""
+    last_seq: int
+
+
+class StoredChannel(NamedTuple):
+    name: str
+    description: str
+
+
+class StoredMember(NamedTuple):
+    """A membership that has not ended."""
+
+    participant: str
+    scope: int
+    since: int
+
+
+class StoredMark(NamedTuple):
+    """How far a participant has read a thread."""
+
+    participant: str
+    thread_no: int
+    tseq: int
+
+
+@dataclass(frozen=True)
+class StoreState:
+    """What the hub keeps in memory, read once at start."""
+
+    epoch: str
+    """A ULID made with the database: the log's incarnation."""
+    head: int
+    participants: Sequence[StoredParticipant]
+    threads: Sequence[StoredThread]
+    channels: Sequence[StoredChannel]
+    members: Sequence[StoredMember]
+    marks: Sequence[StoredMark]
+
+
+class StoredEvent(NamedTuple):
+    """A message as one participant receives it. `reply` and `turn` are None if it does not wake."""
+
+    seq: int
+    tseq: int
+    sender: str
+    body: bytes
+    reason: str | None
+    reply: str | None
+    turn: str | None
+
+
+class PendingRow(NamedTuple):
+    """A wake that is not settled."""
+
+    seq: int
+    body: bytes
+    reason: str
+    reply: str
+    turn: str
+    started: str | None
+    """The turn that had begun with it."""
+
+
+class StoredWake(NamedTuple):
+    reason: str
+    reply: str | None
+    turn: str | None
+    state: str | None
+    """`pending`, `running` or `ended`; None if it does not wake."""
+    taken: str | None = None
+    """The turn that has taken it; another than `turn` when several wakes became one turn."""
+
+
+class StoredMentions(NamedTuple):
+    bodies: Sequence[bytes]
+    """Newest first."""
+    upto: int
+    """What lies before this seq has not been looked at; 1 if that is nothing."""
+
+
+class StoredInteraction(NamedTuple):
+    found: Sequence[tuple[int, bytes]]
+    """`thread_no` and body of each message of the interaction, oldest first."""
+    upto: int
+    """What comes after this seq has not been looked at."""
+
+
+class Settled(NamedTuple):
+    """What an earlier call with a cid did: wrote the message at `seq`, or answered `value`."""
+
+    digest: int
+    seq: int | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    id: str
+    agent: str
+    started_at: float
+    attempts: int
+    start: bytes
+    steps: Sequence[bytes]
+    """As JSON, in order of n."""
+    sent: Sequence[int]
+    ended_at: float | None
+    end: bytes | None

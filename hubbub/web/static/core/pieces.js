@@ -1,0 +1,56 @@
+// Long texts: what is shown of them at first, and in which pieces the whole is drawn.
+
+const FOLD = { longest: 3000, lines: 40, keep: 2400, keepLines: 30 };
+const PIECE = 6000;
+
+/** The beginning of a text that is too long to be shown whole; null for one that is not. */
+export function folded(text) {
+  const end = Math.min(text.length, FOLD.longest + 1);
+  if (end === text.length && afterLines(text, FOLD.lines, end) >= end) return null;
+  return text.slice(0, cut(text, Math.min(FOLD.keep, afterLines(text, FOLD.keepLines, end))));
+}
+
+const ITEM = /^(?:[-*+]|\d{1,9}[.)]|#{1,6}) /;
+
+/**
+ * A text in pieces at empty lines outside of code, or between items of a list, none much over 6,000
+ * characters where that can be.
+ */
+export function pieces(text) {
+  const found = [];
+  let piece = "";
+  let inCode = null;
+  for (const line of text.split(/(?<=\n)/)) {
+    const fence = /^ {0,3}(```+|~~~+)/.exec(line)?.[1];
+    if (fence && (inCode === null || fence.startsWith(inCode))) inCode = inCode === null ? fence : null;
+    if (piece.length > PIECE && inCode === null && ITEM.test(line)) {
+      found.push(piece);
+      piece = "";
+    }
+    piece += line;
+    if (piece.length > PIECE / 2 && inCode === null && line.trim() === "") {
+      found.push(piece);
+      piece = "";
+    }
+  }
+  return piece ? [...found, piece] : found;
+}
+
+/** Where the first `most` lines end, at most `end`. */
+function afterLines(text, most, end) {
+  let at = 0;
+  for (let line = 0; line < most; line++) {
+    at = text.indexOf("\n", at) + 1;
+    if (at === 0 || at > end) return end;
+  }
+  return at;
+}
+
+/** At or before `at`, where it does no harm: after a line or a word, never inside a character. */
+function cut(text, at) {
+  const near = text.slice(Math.max(0, at - 300), at);
+  const gap = Math.max(near.lastIndexOf("\n"), near.lastIndexOf(" "));
+  if (gap > 0) return at - near.length + gap;
+  const code = text.charCodeAt(at - 1);
+  return code >= 0xd800 && code < 0xdc00 ? at - 1 : at;
+}

@@ -1,0 +1,62 @@
+// Drawn texts, kept while they may be needed again: parsing is what costs most in a conversation.
+import { Budget } from "./budget.js";
+import { fragment } from "./markdown.js";
+import { linkReferences } from "./references.js";
+
+const MOST = 400; // texts
+const MOST_CHARACTERS = 1_000_000; // of all texts
+
+export class Proses {
+  /** @param names  What texts can refer to; see references.js. */
+  constructor(names) {
+    this.names = names;
+    this.kept = new Map(); // text -> DocumentFragment, the least recently used first
+    this.characters = 0;
+    this.budget = new Budget();
+  }
+
+  has(text) {
+    return this.kept.has(text);
+  }
+
+  /** The fragment itself: to be cloned, or changed for good. */
+  get(text) {
+    let made = this.kept.get(text);
+    if (made) {
+      this.kept.delete(text);
+    } else {
+      made = fragment(text);
+      linkReferences(made, this.names);
+      this.characters += text.length;
+    }
+    this.kept.set(text, made);
+    this.forget();
+    return made;
+  }
+
+  forget() {
+    for (const text of this.kept.keys()) {
+      if (this.kept.size <= MOST && this.characters <= MOST_CHARACTERS) return;
+      this.kept.delete(text);
+      this.characters -= text.length;
+    }
+  }
+}
+
+const ofApps = new WeakMap(); // App -> {me, proses}
+
+/** Those of the page, as whoever reads it now sees them. */
+export function prosesOf(app) {
+  const me = app.state.me.peek();
+  let found = ofApps.get(app);
+  if (found?.me !== me) {
+    const names = {
+      me,
+      isParticipant: (id) => app.state.participants.peek().has(id),
+      isChannel: (name) => app.state.channels.peek().has(name),
+    };
+    found = { me, proses: new Proses(names) };
+    ofApps.set(app, found);
+  }
+  return found.proses;
+}

@@ -1,0 +1,68 @@
+// What a text refers to, as links: @participants, #channels, messages (m42).
+
+const REFERENCE = /(?<![\w@#./-])(?:([@#])([A-Za-z0-9_-]{1,64})|(m[1-9]\d{0,17})(?![\w@.-]*\w))/g;
+const MOST = 200; // in one text
+const NOT_IN = "a, code, pre, button";
+
+/**
+ * Replaces them below `root`.
+ * @param {{me: string, isParticipant: (id) => boolean, isChannel: (name) => boolean}} names
+ */
+export function linkReferences(root, names) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) {
+    const { currentNode: node } = walker;
+    if (/[@#m]/.test(node.data) && !node.parentElement?.closest(NOT_IN)) texts.push(node);
+  }
+  let left = MOST;
+  for (const node of texts) {
+    const parts = [];
+    let done = 0;
+    for (const match of node.data.matchAll(REFERENCE)) {
+      const made = left > 0 && reference(match, names);
+      if (!made) continue;
+      left--;
+      parts.push(node.data.slice(done, match.index), made);
+      done = match.index + made.textContent.length;
+    }
+    if (parts.length) node.replaceWith(...parts, node.data.slice(done));
+  }
+}
+
+function reference([, sign, name, message], names) {
+  if (message) return link(message, `#/message/${message}`, { goto: message });
+  if (sign === "@") {
+    const id = known(name, names.isParticipant);
+    return id && mention(id, id === names.me);
+  }
+  const channel = known(name, names.isChannel);
+  return channel && link(`#${channel}`, `#/thread/channel.${channel}`);
+}
+
+/** The name, without what punctuation follows it, if there is such a thing. */
+function known(name, is) {
+  for (let word = name; word; word = word.slice(0, -1)) {
+    if (is(word)) return word;
+    if (!/[-_]$/.test(word)) return null;
+  }
+  return null;
+}
+
+function link(text, href, data = {}) {
+  const made = document.createElement("a");
+  made.className = "reference";
+  made.href = href;
+  made.textContent = text;
+  Object.assign(made.dataset, data);
+  return made;
+}
+
+function mention(id, isMine) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = isMine ? "mention mine" : "mention";
+  made.textContent = `@${id}`;
+  made.dataset.participant = id;
+  return made;
+}

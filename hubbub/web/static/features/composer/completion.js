@@ -1,0 +1,47 @@
+// Which word is being written, and what it could become. Pure.
+
+const MOST = 8;
+const LOOK_BACK = 80; // names are at most 64 characters
+
+/**
+ * The word before the caret that can be completed: {trigger, word, start}; null if there is none.
+ * `start` is where its trigger stands. Commands stand at the beginning only.
+ */
+export function wordAt(text, caret) {
+  const before = text.slice(Math.max(0, caret - LOOK_BACK), caret);
+  const command = caret <= LOOK_BACK && /^\/([\w-]*)$/.exec(before);
+  if (command) return { trigger: "/", word: command[1], start: 0 };
+  const found = /(?:^|[\s(\[{"'*_>])([@#])([\w-]*)$/.exec(before);
+  return found && { trigger: found[1], word: found[2], start: caret - found[2].length - 1 };
+}
+
+/** The text with the word replaced, and where the caret goes. */
+export function completed(text, caret, { trigger, start }, value) {
+  const rest = text.slice(caret);
+  const before = `${text.slice(0, start)}${trigger}${value}`;
+  return { text: before + (rest.startsWith(" ") ? "" : " ") + rest, caret: before.length + 1 };
+}
+
+/** Those of `items` ({value, ...}, best first) that fit: what begins with the word before the rest. */
+export function fitting(items, word) {
+  const wanted = word.toLowerCase();
+  const rank = ({ value }) => {
+    const name = value.toLowerCase();
+    if (name.startsWith(wanted)) return 0;
+    if (name.split(/[-_]/).some((part) => part.startsWith(wanted))) return 1;
+    return name.includes(wanted) ? 2 : 3;
+  };
+  const ranked = items.map((item) => [rank(item), item]).filter(([n]) => n < 3);
+  return ranked.sort((a, b) => a[0] - b[0]).slice(0, MOST).map(([, item]) => item);
+}
+
+/** What a line that begins with a slash asks for: {name, rest}; null for a text to send. */
+export function commandIn(text) {
+  const match = /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  return match && { name: match[1], rest: (match[2] ?? "").trim() };
+}
+
+/** The text as it is sent: `//x` says `/x`. */
+export function unescaped(text) {
+  return text.startsWith("//") ? text.slice(1) : text;
+}

@@ -1,0 +1,53 @@
+// Who is writing here, and what agents do in this thread: one line above the composer, always
+// there, so that nothing jumps.
+import { html, useEffect, useState } from "../../core/ui.js";
+import { Activity } from "../../parts/presence.js";
+import { t } from "../../texts.js";
+
+const MOST = 3;
+
+export function Doing({ app, thread }) {
+  const writing = useWriting(app, thread);
+  const agents = [];
+  for (const [agent, threads] of app.state.activities.value) {
+    if (threads.has(thread.id)) agents.push([agent, threads.get(thread.id)]);
+  }
+  return html`
+    <div class="doing">
+      <p class="cut" aria-hidden="true">
+        ${agents.slice(0, MOST).map(([id]) => html`<span key=${id} class="does">
+          <span class="pulse"></span><b>${id}</b>${" "}
+          <${Activity} app=${app} id=${id} thread=${thread.id} />
+        </span>`)}
+        ${agents.length > MOST &&
+        html`<span class="does">${t.composer.moreAtWork(agents.length - MOST)}</span>`}
+        ${writing.length > 0 && html`<span class="does">${t.composer.typing(writing)}</span>`}
+      </p>
+      <div class="hidden-text" role="status">${spoken(agents, writing)}</div>
+    </div>
+  `;
+}
+
+/** Without the seconds: it is read out whenever it changes. */
+function spoken(agents, writing) {
+  const does = ([id, { state, tool }]) => t.composer.does(id, t.activity[state]?.(tool) ?? state);
+  const parts = agents.map(does);
+  if (writing.length) parts.push(t.composer.typing(writing));
+  return parts.join(". ");
+}
+
+/** Those who have told lately that they write. */
+function useWriting(app, thread) {
+  const [, look] = useState(0);
+  const now = Date.now();
+  const all = [...(app.state.typing.value.get(thread.id) ?? [])].filter(
+    ([id, until]) => until > now && id !== app.state.me.value,
+  );
+  const next = Math.min(...all.map(([, until]) => until));
+  useEffect(() => {
+    if (!all.length) return undefined;
+    const timer = setTimeout(() => look((n) => n + 1), next - Date.now() + 20);
+    return () => clearTimeout(timer);
+  }, [next]);
+  return all.map(([id]) => id);
+}

@@ -1,0 +1,66 @@
+// What a message says: text, or JSON; what it quotes above, what belongs to it below.
+import { html, useState } from "../../core/ui.js";
+import { visible } from "../../core/markdown.js";
+import { count } from "../../core/numbers.js";
+import { Icon } from "../../parts/icon.js";
+import { Prose } from "../../parts/prose.js";
+import { t } from "../../texts.js";
+
+export function Body({ app, message }) {
+  const { content, text_representation: text, quote, attachments } = message;
+  const isText = typeof content === "string";
+  return html`
+    ${quote && html`<${Quote} app=${app} quote=${quote} />`}
+    ${(isText || text != null) && html`<${Prose} app=${app} text=${text ?? content} />`}
+    ${!isText && html`<${Json} value=${content} />`}
+    ${attachments.length > 0 && html`<ul class="attachments" aria-label=${t.conversation.attachments}>
+      ${attachments.map((each) => html`<${Attachment} ...${each} />`)}
+    </ul>`}
+  `;
+}
+
+function Quote({ app, quote }) {
+  const go = (event) => {
+    event.preventDefault();
+    app.message(quote.message_id).then(
+      (message) => app.show(message.thread_id, message.id),
+      (error) => app.say(error.message),
+    );
+  };
+  return html`<blockquote class="quoted" dir="auto">
+    <a href=${app.router.href("message", [quote.message_id])} onClick=${go}>${quote.message_id}</a>
+    ${" "}${visible(quote.text.slice(0, 600))}
+  </blockquote>`;
+}
+
+const MOST_JSON = 20_000;
+
+/** Written out when it is opened. */
+function Json({ value }) {
+  const [open, setOpen] = useState(false);
+  return html`<details class="json" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary>${t.conversation.json(outline(value))}</summary>
+    ${open && html`<pre tabindex="0">${pretty(value)}</pre>`}
+  </details>`;
+}
+
+function pretty(value) {
+  const text = visible(JSON.stringify(value, null, 2));
+  return text.length > MOST_JSON ? `${text.slice(0, MOST_JSON)}\n…` : text;
+}
+
+function outline(value) {
+  if (Array.isArray(value)) return t.conversation.items(value.length);
+  if (value === null || typeof value !== "object") return visible(String(value)).slice(0, 40);
+  const names = Object.keys(value).slice(0, 4).join(", ");
+  return visible(names).slice(0, 60);
+}
+
+function Attachment({ name, uri, media_type: type, size }) {
+  const safe = /^https?:\/\//i.test(uri);
+  const inside = html`<${Icon} name="link" size=${16} /><span dir="auto">${visible(name)}</span>`;
+  return html`<li>
+    ${safe ? html`<a href=${uri} target="_blank" rel="noopener noreferrer nofollow">${inside}</a>` : inside}
+    <span class="quiet">${size == null ? type : t.conversation.bytes(type, count(size))}</span>
+  </li>`;
+}

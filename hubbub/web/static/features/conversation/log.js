@@ -1,0 +1,187 @@
+// The messages of a thread: thousands of them, of which those are drawn that are seen.
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
+import { defaultRangeExtractor } from "../../vendor/virtual/index.js";
+import { dayName } from "../../core/time.js";
+import { Icon } from "../../parts/icon.js";
+import { t } from "../../texts.js";
+import { introOf, isNamed } from "./grouping.js";
+import { LogState } from "./log-state.js";
+import { News } from "./news.js";
+import { Row } from "./row.js";
+import { useVirtual } from "./virtual.js";
+
+const AT_END_PX = 32;
+const DAY_PX = 24;
+const ESTIMATE_PX = 64; // a guess that changed later would move what is below it
+
+/** @param shown  Where the log puts itself for the feature's commands. */
+export function Log({ app, thread, title, at, shown }) {
+  const scroller = useRef(null);
+  const log = useMemo(() => new LogState(app, thread), []);
+  const [over, setOver] = useState(0);
+  thread.changed.value;
+  const head = thread.head.value;
+  const pending = thread.pending.value;
+  const focus = log.focus.value;
+  const me = app.state.me.value;
+  const again = app.router.again.value;
+  const arrived = useRef(false);
+  const virtual = (log.virtual = useVirtual({
+    count: head + pending.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ESTIMATE_PX,
+    overscan: 5,
+    paddingStart: 16,
+    paddingEnd: 12,
+    scrollPaddingStart: 64,
+    scrollPaddingEnd: 12,
+    anchorTo: "end",
+    followOnAppend: true,
+    scrollEndThreshold: AT_END_PX,
+    rangeExtractor: (range) => withFocus(defaultRangeExtractor(range), focus - 1, range.count),
+  }));
+  virtual.shouldAdjustScrollPositionOnItemSizeChange = (item) => isAbove(item, log, virtual);
+
+  useLayoutEffect(() => {
+    shown.log = log;
+    if (at) log.jump(at);
+    else if (log.newFrom.peek()) log.toTop(log.newFrom.peek());
+    else log.toEnd();
+    return () => {
+      shown.log = null;
+      log.leave();
+    };
+  }, []);
+  useEffect(() => {
+    if (at && arrived.current) log.jump(at);
+    arrived.current = true;
+  }, [at, again]);
+  useOwnWords(log, pending);
+  useAttention(log);
+  useLayoutEffect(() => giveFocus(log, scroller.current));
+  useEffect(() => {
+    const seen = log.seen();
+    if (seen) log.want(seen.from, seen.to);
+    log.read();
+  });
+
+  const items = virtual.getVirtualItems();
+  return html`
+    <div class="log-frame">
+      <${Day} thread=${thread} virtual=${virtual} />
+      <div class="log" role="log" aria-live="off" aria-label=${t.conversation.log(title)} ref=${scroller}
+        tabindex=${items.some((item) => item.index === focus - 1) ? -1 : 0}
+        onKeyDown=${(event) => keyed(event, log, app)} onWheel=${() => (log.pinned = null)}
+        onTouchMove=${() => (log.pinned = null)} onPointerLeave=${() => setOver(0)}>
+        <div class="rows" style=${{ height: `${virtual.getTotalSize()}px` }}>
+          ${items.map((item) => {
+            const message = thread.at(item.index + 1);
+            const entry = item.index >= head ? pending[item.index - head] : null;
+            const before = thread.at(item.index);
+            return html`<${Row} key=${entry?.cid ?? (message ? item.index : `-${item.index}`)}
+              app=${app} thread=${thread} log=${log} item=${item} message=${message} entry=${entry}
+              intro=${introTo({ message, entry, before, index: item.index, head, me })}
+              isNew=${log.newFrom.value === item.index + 1} isFocused=${focus === item.index + 1}
+              isMarked=${message !== null && log.marked.value === message.id}
+              isActive=${(over || focus) === item.index + 1} enter=${setOver} />`;
+          })}
+        </div>
+      </div>
+      <${Below} log=${log} thread=${thread} virtual=${virtual} />
+      <${News} app=${app} thread=${thread} />
+    </div>
+  `;
+}
+
+function introTo({ message, entry, before, index, head, me }) {
+  if (message) return introOf(before, message, index === 0);
+  return entry && { day: null, named: index === head && isNamed(before, entry, me) };
+}
+
+/** The day of what is on top while one scrolls, unless its separator is in sight. */
+function Day({ thread, virtual }) {
+  const index = virtual.range?.startIndex;
+  const first = index === undefined ? null : thread.at(index + 1);
+  if (!first || !index) return null;
+  const begins = introOf(thread.at(index), first, false).day !== null;
+  if (begins && virtual.getMeasurements()[index].start + DAY_PX > virtual.scrollOffset) return null;
+  return html`<div class=${virtual.isScrolling ? "day floating" : "day floating resting"} aria-hidden="true">
+    <span>${dayName(first.sent_at)}</span></div>`;
+}
+
+/** The way to the end, with what has come in there. */
+function Below({ log, thread, virtual }) {
+  const fresh = thread.head.value - Math.max(thread.read.value, log.seen()?.to ?? thread.head.value);
+  const far = virtual.getDistanceFromEnd() > AT_END_PX * 2;
+  if (!virtual.range || !far) return null;
+  return html`<button type="button" class=${fresh > 0 ? "to-end primary" : "to-end"}
+    aria-label=${fresh > 0 ? null : t.conversation.toEnd} title=${t.conversation.toEnd}
+    onClick=${() => log.toEnd()}>
+    ${fresh > 0 && t.conversation.fresh(fresh)}<${Icon} name="down" size=${16} />
+  </button>`;
+}
+
+/** What one says oneself is seen, wherever one was. */
+function useOwnWords(log, pending) {
+  const last = useRef(pending.at(-1)?.cid);
+  const cid = pending.at(-1)?.cid;
+  useLayoutEffect(() => {
+    if (cid && cid !== last.current) {
+      log.keptUnread = false;
+      log.toEnd();
+    }
+    last.current = cid ?? last.current;
+  }, [cid]);
+}
+
+/** Messages are read when somebody comes back to the page, too. */
+function useAttention(log) {
+  useEffect(() => {
+    const back = () => log.read();
+    window.addEventListener("focus", back);
+    document.addEventListener("visibilitychange", back);
+    return () => {
+      window.removeEventListener("focus", back);
+      document.removeEventListener("visibilitychange", back);
+    };
+  }, []);
+}
+
+function giveFocus(log, element) {
+  if (!log.wantsFocus) return;
+  const target = element.querySelector(`[aria-posinset="${log.focus.peek()}"]`);
+  if (!target) return;
+  log.wantsFocus = false;
+  if (document.activeElement?.value) return; // somebody writes: the keyboard stays there
+  target.focus({ preventScroll: true });
+  if (!log.app.focused.peek()) log.setFocus(log.focus.peek());
+}
+
+const STEPS = { ArrowDown: 1, ArrowUp: -1 };
+
+function keyed(event, log, app) {
+  const isOnMessage = event.target.matches("[data-message]");
+  if (!isOnMessage && !event.target.matches("[role=log]")) return;
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const message = isOnMessage && app.focused.peek()?.message;
+  if (STEPS[event.key] && isOnMessage) log.step(STEPS[event.key]);
+  else if (event.key === "Home") log.focusOn(1);
+  else if (event.key === "Enter" && message) app.open("message", message.id);
+  else {
+    if (/^(Page|Arrow)/.test(event.key)) log.pinned = null;
+    return;
+  }
+  event.preventDefault();
+}
+
+/** Whether the reader's place moves along when an item changes its height. */
+function isAbove(item, log, virtual) {
+  if (log.pinned !== null) return item.index < log.pinned;
+  const isNew = !virtual.itemSizeCache.has(item.key);
+  return (isNew ? item.start : item.end) <= virtual.scrollOffset;
+}
+
+function withFocus(indexes, index, count) {
+  if (index < 0 || index >= count || indexes.includes(index)) return indexes;
+  return [...indexes, index].sort((a, b) => a - b);
+}

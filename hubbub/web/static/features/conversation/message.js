@@ -1,0 +1,64 @@
+// A message: who, when, what, and what can be done with it.
+import { html } from "../../core/ui.js";
+import { deliveryOf } from "../../core/delivery.js";
+import { firstWords } from "../../core/messages.js";
+import { fullTime, timeOf } from "../../core/time.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Marks } from "../../parts/marks.js";
+import { t } from "../../texts.js";
+import { Actions } from "./actions.js";
+import { Body } from "./body.js";
+
+const LABEL_CHARACTERS = 120;
+
+export function Message({ app, thread, log, message, named, isFocused, isMarked, isActive }) {
+  const { id, sender_id: sender, sender_kind: kind } = message;
+  const isMine = sender === app.state.me.value;
+  const mentionsMe = message.mentions.includes(app.state.me.value);
+  return html`
+    <article class=${classes({ named, mentionsMe })} data-message=${id}
+      data-state=${isMine ? deliveryOf(app.state, message).state : null} data-marked=${isMarked}
+      tabindex=${isFocused ? 0 : -1} aria-posinset=${message.tseq} aria-setsize=${thread.head.value}
+      aria-label=${labelOf(message)}
+      onFocus=${(event) => isWholly(event) && log.setFocus(message.tseq)}>
+      ${named
+        ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />`
+        : html`<${At} app=${app} message=${message} hidden />`}
+      <div class="content">
+        ${named && html`<header>
+          <button type="button" class="sender" onClick=${() => app.open("participant", sender)}>
+            ${sender}</button>
+          ${kind !== "human" && html`<span class="kind">${t.conversation.kinds[kind]}</span>`}
+          <${At} app=${app} message=${message} />
+        </header>`}
+        <${Body} app=${app} message=${message} />
+        <${Marks} app=${app} slot="below" message=${message} thread=${thread} />
+      </div>
+      <div class="meta"><${Marks} app=${app} slot="meta" message=${message} thread=${thread} /></div>
+      ${isActive && html`<${Actions} app=${app} message=${message} thread=${thread} />`}
+    </article>
+  `;
+}
+
+const labelOf = (message) =>
+  t.conversation.message(
+    message.sender_id, t.conversation.kinds[message.sender_kind], timeOf(message.sent_at),
+    firstWords(message, LABEL_CHARACTERS),
+  );
+
+/** The time, a link to the message. `hidden` until it is pointed at. */
+function At({ app, message, hidden = false }) {
+  return html`<a class=${hidden ? "at beside" : "at"} tabindex=${hidden ? -1 : null}
+    title=${fullTime(message.sent_at)} href=${app.router.href("thread", [message.thread_id, message.id])}>
+    <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time>
+  </a>`;
+}
+
+function classes({ named, mentionsMe }) {
+  return ["message", named && "named", mentionsMe && "for-me"].filter(Boolean).join(" ");
+}
+
+/** The message itself has got the focus, not something in it. */
+export function isWholly(event) {
+  return event.target === event.currentTarget;
+}

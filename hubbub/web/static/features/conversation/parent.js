@@ -1,0 +1,39 @@
+// The message that a thread of replies is about, on top of it.
+import { html, useEffect, useState } from "../../core/ui.js";
+import { fullTime, timeOf } from "../../core/time.js";
+import { Avatar } from "../../parts/avatar.js";
+import { t } from "../../texts.js";
+import { Body } from "./body.js";
+
+export function Parent({ app, thread }) {
+  const [message, setMessage] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const id = `m${thread.repliesTo}`;
+  useEffect(() => {
+    let here = true;
+    app.message(id).then(
+      (found) => here && setMessage(found),
+      (error) => here && setProblem(error.message),
+    );
+    return () => (here = false);
+  }, [id]);
+  if (problem) return html`<p class="parent quiet">${problem}</p>`;
+  if (!message) return html`<div class="parent" aria-hidden="true"></div>`;
+  return html`
+    <section class="parent" aria-label=${t.conversation.parent} tabindex="0">
+      <div class="message named">
+        <${Avatar} app=${app} id=${message.sender_id} size=${2.25} />
+        <div class="content">
+          <header>
+            <button type="button" class="sender" onClick=${() => app.open("participant", message.sender_id)}>
+              ${message.sender_id}</button>
+            <a class="at" title=${fullTime(message.sent_at)}
+              href=${app.router.href("thread", [message.thread_id, id])}>
+              <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time></a>
+          </header>
+          <${Body} app=${app} message=${message} />
+        </div>
+      </div>
+    </section>
+  `;
+}

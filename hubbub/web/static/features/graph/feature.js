@@ -1,0 +1,23 @@
+// The network, live: who is here, what agents do, and what flows between them.
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+
+const Network = lazy(() => import("./network.js").then((module) => module.Network));
+
+export default function graph(app) {
+  app.add.views.add({ name: "network", view: Network, title: () => t.graph.title });
+  app.add.bar.add({ id: "network", order: 40, view: ToNetwork });
+  app.add.commands.add({
+    id: "network.open", title: t.graph.open, group: t.groups.going, icon: "graph", keys: "g n",
+    run: () => app.router.go("network"),
+  });
+}
+
+function ToNetwork({ app }) {
+  return html`
+    <a class="icon" href=${app.router.href("network")} aria-label=${t.graph.open} title=${t.graph.open}
+      aria-current=${app.route.value.view === "network" ? "page" : null}><${Icon} name="graph" /></a>
+  `;
+}

@@ -1,0 +1,35 @@
+// What asks for the reader: mentions, threads with news, notices.
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+import { Mentions } from "./mentions.js";
+
+const Inbox = lazy(() => import("./inbox.js").then((module) => module.Inbox));
+
+export default function inbox(app) {
+  const mentions = new Mentions(app);
+  app.add.views.add({
+    name: "inbox", title: () => t.inbox.title,
+    view: (props) => html`<${Inbox} mentions=${mentions} ...${props} />`,
+  });
+  app.add.sidebar.add({ id: "inbox", order: 5, view: Link });
+  app.add.commands.add({
+    id: "inbox", title: t.inbox.title, keys: "g i", icon: "inbox", group: t.groups.going,
+    run: () => app.router.go("inbox"),
+  });
+}
+
+function Link({ app }) {
+  const mentions = app.state.unreadMentions.value;
+  const current = app.route.value.view === "inbox";
+  return html`<div class="pinned">
+    <a class="list-row" href=${app.router.href("inbox")} aria-current=${current ? "page" : null}>
+      <${Icon} name="inbox" size=${17} className="sign" /><span class="name">${t.inbox.title}</span>
+      ${mentions > 0 && html`<span class="badge mention" title=${t.sidebar.mentions(mentions)}>
+        <span aria-hidden="true">@${mentions}</span>
+        <span class="hidden-text">${t.sidebar.mentions(mentions)}</span>
+      </span>`}
+    </a>
+  </div>`;
+}

@@ -1,0 +1,44 @@
+// What a message set in motion, and threads, as sequence diagrams.
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+
+const Interaction = lazy(() => import("./views.js").then((module) => module.Interaction));
+const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence));
+
+export default function interaction(app) {
+  app.add.views.add({ name: "interaction", view: Interaction, title: ([id]) => t.interaction.title(id) });
+  app.add.views.add({ name: "sequence", view: ThreadSequence, title: () => t.interaction.diagram });
+  app.add.tools.add({ id: "sequence", order: 60, view: AsDiagram });
+  app.add.marks.add({ slot: "action", id: "interaction", order: 45, view: ToInteraction });
+  app.add.commands.add({
+    id: "interaction.open", title: t.interaction.open, group: t.conversation.group, icon: "sequence",
+    keys: "w",
+    when: ({ message }) => message !== null,
+    run: ({ message }) => app.router.go("interaction", [message.interaction_id]),
+  });
+  app.add.commands.add({
+    id: "sequence.open", title: t.interaction.threadAsDiagram, icon: "sequence",
+    when: ({ thread }) => thread !== null,
+    run: ({ thread }) => app.router.go("sequence", [thread]),
+  });
+}
+
+/** In a thread's title. */
+function AsDiagram({ app, thread }) {
+  return html`
+    <a class="icon" href=${app.router.href("sequence", [thread.id])}
+      aria-label=${t.interaction.threadAsDiagram} title=${t.interaction.threadAsDiagram}>
+      <${Icon} name="sequence" />
+    </a>
+  `;
+}
+
+/** On a message. */
+function ToInteraction({ app, message }) {
+  return html`
+    <a class="icon small" href=${app.router.href("interaction", [message.interaction_id])}
+      aria-label=${t.interaction.open} title=${t.interaction.open}><${Icon} name="sequence" size=${16} /></a>
+  `;
+}

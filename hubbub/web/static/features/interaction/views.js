@@ -1,0 +1,88 @@
+// `#/interaction/<i42>`: all that a message set in motion. `#/sequence/<thread>`: a thread's last
+// messages, drawn in the same way.
+import { count, dollars } from "../../core/numbers.js";
+import { duration } from "../../core/time.js";
+import { titleOf } from "../../core/ids.js";
+import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
+import { useWatched } from "../../parts/watched.js";
+import { t } from "../../texts.js";
+import { readInteraction, totalsOf } from "./reading.js";
+import { prefersTable, Sequence, Switch } from "./sequence.js";
+import { storyOf, wakesWithin } from "./story.js";
+
+const SHOWN = 200;
+
+export function Interaction({ app, args: [id = ""] }) {
+  const asTable = useSignal(prefersTable(app));
+  const [most, setMost] = useState(SHOWN);
+  const { value: found, error } = useWatched(() => readInteraction(app.client, id, most), {
+    key: `${id}:${most}`,
+    signs: () => [ofInteraction(app.state.arrived.value, id)],
+    goesOn: (whole) => whole?.wakes.some(({ state }) => state !== "ended") ?? false,
+  });
+  const story = useMemo(() => found && storyOf(cut(found, most)), [found, most]);
+  return html`
+    <header class="title">
+      <h1>${t.interaction.title(id)}</h1>
+      <${Switch} app=${app} asTable=${asTable} />
+    </header>
+    <div class="page">
+      ${error && html`<p class="problem" role="alert">${error.message}</p>`}
+      ${found && html`<${Totals} found=${found} />`}
+      ${story &&
+      html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="interaction" args=${[id]} />`}
+      ${found && (found.more || found.messages.length > most) && found.messages.length >= most &&
+      html`<button type="button" onClick=${() => setMost(most + SHOWN)}>${t.interaction.more}</button>`}
+    </div>
+  `;
+}
+
+/** The last message that came, if it belongs here. */
+function ofInteraction(message, id) {
+  return message?.interaction_id === id ? message : null;
+}
+
+function cut(found, most) {
+  if (found.messages.length <= most) return found;
+  const messages = found.messages.slice(0, most);
+  const here = new Set(messages.map(({ id }) => id));
+  return { ...found, messages, wakes: found.wakes.filter(({ message_id }) => here.has(message_id)) };
+}
+
+function Totals({ found }) {
+  const { messages, turns, tokensIn, tokensOut, cost, took } = totalsOf(found);
+  const facts = [
+    t.interaction.messagesN(messages),
+    turns > 0 && t.interaction.turnsN(turns),
+    tokensIn + tokensOut > 0 && t.interaction.tokens(count(tokensIn), count(tokensOut)),
+    dollars(cost),
+    took && duration(took),
+    found.hidden > 0 && t.interaction.hidden(found.hidden),
+  ];
+  return html`<p class="totals">${facts.filter(Boolean).join(" · ")}</p>`;
+}
+
+export function ThreadSequence({ app, args: [id = ""] }) {
+  const asTable = useSignal(prefersTable(app));
+  const thread = app.state.thread(id);
+  const head = thread.head.value;
+  const changed = thread.changed.value;
+  useEffect(() => {
+    app.load(id, head - SHOWN / 2 + 1, head).catch((error) => app.say(error.message));
+  }, [id, head]);
+  const story = useMemo(() => {
+    const last = [...thread.messages.values()].sort((a, b) => a.tseq - b.tseq).slice(-SHOWN);
+    return storyOf({ messages: last, wakes: wakesWithin(last), turns: [] });
+  }, [id, changed]);
+  return html`
+    <header class="title">
+      <h1><a href=${app.router.href("thread", [id])}>${titleOf(id, app.state.me.value)}</a></h1>
+      <${Switch} app=${app} asTable=${asTable} />
+    </header>
+    <div class="page">
+      <p class="totals">${t.interaction.lastOfThread(story.rows.length)}</p>
+      ${story.rows.length > 0 &&
+      html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="sequence" args=${[id]} />`}
+    </div>
+  `;
+}

@@ -1,0 +1,67 @@
+// Who this browser joins as. Names and tokens are kept in its storage, never in an address; a tab
+// may be somebody else than the other tabs are.
+import { Storage } from "../../core/storage.js";
+
+const LAST = "joined"; // {name} of the last who joined and did not leave
+const NAME = "name"; // the last name, even after leaving
+const TOKENS = "tokens"; // name -> token
+const LEFT = "left"; // {name, at} of the last who left: other tabs hear of it
+
+export class Identity {
+  /** @param {Storage} storage  Of all tabs. `tab`: of this one. */
+  constructor(storage, tab = new Storage(storage.prefix, sessionBacking())) {
+    Object.assign(this, { storage, tab });
+  }
+
+  /** {name, token} to join with at once, or null. */
+  get current() {
+    const name = this.tab.get(LAST)?.name ?? this.storage.get(LAST)?.name;
+    return name ? { name, token: this.tokenOf(name) } : null;
+  }
+
+  /** The name to suggest: the last one here, else one of those that the config has, else "you". */
+  suggested(humans) {
+    return this.storage.get(NAME) ?? humans[0] ?? "you";
+  }
+
+  get knowsName() {
+    return this.storage.get(NAME) !== null;
+  }
+
+  tokenOf(name) {
+    return this.storage.get(TOKENS, {})[name] ?? null;
+  }
+
+  keep(name, token) {
+    for (const each of [this.tab, this.storage]) each.set(LAST, { name });
+    this.storage.set(NAME, name);
+    if (token) this.storage.set(TOKENS, { ...this.storage.get(TOKENS, {}), [name]: token });
+  }
+
+  /** This tab does not join by itself as it did. */
+  forgetHere() {
+    this.tab.remove(LAST);
+  }
+
+  /** Nor does any other as `name`, and the token is gone. */
+  forget(name) {
+    this.forgetHere();
+    if (this.storage.get(LAST)?.name === name) this.storage.remove(LAST);
+    const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
+    if (gone) this.storage.set(TOKENS, others);
+    this.storage.set(LEFT, { name, at: Date.now() });
+  }
+
+  /** Calls `then(name)` when another tab has left as somebody; returns how to stop. */
+  watch(then) {
+    return this.storage.watch(LEFT, (left) => left && then(left.name));
+  }
+}
+
+function sessionBacking() {
+  try {
+    return window.sessionStorage;
+  } catch {
+    return null;
+  }
+}

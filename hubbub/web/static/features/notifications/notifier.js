@@ -1,0 +1,66 @@
+// Desktop notifications for mentions and direct messages, once over all tabs, and only while the
+// reader looks elsewhere.
+import { signal } from "../../core/ui.js";
+import { titleOf } from "../../core/ids.js";
+import { firstWords } from "../../core/messages.js";
+import { t } from "../../texts.js";
+
+const VISIBLE_FIRST_MS = 250; // hidden tabs leave a visible one this long to say that it was seen
+const CLAIM_MS = 5000; // how long a message stays claimed: longer than it takes all tabs to get it
+
+export class Notifier {
+  constructor(app, { Notification = window.Notification, locks = navigator.locks, page = document } = {}) {
+    Object.assign(this, { app, Notification, locks, page });
+    this.wanted = signal(app.storage.get("notify", true));
+    this.permission = signal(Notification?.permission ?? "unsupported");
+  }
+
+  /** Ask for the permission; only from a button. */
+  async ask() {
+    this.permission.value = await this.Notification.requestPermission();
+    this.want(true);
+  }
+
+  want(wanted) {
+    this.wanted.value = wanted;
+    this.app.storage.set("notify", wanted);
+  }
+
+  async arrived(message) {
+    if (!message || !this.concerns(message)) return;
+    if (this.page.hidden) await new Promise((resolve) => setTimeout(resolve, VISIBLE_FIRST_MS));
+    if (!(await this.claim(message.id)) || !this.page.hidden) return;
+    if (this.app.state.thread(message.thread_id).read.peek() < message.tseq) this.show(message);
+  }
+
+  concerns(message) {
+    const me = this.app.state.me.peek();
+    if (message.sender_id === me || !this.wanted.peek() || this.permission.peek() !== "granted") return false;
+    return message.type === "direct" || message.mentions.includes(me);
+  }
+
+  /** Whether this tab is the one to tell of it. A visible tab claims it too, and tells nothing. */
+  claim(id) {
+    if (!this.locks) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      this.locks.request(`${this.app.storage.prefix}notify:${id}`, { ifAvailable: true }, (lock) => {
+        resolve(lock !== null);
+        return lock && new Promise((release) => setTimeout(release, CLAIM_MS));
+      });
+    });
+  }
+
+  show(message) {
+    const where = titleOf(message.thread_id, this.app.state.me.peek());
+    const { sender_id: sender } = message;
+    const title = message.type === "direct" ? sender : t.notifications.from(sender, where);
+    const shown = new this.Notification(title, {
+      body: firstWords(message, 160), tag: message.id, icon: document.querySelector("link[rel=icon]").href,
+    });
+    shown.onclick = () => {
+      window.focus();
+      this.app.show(message.thread_id, message.id);
+      shown.close();
+    };
+  }
+}

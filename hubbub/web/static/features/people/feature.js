@@ -1,0 +1,30 @@
+// Who is in the network: a part of the left column, and a card of each on the right.
+import { html, signal } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+import { People } from "./people.js";
+
+const ParticipantPanel = lazy(() => import("./participant-panel.js").then((module) => module.ParticipantPanel));
+const StartDirect = lazy(() => import("./start-direct.js").then((module) => module.StartDirect));
+
+export default function people(app) {
+  const starting = signal(false);
+  app.add.sidebar.add({ id: "people", order: 40, view: People });
+  app.add.panels.add({ kind: "participant", order: 10, view: ParticipantPanel });
+  app.add.layers.add({
+    view: () => starting.value && html`<${StartDirect} app=${app} close=${() => (starting.value = false)} />`,
+  });
+  app.add.commands.add({
+    id: "direct-start", title: t.sidebar.startDirect, slash: "dm", hint: t.people.dmHint, icon: "message",
+    group: t.groups.going, keys: "g m",
+    run: (context, rest = "") => start(app, rest.split(/[\s,@]+/).filter(Boolean), starting),
+  });
+}
+
+/** With names, go to the conversation with them; else ask for them. */
+function start(app, names, starting) {
+  const unknown = names.find((name) => !app.state.participant(name));
+  if (unknown) app.say(t.people.unknown(unknown));
+  else if (names.length) app.talkTo(...names);
+  else starting.value = true;
+}

@@ -1,0 +1,57 @@
+// What has become of a message: whom it has reached, who has read it, @names that were nobody's.
+import { effect, html } from "../../core/ui.js";
+import { deliveryOf, noteReceipts } from "../../core/delivery.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+import { Delivery } from "./delivery-mark.js";
+
+const MessagePanel = lazy(() => import("./message-panel.js").then((module) => module.MessagePanel));
+
+const ASK_AFTER_MS = 400;
+
+export default function receipts(app) {
+  app.add.marks.add({ slot: "meta", order: 90, view: Delivery });
+  app.add.marks.add({ slot: "below", order: 10, view: Unresolved });
+  app.add.panels.add({ kind: "message", order: 10, id: "message", view: MessagePanel });
+  askForTheLast(app);
+}
+
+function Unresolved({ app, message }) {
+  const names = (app.receipts.value.get(message.id)?.unresolved ?? []).filter((name) => name !== message.sender_id);
+  if (!names.length) return null;
+  const isKnown = (name) => app.state.participant(name) !== null;
+  const outside = names.filter(isKnown);
+  const nobody = names.filter((name) => !isKnown(name));
+  return html`<p class="unresolved" role="status">
+    ${nobody.length > 0 && t.receipts.unresolved(nobody)}${" "}
+    ${outside.length > 0 && t.receipts.outside(outside)}
+  </p>`;
+}
+
+/**
+ * The hub tells of deliveries as they happen. For what was said before this page opened it is asked
+ * once per thread: who has one's last message has all before it.
+ */
+function askForTheLast(app) {
+  let timer = 0;
+  effect(() => {
+    const id = app.here.value;
+    const isReady = app.status.value.state === "ready";
+    clearTimeout(timer);
+    if (id && isReady) timer = setTimeout(() => ask(app, id), ASK_AFTER_MS);
+  });
+}
+
+async function ask(app, id) {
+  const thread = app.state.threads.peek().get(id);
+  const me = app.state.me.peek();
+  const mine = [...(thread?.messages.values() ?? [])].filter((message) => message.sender_id === me);
+  const last = mine.sort((a, b) => b.tseq - a.tseq)[0];
+  if (!last || deliveryOf(app.state, last).state === "delivered") return;
+  try {
+    const { receipts: told } = await app.client.call("read_receipts", { id: last.id });
+    noteReceipts(app.state, last.seq, told);
+  } catch (error) {
+    if (error.code !== "unknown_message") app.say(error.message);
+  }
+}

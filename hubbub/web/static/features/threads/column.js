@@ -1,0 +1,102 @@
+// The left column's own state: what is shown of the threads, what is folded away.
+import { computed, effect, signal } from "../../core/ui.js";
+import { channelThread } from "../../core/ids.js";
+import { steady } from "../../core/lists.js";
+import { fewer, GROUPS, groupsOf, neighbour, repliesOf } from "./groups.js";
+
+const MOST_DIRECT = 12; // direct threads that are shown without asking
+const NONE = new Set();
+
+export class Column {
+  constructor(app) {
+    this.app = app;
+    this.folded = signal(new Set(app.storage.get("folded", []))); // groups, threads with replies
+    this.all = signal(false); // whether all direct threads are shown
+    const threads = () => app.state.threads.value.values();
+    const here = () => app.here.value;
+    this.joined = computed(() => {
+      const channels = [...app.state.channels.value.values()];
+      return new Set(channels.filter((channel) => channel.joined).map((channel) => channel.name));
+    });
+    const groups = computed(() =>
+      groupsOf(threads(), {
+        joined: this.joined.value,
+        here: here(),
+        drafts: app.drafts?.value ?? NONE,
+        me: app.state.me.value,
+      }),
+    );
+    const replies = computed(() => repliesOf(threads(), { here: here(), now: Date.now() }));
+    this.groups = each(GROUPS, (name) => () => groups.value.get(name));
+    this.replies = new Map(); // thread -> signal of the reply threads under it
+    this.repliesUnder = (id) => {
+      if (!this.replies.has(id)) this.replies.set(id, list(() => this.shownReplies(replies.value, id)));
+      return this.replies.get(id);
+    };
+    this.shown = each(GROUPS, (name) => () => this.shownOf(name));
+    this.working = computed(() => working(app.state.activities.value));
+    effect(() => this.makeThreads());
+  }
+
+  /** Channels one is in, the broadcast and drafts are there before anything was said in them. */
+  makeThreads() {
+    const { me, threads } = this.app.state;
+    if (!me.value) return;
+    const wanted = ["broadcast", ...(this.app.drafts?.value ?? NONE)];
+    for (const name of this.joined.value) wanted.push(channelThread(name));
+    for (const id of wanted) if (!threads.value.has(id)) this.app.state.thread(id);
+  }
+
+  shownOf(name) {
+    const threads = this.groups[name].value;
+    const here = this.app.here.value;
+    if (this.folded.value.has(name)) return fewer(threads, 0, here);
+    return name === "direct" && !this.all.value ? fewer(threads, MOST_DIRECT, here) : threads;
+  }
+
+  /** Those under a thread; of folded ones what is unread or open. */
+  shownReplies(replies, id) {
+    const under = replies.get(id) ?? [];
+    return this.folded.value.has(id) ? fewer(under, 0, this.app.here.value) : under;
+  }
+
+  /** Fold a group, or the replies under a thread, or unfold them; remembered. */
+  fold(name) {
+    const folded = new Set(this.folded.peek());
+    if (!folded.delete(name)) folded.add(name);
+    this.folded.value = folded;
+    this.app.storage.set("folded", [...folded]);
+  }
+
+  /** All that is shown, from top to bottom. */
+  flat() {
+    const under = (thread) => [thread, ...this.repliesUnder(thread.id).peek().flatMap(under)];
+    return GROUPS.flatMap((name) => this.shown[name].peek().flatMap(under));
+  }
+
+  /** Go to the next thread (`step` 1) or the one before (-1); `unread`: that has something new. */
+  go(step, unread = false) {
+    const wanted = unread ? (thread) => thread.unread.peek() > 0 : undefined;
+    const found = neighbour(this.flat(), this.app.here.peek(), step, wanted);
+    if (found) this.app.show(found.id);
+    return found;
+  }
+}
+
+/** A computed list that stays the same object while its items stay the same. */
+function list(of) {
+  return computed(steady(of));
+}
+
+function each(names, of) {
+  return Object.fromEntries(names.map((name) => [name, list(of(name))]));
+}
+
+/** thread -> agents that are at work in it. */
+function working(activities) {
+  const found = new Map();
+  for (const [agent, threads] of activities) {
+    for (const thread of threads.keys()) found.set(thread, [...(found.get(thread) ?? []), agent]);
+  }
+  return found;
+}

@@ -1,0 +1,64 @@
+// The right column about a thread: what it is, who reads it, what can be done.
+import { html, useComputed } from "../../core/ui.js";
+import { membersOf, parentOf, rootOf, titleOf } from "../../core/ids.js";
+import { timeOf, dayName } from "../../core/time.js";
+import { Icon, iconOfThread } from "../../parts/icon.js";
+import { MemberList } from "../../parts/members.js";
+import { t } from "../../texts.js";
+
+export function ThreadPanel({ app, id }) {
+  const root = rootOf(id);
+  const thread = app.state.thread(id);
+  const channel = useComputed(() => channelOf(app.state, root)).value;
+  const members = useComputed(() => membersIn(app.state, root)).value;
+  return html`
+    <section class="card-head">
+      <${Icon} name=${iconOfThread(thread.kind)} size=${22} />
+      <div>
+        <h3>${titleOf(id, app.state.me.value)}</h3>
+        ${channel?.description && html`<p class="quiet" dir="auto">${channel.description}</p>`}
+        ${parentOf(id) && html`<p class="quiet">${t.threadPanel.replies}</p>`}
+      </div>
+    </section>
+    <div class="buttons">
+      <button onClick=${() => app.show(id)}>${t.threadPanel.show}</button>
+      ${channel && html`<${Membership} app=${app} channel=${channel} />`}
+    </div>
+    <${Figures} thread=${thread} />
+    <section>
+      <div class="section"><h3>${t.threadPanel.members(members.length)}</h3></div>
+      <${MemberList} app=${app} ids=${members} />
+    </section>
+  `;
+}
+
+function Membership({ app, channel }) {
+  const command = channel.joined ? "channel-leave" : "channel-join";
+  return html`<button onClick=${() => app.run(command, app.context(), channel.name)}>
+    ${channel.joined ? t.channels.leave : t.channels.join}
+  </button>`;
+}
+
+function Figures({ thread }) {
+  thread.changed.value;
+  const latest = thread.latest;
+  return html`<dl class="facts">
+    <dt>${t.threadPanel.messages}</dt><dd class="number">${thread.head.value.toLocaleString()}</dd>
+    <dt>${t.threadPanel.unread}</dt><dd class="number">${thread.unread.value.toLocaleString()}</dd>
+    ${latest && html`
+      <dt>${t.threadPanel.latest}</dt>
+      <dd><time datetime=${latest.sent_at}>${dayName(latest.sent_at)}, ${timeOf(latest.sent_at)}</time></dd>`}
+    <dt>${t.threadPanel.id}</dt><dd><code>${thread.id}</code></dd>
+  </dl>`;
+}
+
+function channelOf(state, root) {
+  return root.startsWith("channel.") ? (state.channels.value.get(root.slice(8)) ?? null) : null;
+}
+
+/** Ids of those who read the thread: everybody, for a broadcast. */
+function membersIn(state, root) {
+  if (root.startsWith("dm.")) return membersOf(root);
+  if (root.startsWith("channel.")) return channelOf(state, root)?.members ?? [];
+  return [...state.participants.value.keys()];
+}

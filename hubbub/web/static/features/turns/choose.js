@@ -1,0 +1,36 @@
+// "Compare with…": opens to the agent's other turns, newest first.
+import { html, useState } from "../../core/ui.js";
+import { Outcome } from "../../parts/outcome.js";
+import { Moment } from "../../parts/moment.js";
+import { t } from "../../texts.js";
+import { useTurns } from "./watching.js";
+
+const OFFERED = 30;
+
+export function CompareWith({ app, turn }) {
+  const [open, setOpen] = useState(false);
+  return html`
+    <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>${t.turns.compareWith}</summary>
+      ${open && html`<${Others} app=${app} turn=${turn} />`}
+    </details>
+  `;
+}
+
+function Others({ app, turn }) {
+  const id = turn.start.id;
+  const turns = useTurns(app, turn.agent, OFFERED).value?.turns.filter((each) => each.id !== id);
+  if (!turns) return null;
+  if (!turns.length) return html`<p class="quiet">${t.turns.noOther(turn.agent)}</p>`;
+  return html`
+    <ul>
+      ${turns.map(
+        (other) => html`<li key=${other.id}>
+          <a href=${app.router.href("turns", [id, other.id])}>${other.id}</a>
+          <${Moment} at=${other.started_at} />
+          <${Outcome} outcome=${other.outcome} />
+        </li>`,
+      )}
+    </ul>
+  `;
+}

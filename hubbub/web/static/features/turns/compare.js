@@ -1,0 +1,141 @@
+// Two turns side by side: `#/turns/<a>/<b>`.
+import { html, useMemo, useState } from "../../core/ui.js";
+import { visible } from "../../core/markdown.js";
+import { Outcome } from "../../parts/outcome.js";
+import { t } from "../../texts.js";
+import { diffLines, folded } from "./diff.js";
+import { factsOf } from "./facts.js";
+import { Problem } from "./inspector.js";
+import { Step } from "./steps.js";
+import { useTurn } from "./watching.js";
+
+const PAGE = 500; // lines that are drawn at once
+const LONGEST = 1_000_000; // characters of both texts that are compared line by line
+
+export function Comparison({ app, ids: [left, right] }) {
+  const a = useTurn(app, left);
+  const b = useTurn(app, right);
+  return html`
+    <header class="title"><h1>${t.turns.comparison}</h1></header>
+    <div class="page comparison">
+      ${[a, b].map(({ error }) => error && html`<${Problem} app=${app} error=${error} />`)}
+      ${a.value && b.value && html`<${Both} app=${app} a=${a.value} b=${b.value} />`}
+    </div>
+  `;
+}
+
+function Both({ app, a, b }) {
+  return html`
+    <${Facts} app=${app} a=${a} b=${b} />
+    <${Difference} title=${t.turns.prompt} a=${a.start.prompt ?? ""} b=${b.start.prompt ?? ""} />
+    <${Difference} title=${t.turns.systemPrompt}
+      a=${a.start.system_prompt ?? ""} b=${b.start.system_prompt ?? ""} />
+    <h2>${t.turns.steps}</h2>
+    <${Steps} a=${a} b=${b} />
+  `;
+}
+
+function Facts({ app, a, b }) {
+  const me = app.state.me.value;
+  const left = new Map(factsOf(a, me).map((fact) => [fact.key, fact.value]));
+  const right = new Map(factsOf(b, me).map((fact) => [fact.key, fact.value]));
+  const keys = Object.keys(t.turns.facts).filter((key) => left.has(key) || right.has(key));
+  return html`
+    <table class="facts-compared">
+      <thead>
+        <tr><td></td><${Head} app=${app} turn=${a} /><${Head} app=${app} turn=${b} /></tr>
+      </thead>
+      <tbody>
+        <${Pair} label=${t.turns.columns.outcome} differs=${a.end?.outcome !== b.end?.outcome}
+          a=${html`<${Ending} end=${a.end} />`} b=${html`<${Ending} end=${b.end} />`} />
+        ${keys.map((key) => {
+          const [one, other] = [left.get(key) ?? "", right.get(key) ?? ""];
+          const differs = one !== other && key !== "started"; // no two start at the same time
+          const label = t.turns.facts[key];
+          return html`<${Pair} key=${key} label=${label} a=${one} b=${other} differs=${differs} />`;
+        })}
+      </tbody>
+    </table>
+  `;
+}
+
+function Head({ app, turn: { start } }) {
+  return html`<th scope="col"><a href=${app.router.href("turn", [start.id])}>${start.id}</a></th>`;
+}
+
+function Ending({ end }) {
+  return html`<${Outcome} outcome=${end?.outcome ?? null} /> ${visible(end?.reason ?? "")}`;
+}
+
+function Pair({ label, a, b, differs }) {
+  return html`
+    <tr data-differs=${differs ? "" : null}>
+      <th scope="row">
+        ${label}${differs && html`<span class="differs" role="img" aria-label=${t.turns.differs}>≠</span>`}
+      </th>
+      <td>${a}</td><td>${b}</td>
+    </tr>
+  `;
+}
+
+function Steps({ a, b }) {
+  const most = Math.max(a.steps.length, b.steps.length);
+  if (!most) return html`<p class="quiet">${t.turns.noSteps}</p>`;
+  return html`
+    <div class="side-by-side">
+      ${[a, b].map(
+        (turn) => html`<ol class="steps" aria-label=${turn.start.id}>
+          ${turn.steps.map((step) => html`<${Step} key=${step.n} step=${step} />`)}
+        </ol>`,
+      )}
+    </div>
+  `;
+}
+
+function Difference({ title, a, b }) {
+  if (!a && !b) return null;
+  return html`
+    <h2>${title}</h2>
+    ${a === b
+      ? html`<p class="quiet">${t.turns.same}</p>`
+      : a.length + b.length > LONGEST
+        ? html`<p class="quiet">${t.turns.tooLong}</p>`
+        : html`<${Diff} a=${a} b=${b} />`}
+  `;
+}
+
+function Diff({ a, b }) {
+  const [most, setMost] = useState(PAGE);
+  const lines = useMemo(() => folded(diffLines(a, b)), [a, b]);
+  return html`
+    <div class="diff" tabindex="0" role="region" aria-label=${t.turns.difference}>
+      ${lines.slice(0, most).map((line, at) =>
+        line.kind === "gap"
+          ? html`<${Gap} key=${at} lines=${line.lines} />`
+          : html`<${Line} key=${at} line=${line} />`,
+      )}
+      ${lines.length > most &&
+      html`<button type="button" class="gap" onClick=${() => setMost(most + PAGE)}>${t.turns.more}</button>`}
+    </div>
+  `;
+}
+
+function Gap({ lines }) {
+  const [shown, setShown] = useState(0);
+  const left = lines.length - shown;
+  return html`
+    ${lines.slice(0, shown).map((line) => html`<${Line} line=${line} />`)}
+    ${left > 0 &&
+    html`<button type="button" class="gap" onClick=${() => setShown(shown + PAGE)}>
+      ${t.turns.equal(left)}
+    </button>`}
+  `;
+}
+
+function Line({ line: { kind, line } }) {
+  const mark = { in: "+", out: "−", same: " " }[kind];
+  const text = html`<span class="sign" aria-hidden="true">${mark}</span>${visible(line) || " "}`;
+  if (kind === "in") return html`<ins class="line">${text}</ins>`;
+  if (kind === "out") return html`<del class="line">${text}</del>`;
+  return html`<span class="line">${text}</span>`;
+}

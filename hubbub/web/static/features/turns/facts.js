@@ -1,0 +1,27 @@
+// The facts of a turn in words: what the inspector lists and the comparison sets beside each other.
+import { count, dollars } from "../../core/numbers.js";
+import { duration, fullTime } from "../../core/time.js";
+import { titleOf } from "../../core/ids.js";
+import { t } from "../../texts.js";
+import { tookMs, totals } from "./record.js";
+
+/** @returns {{key, label, value}[]}  Those that are known. */
+export function factsOf(turn, me) {
+  const sum = totals(turn);
+  const took = tookMs(turn);
+  const facts = {
+    agent: turn.agent,
+    thread: titleOf(turn.start.thread_id, me),
+    model: turn.start.model,
+    started: fullTime(turn.started_at),
+    took: took === null ? null : duration(took),
+    steps: count(sum.steps),
+    calls: sum.calls ? t.turns.callsAndErrors(count(sum.calls), sum.errors) : null,
+    tokens: sum.tokensIn || sum.tokensOut ? t.turns.tokens(count(sum.tokensIn), count(sum.tokensOut)) : null,
+    cost: sum.cost === null ? null : dollars(sum.cost),
+    attempts: turn.attempts > 1 ? t.turns.attempts(turn.attempts) : null,
+  };
+  return Object.entries(facts)
+    .filter(([, value]) => value != null)
+    .map(([key, value]) => ({ key, label: t.turns.facts[key], value }));
+}

@@ -1,0 +1,111 @@
+// A turn: what an agent saw, did and spent.
+import { visible } from "../../core/markdown.js";
+import { html, useRef } from "../../core/ui.js";
+import { MessageLink } from "../../parts/message-link.js";
+import { Folded } from "../../parts/long-text.js";
+import { Outcome } from "../../parts/outcome.js";
+import { t } from "../../texts.js";
+import { CompareWith } from "./choose.js";
+import { factsOf } from "./facts.js";
+import { Step } from "./steps.js";
+import { Waterfall } from "./waterfall.js";
+import { useTurn } from "./watching.js";
+
+/** On the right. */
+export function TurnPanel({ app, id }) {
+  return html`<div class="turn"><${Inspector} app=${app} id=${id} wide=${false} /></div>`;
+}
+
+/** In the middle, `#/turn/<id>`. */
+export function TurnView({ app, args: [id = ""] }) {
+  return html`
+    <header class="title"><h1>${t.turns.title(id)}</h1></header>
+    <div class="page turn"><${Inspector} app=${app} id=${id} wide=${true} /></div>
+  `;
+}
+
+function Inspector({ app, id, wide }) {
+  const { value: turn, error } = useTurn(app, id);
+  if (error) return html`<${Problem} app=${app} error=${error} />`;
+  if (!turn) return html`<p class="quiet" role="status">${t.turns.loading}</p>`;
+  return html`<${Record} app=${app} turn=${turn} wide=${wide} />`;
+}
+
+/** Why there is nothing to see. */
+export function Problem({ app, error }) {
+  const early = error.code === "unknown_turn";
+  const text = !early ? error.message : app.state.owner.value ? t.turns.unknown : t.turns.ownersOnly;
+  return html`<p class="quiet" role="status">${text}</p>`;
+}
+
+function Record({ app, turn, wide }) {
+  const { start } = turn;
+  const list = useRef(null);
+  const toStep = (n) => {
+    const step = list.current?.querySelector(`[data-step="${n}"]`);
+    step?.scrollIntoView({ block: "start" });
+    step?.focus({ preventScroll: true });
+  };
+  return html`
+    <${Verdict} turn=${turn} />
+    <p class="turn-tools">
+      ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${t.turns.moreRoom}</a>`}
+      <${CompareWith} app=${app} turn=${turn} />
+    </p>
+    <dl class="facts">
+      ${factsOf(turn, app.state.me.value).map(
+        ({ key, label, value }) => html`<dt key=${key}>${label}</dt><dd>${value}</dd>`,
+      )}
+    </dl>
+    <${Messages} app=${app} title=${t.turns.wokenBy} ids=${start.messages} />
+    <${Messages} app=${app} title=${t.turns.sent} ids=${turn.sent} none=${turn.end && t.turns.sentNothing} />
+    <h3>${t.turns.time}</h3>
+    <${Waterfall} turn=${turn} onStep=${toStep} />
+    ${turn.steps.length > 0 &&
+    html`<h3>${t.turns.steps}</h3>
+      <ol class="steps" ref=${list}>
+        ${turn.steps.map((step) => html`<${Step} key=${step.n} step=${step} />`)}
+      </ol>`}
+    <${Seen} start=${start} />
+  `;
+}
+
+/** How it ended, and why, in one sentence. */
+function Verdict({ turn: { end } }) {
+  const outcome = end?.outcome ?? null;
+  return html`
+    <p class="verdict">
+      <${Outcome} outcome=${outcome} />
+      <span>${visible(end?.reason ?? "") || t.turns.meanings[outcome ?? "running"]}</span>
+    </p>
+    ${end?.text && html`<${Folded} title=${t.turns.unpublished} text=${end.text} />`}
+  `;
+}
+
+function Messages({ app, title, ids, none = null }) {
+  if (!ids.length && !none) return null;
+  return html`
+    <h3>${title}</h3>
+    ${ids.length
+      ? html`<ul class="messages-of-turn">
+          ${ids.map((id) => html`<li key=${id}><${MessageLink} app=${app} id=${id} /></li>`)}
+        </ul>`
+      : html`<p class="quiet">${none}</p>`}
+  `;
+}
+
+/** What the model was given. */
+function Seen({ start }) {
+  const { prompt, system_prompt, tools } = start;
+  if (!prompt && !system_prompt && !tools.length) return null;
+  return html`
+    <h3>${t.turns.seen}</h3>
+    ${prompt && html`<${Folded} title=${t.turns.prompt} text=${prompt} />`}
+    ${system_prompt && html`<${Folded} title=${t.turns.systemPrompt} text=${system_prompt} />`}
+    ${tools.length > 0 &&
+    html`<p class="offered">
+      <span class="quiet">${t.turns.tools}</span>${" "}
+      ${tools.map((tool) => html`<code>${tool}</code>${" "}`)}
+    </p>`}
+  `;
+}

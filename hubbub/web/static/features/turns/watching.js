@@ -1,0 +1,28 @@
+// Turns as they are now.
+import { agentOf } from "../../core/messages.js";
+import { useRef } from "../../core/ui.js";
+import { doings, useWatched } from "../../parts/watched.js";
+import { readTurns } from "./reading.js";
+
+/** A turn's record; kept up to date while it runs. */
+export function useTurn(app, id) {
+  return useWatched(() => app.client.call("read_turn", { id }), {
+    key: id,
+    signs: () => doings(app, [agentOf(id)]),
+    // An owner who is told that there is no such turn may be early: it is still to begin.
+    goesOn: (turn, error) => (turn ? !turn.end : error.code === "unknown_turn" && app.state.owner.peek()),
+  });
+}
+
+/** The latest turns of an agent, or (null) of all: {turns, more}, as readTurns has them. */
+export function useTurns(app, agent, most) {
+  const kept = useRef({});
+  const { value, error } = useWatched(() => readTurns(app.client, agent, most), {
+    key: `${agent ?? ""}:${most}`,
+    signs: () => doings(app, agent && [agent]),
+    goesOn: (found) => found?.turns.some((turn) => !turn.outcome) ?? false,
+  });
+  if (value) kept.current = { agent, value };
+  // Those that are shown stay while more are read.
+  return { value: value ?? (kept.current.agent === agent ? kept.current.value : null), error };
+}

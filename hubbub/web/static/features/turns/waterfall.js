@@ -1,0 +1,58 @@
+// Where a turn's time went: a table with a row for each call of the model and each of a tool, and a
+// bar in each row.
+import { duration } from "../../core/time.js";
+import { html } from "../../core/ui.js";
+import { t } from "../../texts.js";
+import { timeline } from "./record.js";
+
+/** `onStep(n)` is called when somebody wants to see a step. */
+export function Waterfall({ turn, onStep }) {
+  const { rows, total } = timeline(turn, Date.now());
+  const { what, when, took } = t.turns.columns;
+  if (!rows.length) return html`<p class="quiet">${t.turns.noSteps}</p>`;
+  return html`
+    <table class="waterfall">
+      <caption class="hidden-text">${t.turns.timeline}</caption>
+      <colgroup><col class="what" /><col /><col class="took" /></colgroup>
+      <thead class="hidden-text">
+        <tr><th>${what}</th><th>${when}</th><th>${took}</th></tr>
+      </thead>
+      <tbody>
+        ${rows.map((row, at) => html`<${Row} key=${at} row=${row} total=${total} onStep=${onStep} />`)}
+      </tbody>
+    </table>
+  `;
+}
+
+function Row({ row, total, onStep }) {
+  const { kind, name, step, start, end, error } = row;
+  const label = kind === "tool" || kind === "model" ? name : t.turns.kinds[kind];
+  return html`
+    <tr data-kind=${kind} data-error=${error ? "" : null}>
+      <th scope="row">
+        ${step === null
+          ? label
+          : html`<button type="button" class="plain" title=${t.turns.toStep(step)}
+              onClick=${() => onStep(step)}>${label}</button>`}
+      </th>
+      <td class="track">
+        ${start !== null && html`<${Bar} start=${start} end=${end ?? total} total=${total} />`}
+      </td>
+      <td class="number">
+        ${kind === "rest" ? t.outcomes.running : end === null ? "" : duration(end - start)}
+        ${error && html`${" "}<span class="problem">${error}</span>`}
+      </td>
+    </tr>
+  `;
+}
+
+function Bar({ start, end, total }) {
+  const place = {
+    insetInlineStart: `${(100 * start) / total}%`,
+    width: `max(3px, ${(100 * (end - start)) / total}%)`,
+  };
+  return html`
+    <span class="hidden-text">${t.turns.at(duration(start))}</span>
+    <span class="bar-of-time" style=${place} aria-hidden="true"></span>
+  `;
+}

@@ -1,0 +1,58 @@
+// The hub's decisions about one message: each agent that could have been woken, and why it was or not.
+import { html } from "../../core/ui.js";
+import { TurnLink } from "../../parts/turn-link.js";
+import { doings, useWatched } from "../../parts/watched.js";
+import { t } from "../../texts.js";
+
+const FOLDED_FROM = 4; // agents that slept on are listed at once if there are fewer
+
+export function WhoWasWoken({ app, id }) {
+  const { value, error } = useWatched(() => app.client.call("read_receipts", { id }), {
+    key: id,
+    signs: () => doings(app, null),
+    goesOn: (found) => found?.receipts.some((each) => each.woken && each.state !== "ended") ?? false,
+  });
+  if (error?.code === "unknown_message") return null; // the message's own part of the panel says so
+  if (error) return html`<p class="problem" role="status">${error.message}</p>`;
+  if (!value) return null;
+  const agents = value.receipts.filter(({ kind }) => kind === "agent");
+  const woken = agents.filter((each) => each.woken);
+  const asleep = agents.filter((each) => !each.woken);
+  return html`
+    <section class="wakes">
+      <div class="section"><h3>${t.wakes.title}</h3></div>
+      ${!woken.length && html`<p class="quiet">${t.wakes.nobody}</p>`}
+      <${Decisions} app=${app} receipts=${woken} />
+      ${asleep.length < FOLDED_FROM
+        ? html`<${Decisions} app=${app} receipts=${asleep} />`
+        : html`<details class="folded">
+            <summary>${t.wakes.notWoken(asleep.length)}</summary>
+            <${Decisions} app=${app} receipts=${asleep} />
+          </details>`}
+      ${value.more && html`<p class="quiet">${t.wakes.more}</p>`}
+    </section>
+  `;
+}
+
+function Decisions({ app, receipts }) {
+  if (!receipts.length) return null;
+  return html`
+    <ul>
+      ${receipts.map(
+        (receipt) => html`<${Decision} key=${receipt.participant} app=${app} receipt=${receipt} />`,
+      )}
+    </ul>
+  `;
+}
+
+function Decision({ app, receipt }) {
+  const { participant, woken, explanation, turn, state } = receipt;
+  return html`
+    <li class="wake" data-woken=${woken ? "" : null}>
+      <b>${participant}</b>${" "}
+      <span class=${woken ? "chip accent" : "chip"}>${woken ? t.wakes.states[state] : t.wakes.no}</span>
+      <p class="quiet">${t.wakes.because(explanation)}</p>
+      ${woken && turn && html`<${TurnLink} app=${app} id=${turn}>${t.wakes.turn(turn)}<//>`}
+    </li>
+  `;
+}

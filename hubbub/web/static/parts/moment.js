@@ -1,0 +1,8 @@
+// When something was: the time of day, with the day if it was not today; all of it on hovering.
+import { dayName, dayOf, fullTime, timeOf } from "../core/time.js";
+import { html } from "../core/ui.js";
+
+export function Moment({ at }) {
+  const day = dayOf(at) === dayOf(Date.now()) ? "" : `${dayName(at)}, `;
+  return html`<time datetime=${at} title=${fullTime(at)}>${day}${timeOf(at)}</time>`;
+}

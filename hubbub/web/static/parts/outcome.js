@@ -1,0 +1,13 @@
+// How a turn ended, as a word with a colour.
+import { html } from "../core/ui.js";
+import { t } from "../texts.js";
+
+const GOOD = new Set(["finished"]);
+
+export const outcomeWord = (outcome) => t.outcomes[outcome ?? "running"] ?? outcome;
+
+/** `outcome` as the hub has it; null while the turn runs. */
+export function Outcome({ outcome }) {
+  const mood = !outcome ? "accent" : GOOD.has(outcome) ? "ok" : "danger";
+  return html`<span class=${`chip ${mood}`}>${outcomeWord(outcome)}</span>`;
+}

@@ -1,0 +1,72 @@
+// A text as people read it: Markdown, code with colours and a button to copy it, references that
+// lead somewhere. Long texts are folded.
+import { count } from "../core/numbers.js";
+import { folded, pieces } from "../core/pieces.js";
+import { prosesOf } from "../core/proses.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/ui.js";
+import { t } from "../texts.js";
+import { frameCode } from "./code-block.js";
+
+export function Prose({ app, text }) {
+  const [all, setAll] = useState(false);
+  const short = useMemo(() => folded(text), [text]);
+  const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all]);
+  const click = (event) => follow(app, event);
+  return html`
+    <div class="prose" dir="auto" onClick=${click}>
+      ${shown.map((piece, n) => html`<${Piece} key=${n} app=${app} text=${piece} />`)}
+    </div>
+    ${short !== null && html`<button type="button" class="plain small show-all" aria-expanded=${all}
+      onClick=${() => setAll(!all)}>${all ? t.prose.less : t.prose.all(count(text.length))}</button>`}
+  `;
+}
+
+/** Drawn at once if there is time for it in this frame; until then as it was written. */
+function Piece({ app, text }) {
+  const place = useRef(null);
+  const proses = prosesOf(app);
+  const draw = () => proses.get(text);
+  const [ready, setReady] = useState(() => proses.has(text) || proses.budget.now(draw));
+  useEffect(() => {
+    if (ready) return undefined;
+    return proses.budget.later(() => {
+      draw();
+      setReady(true);
+    });
+  }, [text, ready]);
+  useLayoutEffect(() => {
+    if (!ready) return undefined;
+    let here = true;
+    const made = proses.get(text);
+    const show = () => here && place.current.replaceChildren(made.cloneNode(true));
+    frameCode(made)?.then(show);
+    show();
+    return () => (here = false);
+  }, [text, ready]);
+  // Two elements: what is drawn by hand must not be drawn by Preact as well.
+  return ready
+    ? html`<div class="piece" key="drawn" ref=${place} />`
+    : html`<div class="piece plain" key="written">${text}</div>`;
+}
+
+function follow(app, event) {
+  const { target } = event;
+  const copy = target.closest("button.copy-code");
+  if (copy) {
+    navigator.clipboard.writeText(copy.closest(".code").querySelector("code").textContent).then(
+      () => app.say(t.prose.copied),
+      (error) => app.say(error.message),
+    );
+    return;
+  }
+  const who = target.closest("[data-participant]")?.dataset.participant;
+  if (who) app.open("participant", who);
+  const where = target.closest("[data-goto]")?.dataset.goto;
+  if (where && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+    event.preventDefault();
+    app.message(where).then(
+      (message) => app.show(message.thread_id, where),
+      (error) => app.say(error.message),
+    );
+  }
+}

@@ -1,0 +1,82 @@
+// Something that is asked of the hub and looked at again while it changes and is shown.
+import { effect, useEffect, useState } from "../core/ui.js";
+
+const EVERY_MS = 2000;
+const MOST_OFTEN_MS = 300;
+const NOTHING = { value: null, error: null };
+
+/**
+ * What `read` resolves to, read anew every two seconds while `goesOn(value, error)`, and soon after
+ * one of `signs()` is another: a function that reads signals and gives a list.
+ * @param {string} key  What it is about: another one starts from nothing.
+ * @returns {{value, error}}  Both null at first.
+ */
+export function useWatched(read, { key, goesOn, signs }) {
+  const [state, setState] = useState({ ...NOTHING, of: key });
+  useEffect(() => {
+    const watch = new Watch(
+      async () => {
+        const next = await read().then(
+          (value) => ({ value, error: null, of: key }),
+          (error) => ({ value: null, error, of: key }),
+        );
+        if (!watch.over) setState(next);
+        return goesOn(next.value, next.error);
+      },
+      signs,
+    );
+    return () => watch.end();
+  }, [key]);
+  return state.of === key ? state : NOTHING;
+}
+
+/** Looks at once, and again: one look at a time. */
+class Watch {
+  constructor(look, signs) {
+    this.look = look;
+    this.over = this.looking = this.missed = false;
+    this.timer = this.due = 0;
+    let seen = null;
+    this.unlisten = effect(() => {
+      const now = signs();
+      if (seen && now.some((each, at) => each !== seen[at])) this.lookIn(MOST_OFTEN_MS);
+      seen = now;
+    });
+    this.lookNow();
+  }
+
+  /** Within so many milliseconds; a look that is to come sooner stays. */
+  lookIn(ms) {
+    const due = Date.now() + ms;
+    if (this.timer && this.due <= due) return;
+    clearTimeout(this.timer);
+    this.due = due;
+    this.timer = setTimeout(() => this.lookNow(), ms);
+  }
+
+  async lookNow() {
+    this.timer = 0;
+    if (document.hidden) return this.lookIn(EVERY_MS);
+    if (this.looking) return void (this.missed = true);
+    this.looking = true;
+    const goesOn = await this.look();
+    this.looking = false;
+    if (this.over) return;
+    if (this.missed) this.lookIn(MOST_OFTEN_MS);
+    else if (goesOn) this.lookIn(EVERY_MS);
+    this.missed = false;
+  }
+
+  end() {
+    this.over = true;
+    this.unlisten();
+    clearTimeout(this.timer);
+  }
+}
+
+/** For `signs`: what the agents do (null: any agent). */
+export function doings(app, agents) {
+  const all = app.state.activities.value;
+  const busy = app.state.busy.value;
+  return agents ? agents.flatMap((agent) => [all.get(agent), busy.has(agent)]) : [all, busy];
+}

@@ -1,0 +1,288 @@
+import { equal, eventually, fails, ok, test } from "./harness.js";
+import { CallError, Client } from "/static/core/client.js";
+
+/** The hub's end of a connection, spoken by hand. */
+class Line {
+  constructor(url, lines) {
+    Object.assign(this, { url, readyState: 1, heard: [], closedWith: null });
+    lines.push(this);
+  }
+
+  send(text) {
+    this.heard.push(JSON.parse(text));
+  }
+
+  close(code) {
+    this.readyState = 3;
+    this.closedWith = code;
+  }
+
+  says(frame) {
+    this.onmessage({ data: JSON.stringify(frame) });
+  }
+
+  ends(code, reason = "") {
+    this.readyState = 3;
+    this.onclose({ code, reason });
+  }
+
+  /** The frames of this kind that the client has sent here. */
+  all(op) {
+    return this.heard.filter((frame) => frame.op === op);
+  }
+}
+
+function dialling(options = {}) {
+  const lines = [];
+  const told = [];
+  const listener = {
+    ready: (frame) => told.push(["ready", frame.resumed]),
+    event: (frame) => told.push(["event", frame.seq]),
+    signal: (frame) => told.push(["signal", frame.type]),
+  };
+  const Socket = function (url) {
+    return new Line(url, lines);
+  };
+  // Nobody waits before the next try.
+  const client = new Client("ws://hub", listener, { Socket, random: () => -1, ...options });
+  return { client, lines, told };
+}
+
+const HELLO = { op: "hello", epoch: "E1", network: "test", limits: {} };
+const ready = (cursor = 0, resumed = false) => ({
+  op: "ready", participant: "ann", cursor, resumed, operations: [{ name: "reply" }],
+  participants: [], channels: [], threads: [],
+});
+const event = (prev, seq) => ({ op: "event", prev, seq, tseq: seq, message: { id: `m${seq}` } });
+
+/** A client that has joined. */
+function joined(cursor = 0) {
+  const { client, lines, told } = dialling();
+  client.join("ann");
+  lines[0].says(HELLO);
+  lines[0].says(ready(cursor));
+  return { client, lines, told, line: lines[0] };
+}
+
+/** The next connection, once the client has made it. */
+const next = (lines, n) => eventually(() => lines[n], `connection ${n} was never made`);
+
+test("it identifies itself as a person after hello, and not before", () => {
+  const { client, lines } = dialling();
+  client.join("ann", "secret");
+  equal(lines[0].heard, []);
+  lines[0].says(HELLO);
+  const [identify] = lines[0].heard;
+  equal([identify.op, identify.participant, identify.kind, identify.token], ["identify", "ann", "human", "secret"]);
+  equal(identify.latest, true);
+  equal("cursor" in identify, false);
+  equal(lines[0].url, "ws://hub", "the token is in no address");
+  client.leave();
+});
+
+test("without a token none is sent", () => {
+  const { client, line } = joined();
+  equal("token" in line.heard[0], false);
+  client.leave();
+});
+
+test("what the hub tells is handed on in order", () => {
+  const { client, line, told } = joined();
+  line.says(event(0, 3));
+  line.says({ op: "signal", type: "typing" });
+  line.says(event(3, 4));
+  equal(told, [["ready", false], ["event", 3], ["signal", "typing"], ["event", 4]]);
+  equal(client.status.value.state, "ready");
+  ok(client.may("reply") && !client.may("add_token"));
+  client.leave();
+});
+
+test("an answer settles its call and no other", async () => {
+  const { client, line } = joined();
+  const one = client.call("list_threads", { limit: 1 });
+  const other = client.call("list_channels");
+  const [first, second] = line.all("call");
+  equal([first.name, first.args], ["list_threads", { limit: 1 }]);
+  line.says({ op: "result", ref: second.ref, value: "second" });
+  line.says({ op: "result", ref: first.ref, value: "first" });
+  equal(await Promise.all([one, other]), ["first", "second"]);
+  client.leave();
+});
+
+test("a refusal is an error with the hub's words", async () => {
+  const { client, line } = joined();
+  const asked = client.call("reply", {});
+  const [{ ref }] = line.all("call");
+  line.says({ op: "error", ref, code: "unknown_message", message: "there is no m9", details: { near: "m8" } });
+  try {
+    await asked;
+    ok(false, "it was not refused");
+  } catch (error) {
+    ok(error instanceof CallError);
+    equal([error.code, error.message, error.details], ["unknown_message", "there is no m9", { near: "m8" }]);
+  }
+  client.leave();
+});
+
+test("what the hub refuses for now is asked again under the same cid", async () => {
+  const { client, line } = joined();
+  const said = client.write("reply", {}, "cid1");
+  const [{ ref }] = line.all("call");
+  line.says({ op: "error", ref, code: "rate_limited", message: "slow down", temporary: true, retry_after_s: 0 });
+  await eventually(() => line.all("call").length === 2);
+  equal(line.all("call")[1], line.all("call")[0]);
+  line.says({ op: "result", ref, value: "done" });
+  equal(await said, "done");
+  client.leave();
+});
+
+test("what is asked before anybody has joined is said afterwards", () => {
+  const { client, lines } = dialling();
+  client.join("ann");
+  client.call("list_threads").catch(() => {});
+  lines[0].says(HELLO);
+  equal(lines[0].all("call"), []);
+  lines[0].says(ready());
+  equal(lines[0].all("call").length, 1);
+  client.leave();
+});
+
+test("a lost connection is resumed from the last event, with what was not answered", async () => {
+  const { client, lines, line } = joined(5);
+  line.says(event(5, 8));
+  const said = client.write("reply", { text: "once" }, "cid1");
+  line.ends(1006);
+  equal(client.status.value.state, "waiting");
+  const again = await next(lines, 1);
+  again.says(HELLO);
+  equal(again.heard[0].cursor, { epoch: "E1", seq: 8 });
+  again.says(ready(8, true));
+  const [repeated] = again.all("call");
+  equal([repeated.cid, repeated.args], ["cid1", { text: "once" }]);
+  again.says({ op: "result", ref: repeated.ref, value: "stored" });
+  equal(await said, "stored");
+  equal(line.all("call").length, 1);
+  client.leave();
+});
+
+test("what came after the connection was lost counts no more", async () => {
+  const { client, lines, line, told } = joined();
+  line.ends(1006);
+  await next(lines, 1);
+  line.says(event(0, 1));
+  line.ends(4500, "too late");
+  equal(told, [["ready", false]]);
+  ok(client.status.value.state !== "refused");
+  client.leave();
+});
+
+test("another log is not resumed", async () => {
+  const { client, lines, line } = joined(5);
+  line.ends(1006);
+  const again = await next(lines, 1);
+  again.says({ ...HELLO, epoch: "E2" });
+  equal("cursor" in again.heard[0], false);
+  client.leave();
+});
+
+test("a hole in the stream is not shown but asked for", async () => {
+  const { client, lines, line, told } = joined(5);
+  line.says(event(5, 6));
+  line.says(event(7, 8));
+  equal(told.at(-1), ["event", 6]);
+  equal(line.closedWith, 4004);
+  const again = await next(lines, 1);
+  again.says(HELLO);
+  equal(again.heard[0].cursor.seq, 6);
+  client.leave();
+});
+
+test("events are acknowledged soon, and at once when there are many", async () => {
+  const { client, line } = joined();
+  line.says(event(0, 1));
+  line.says(event(1, 2));
+  await eventually(() => line.all("ack").some(({ seq }) => seq === 2));
+  equal(line.all("ack").map(({ seq }) => seq), [0, 2], "two events, one acknowledgement");
+  for (let seq = 3; seq <= 66; seq++) line.says(event(seq - 1, seq));
+  equal(line.all("ack").at(-1).seq, 66);
+  client.leave();
+});
+
+test("a close code that forbids it is the end, with the reason that the hub gave", () => {
+  const { client, lines, line } = joined();
+  line.says({ op: "error", code: "auth_failed", message: "the token was revoked" });
+  line.ends(4504, "revoked");
+  equal(client.status.value, { state: "refused", code: 4504, reason: "the token was revoked" });
+  client.retry();
+  equal(lines.length, 1);
+  client.leave();
+});
+
+test("a hub that stops is left and come back to", async () => {
+  const { client, lines, line } = joined();
+  line.says({ op: "reconnect", after_s: 0 });
+  await next(lines, 1);
+  client.leave();
+});
+
+test("tries are further and further apart, and never further than ten seconds", async () => {
+  const { client, lines } = dialling({ random: () => 1 });
+  client.join("ann");
+  const waits = [];
+  for (let n = 0; n < 9; n++) {
+    const asked = Date.now();
+    lines[n].ends(1006);
+    waits.push(client.status.value.until - asked);
+    client.retry();
+  }
+  for (let n = 1; n < waits.length; n++) ok(waits[n] >= waits[n - 1] - 100, waits);
+  ok(waits[0] < 500 && waits.at(-1) > 9000 && waits.at(-1) < 10_500, waits);
+  client.leave();
+});
+
+test("nothing is tried twice at a time", () => {
+  const { client, lines } = dialling();
+  client.join("ann");
+  client.retry();
+  lines[0].says(HELLO);
+  lines[0].says(ready());
+  client.retry();
+  equal(lines.length, 1);
+  client.leave();
+});
+
+test("who leaves is not joined anew, and what was asked fails", async () => {
+  const { client, lines, line } = joined();
+  const asked = client.call("list_threads");
+  client.leave();
+  await fails(() => asked, "left");
+  equal(line.closedWith, 1000);
+  line.onclose({ code: 1000, reason: "" });
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  equal(lines.length, 1);
+  equal(client.status.value.state, "out");
+});
+
+test("typing that nobody can hear is not said later", () => {
+  const { client, lines } = dialling();
+  client.join("ann");
+  client.signal("typing", "dm.ann.bob");
+  lines[0].says(HELLO);
+  lines[0].says(ready());
+  equal(lines[0].all("signal"), []);
+  client.signal("typing", "dm.ann.bob");
+  equal(lines[0].all("signal"), [{ op: "signal", type: "typing", thread_id: "dm.ann.bob", data: null }]);
+  client.leave();
+});
+
+test("silence after an earlier answer is noticed too", async () => {
+  const { client, line } = joined();
+  const first = client.call("list_threads");
+  line.says({ op: "result", ref: line.all("call")[0].ref, value: 1 });
+  await first;
+  equal(client.silenceTimer, 0, "nobody waits for anything");
+  client.call("list_threads").catch(() => {});
+  ok(client.silenceTimer !== 0, "an answer is waited for again");
+  client.leave();
+  equal(client.silenceTimer, 0);
+});

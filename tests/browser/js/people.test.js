@@ -1,0 +1,71 @@
+import { sameOr, steady } from "/static/core/lists.js";
+import { State } from "/static/core/state.js";
+import { hueOf, initialsOf } from "/static/parts/avatar.js";
+import { activityOf, presenceOf } from "/static/parts/presence.js";
+import { peopleOf } from "/static/features/people/order.js";
+import { equal, ok, test } from "./harness.js";
+
+/** A state in which scout is an agent that is here. */
+function state() {
+  const made = new State(() => 100_000);
+  made.on_presence({ data: { online: [{ id: "scout", kind: "agent", present: true }], offline: [] } });
+  return made;
+}
+
+test("somebody is away, here, or at work", () => {
+  const it = state();
+  equal(presenceOf(it, "nobody"), "away");
+  equal(presenceOf(it, "scout"), "here");
+  it.on_activity({ sender: "scout", thread_id: "broadcast", data: { state: "thinking" } });
+  equal(presenceOf(it, "scout"), "busy");
+  it.on_activity({ sender: "scout", thread_id: "broadcast", data: { state: "idle" } });
+  equal(presenceOf(it, "scout"), "here");
+  it.on_presence({ data: { online: [], offline: ["scout"] } });
+  equal(presenceOf(it, "scout"), "away");
+});
+
+test("what an agent does in this thread goes before what it does in others", () => {
+  const it = state();
+  it.on_activity({ sender: "scout", thread_id: "channel.a", data: { state: "thinking" }, age_s: 12 });
+  it.on_activity({ sender: "scout", thread_id: "channel.b", data: { state: "calling", tool: "search" } });
+  equal(activityOf(it, "scout", "channel.b").tool, "search");
+  equal(activityOf(it, "scout"), { state: "thinking", since: 88_000, thread: "channel.a" });
+});
+
+test("work that one may not read about is work elsewhere", () => {
+  const it = state();
+  equal(activityOf(it, "scout"), null);
+  it.on_activity({ sender: "scout", thread_id: null, data: { state: "working" } });
+  equal(activityOf(it, "scout"), { state: "elsewhere", thread: null });
+});
+
+test("agents come first, then people, then services; who is here before who is not", () => {
+  const all = [
+    { id: "s", kind: "service", present: true }, { id: "b", kind: "human", present: false },
+    { id: "a", kind: "human", present: true }, { id: "z", kind: "agent", present: false }, { id: "me", kind: "human" },
+  ];
+  equal(peopleOf(all, "me").map(({ id }) => id), ["z", "a", "b", "s"]);
+});
+
+test("initials are those of the words, or how the name begins", () => {
+  equal([initialsOf("calculator"), initialsOf("big-red-dog"), initialsOf("x"), initialsOf("__")], ["CA", "BR", "X", "__"]);
+});
+
+test("a name always has the same colour, and names have different ones", () => {
+  equal(hueOf("ann"), hueOf("ann"));
+  const names = Array.from({ length: 200 }, (_, n) => `agent-${n}`);
+  const counts = new Map();
+  for (const name of names) counts.set(hueOf(name), (counts.get(hueOf(name)) ?? 0) + 1);
+  equal(counts.size, 8);
+  ok([...counts.keys()].every((hue) => hue >= 0 && hue < 8));
+});
+
+test("a list with the same items stays the same list", () => {
+  const one = ["a", "b"];
+  equal(sameOr(one, ["a", "b"]) === one, true);
+  equal(sameOr(one, ["b", "a"]), ["b", "a"]);
+  equal(sameOr(undefined, ["a"]), ["a"]);
+  const upTo = steady((n) => (n > 1 ? ["many"] : ["one"]));
+  equal(upTo(2) === upTo(3), true);
+  equal(upTo(1), ["one"]);
+});

@@ -1,0 +1,58 @@
+import { equal, ok, test } from "./harness.js";
+import { folded, pieces } from "/static/core/pieces.js";
+
+test("a text of a usual length is shown whole", () => {
+  equal(folded("word ".repeat(500)), null);
+  equal(folded("line\n".repeat(39)), null);
+  equal(folded(""), null);
+});
+
+test("a long text begins with whole words", () => {
+  const text = "word ".repeat(1000);
+  const beginning = folded(text);
+  ok(text.startsWith(beginning) && beginning.length > 2000 && beginning.endsWith("word"));
+});
+
+test("a text of many lines begins with whole lines", () => {
+  const beginning = folded("- item\n".repeat(100));
+  equal(beginning.split("\n").length, 30);
+  ok(beginning.endsWith("item"));
+});
+
+test("folding hides enough to be worth a click", () => {
+  for (const text of ["x\n".repeat(41), "word ".repeat(601)]) ok(folded(text).length < text.length * 0.85);
+});
+
+test("a text without spaces is not cut inside of a character", () => {
+  for (const shift of ["", "x"]) {
+    const beginning = folded(shift + "\u{1f600}".repeat(5000));
+    ok(beginning.isWellFormed());
+  }
+});
+
+test("pieces together are the text", () => {
+  const paragraph = `${"word ".repeat(200)}\n\n`;
+  const code = `\`\`\`\n${"x\n\n".repeat(9000)}\`\`\`\nafter`;
+  for (const text of ["", "x", paragraph.repeat(40), "a".repeat(65_000), code]) {
+    equal(pieces(text).join(""), text);
+  }
+});
+
+test("paragraphs make pieces of a size that is drawn quickly", () => {
+  const found = pieces(`${"word ".repeat(200)}\n\n`.repeat(40));
+  ok(found.length > 4 && found.every((piece) => piece.length <= 6000));
+});
+
+test("code is not torn apart at its empty lines", () => {
+  const code = `~~~~py\n${"x = 1\n\n".repeat(1000)}\`\`\`\n~~~\n\n${"y\n\n".repeat(2000)}~~~~\n`;
+  const found = pieces(`before\n\n${code}\nafter`);
+  equal(found.filter((piece) => piece.includes("x = 1")).length, 1);
+  ok(found[0].includes(code));
+});
+
+test("a long list without empty lines is drawn in pieces as well", () => {
+  const text = "- item of a list\n".repeat(3000);
+  const found = pieces(text);
+  equal(found.join(""), text);
+  ok(found.every((piece) => piece.length < 6100 && piece.startsWith("- ")));
+});

@@ -1,0 +1,143 @@
+import { equal, ok, test } from "./harness.js";
+import {
+  directThread, isThread, kindOf, membersOf, newCid, parentOf, repliedSeq, replyThread, rootOf, seqOf, titleOf,
+} from "/static/core/ids.js";
+import { parse, Router } from "/static/core/router.js";
+import { Storage } from "/static/core/storage.js";
+
+test("a reply thread hangs in its thread, however deep", () => {
+  const deep = "channel.general.t5.t9";
+  equal([parentOf(deep), rootOf(deep), repliedSeq(deep)], ["channel.general.t5", "channel.general", 9]);
+  equal([parentOf("broadcast.t3"), rootOf("broadcast.t3")], ["broadcast", "broadcast"]);
+  equal(parentOf(replyThread("dm.ann.bob", 7)), "dm.ann.bob");
+});
+
+test("a name that looks like a reply thread is none", () => {
+  for (const thread of ["channel.t5", "dm.ann.t05", "mod.t0", "channel.general", "broadcast"]) {
+    equal([parentOf(thread), rootOf(thread), repliedSeq(thread)], [null, thread, null], thread);
+  }
+});
+
+test("a direct thread is the same whoever begins it", () => {
+  equal(directThread("bob", "ann"), directThread("ann", "bob"));
+  equal(directThread("b", "a", "B", "_"), "dm.B._.a.b", "in the order of the hub: by code");
+  equal(membersOf("dm.ann.bob.t4"), ["ann", "bob"]);
+  equal(membersOf("channel.general"), []);
+});
+
+test("threads are called as their reader knows them", () => {
+  equal(titleOf("dm.ann.bob", "ann"), "bob");
+  equal(titleOf("dm.ann.bob.cyd", "bob"), "ann, cyd");
+  equal(titleOf("dm.ann.bob.t4", "ann"), "bob");
+  equal(titleOf("channel.general.t4", "ann"), "#general");
+  equal(titleOf("broadcast", "ann"), "Everyone");
+  equal(titleOf("mod.tasks", "ann"), "tasks");
+  equal(["dm.a.b", "channel.x", "broadcast", "mod.x"].map(kindOf), ["direct", "channel", "broadcast", "mod"]);
+});
+
+test("only a message id has a position", () => {
+  equal(["m42", "m0", "m042", "i42", "m", "m1x", "xm1"].map(seqOf), [42, null, null, null, null, null, null]);
+});
+
+test("every write has an id of its own", () => {
+  const made = new Set(Array.from({ length: 1000 }, newCid));
+  equal(made.size, 1000);
+  for (const cid of made) ok(/^[0-9a-f]{32}$/.test(cid), cid);
+});
+
+/** As much of a window as an address needs. */
+function place(hash = "") {
+  const target = new EventTarget();
+  target.location = { hash };
+  target.history = { replaceState: (state, title, to) => (target.location.hash = to) };
+  return target;
+}
+
+test("every address that is made is understood again", () => {
+  const router = new Router(place());
+  const cases = [
+    ["thread", ["channel.general", "m42"], null],
+    ["thread", ["dm.ann.bob.t4"], { kind: "turn", id: "bot-m3" }],
+    ["inbox", [], { kind: "participant", id: "a_b-c" }],
+    ["odd", ["a/b", "c?d", "100 %", "é#&=+"], { kind: "x", id: "a:b&c?d/é+ %" }],
+    ["", [], null],
+  ];
+  for (const [view, args, open] of cases) equal(parse(router.href(view, args, open)), { view, args, open });
+});
+
+test("addresses that nobody made lead somewhere", () => {
+  for (const hash of ["", "#", "#/", "#//", "#/%E0%A4%A", "#?open=", "#/x?open=y", "#javascript:alert(1)"]) {
+    const { view, args } = parse(hash);
+    ok(typeof view === "string" && Array.isArray(args), hash);
+  }
+  equal(parse("#/thread/%E0%A4%A").args, ["%E0%A4%A"]);
+});
+
+test("what is opened on the right leaves the middle as it is, and closes", () => {
+  const router = new Router(place("#/thread/channel.general"));
+  router.open("message", "m4");
+  equal(router.route.value, { view: "thread", args: ["channel.general"], open: { kind: "message", id: "m4" } });
+  router.open(null);
+  equal(router.route.value, { view: "thread", args: ["channel.general"], open: null });
+});
+
+test("asking for where one is already is told, opening something on the right is not", () => {
+  const router = new Router(place("#/thread/channel.general/m4"));
+  router.go("thread", ["channel.general", "m4"]);
+  equal(router.again.value, 1);
+  router.open("message", "m4");
+  router.open(null);
+  equal(router.again.value, 1);
+  router.open("message", "m9");
+  router.go("thread", ["channel.general", "m4"]);
+  equal(router.again.value, 2, "whatever is open");
+  router.go("thread", ["channel.general", "m5"]);
+  equal(router.again.value, 2);
+});
+
+test("only what has the form of a thread's id is one", () => {
+  const threads = ["broadcast", "broadcast.t3", "dm.ann.bob", "channel.general.t5.t9", "mod.tasks"];
+  equal(threads.filter(isThread), threads);
+  equal(["", undefined, "xyz", "dm.", "channel", "broadcasts", "t3"].filter(isThread), []);
+});
+
+test("back and forward are followed", () => {
+  const target = place("#/inbox");
+  const router = new Router(target);
+  target.location.hash = "#/network";
+  target.dispatchEvent(new Event("hashchange"));
+  equal(router.route.value.view, "network");
+});
+
+test("what is kept can be read, listed and removed, each network apart", () => {
+  const one = new Storage("places-one:");
+  const other = new Storage("places-other:");
+  one.set("a", { deep: [1, "é"] });
+  one.within("drafts").set("b", 2);
+  equal(one.get("a"), { deep: [1, "é"] });
+  equal(other.get("a", "nothing"), "nothing");
+  equal(one.keys().sort(), ["a", "drafts:b"]);
+  equal(one.within("drafts").keys(), ["b"]);
+  one.remove("a");
+  equal(one.get("a"), null);
+});
+
+test("what somebody else has written there harms nothing", () => {
+  localStorage.setItem("places-bad:a", "{no json");
+  equal(new Storage("places-bad:").get("a", "fine"), "fine");
+});
+
+test("a storage that is full or forbidden keeps things as long as the page lives", () => {
+  const full = {
+    length: 0, key: () => null, getItem: () => null,
+    setItem: () => { throw new DOMException("full", "QuotaExceededError"); },
+    removeItem: () => { throw new DOMException("forbidden", "SecurityError"); },
+  };
+  for (const backing of [full, null]) {
+    const storage = new Storage("places-full:", backing);
+    storage.set("a", 1);
+    equal([storage.get("a"), storage.keys()], [1, ["a"]]);
+    storage.remove("a");
+    equal([storage.get("a"), storage.keys()], [null, []]);
+  }
+});

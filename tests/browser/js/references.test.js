@@ -1,0 +1,62 @@
+import { equal, ok, test } from "./harness.js";
+import { linkReferences } from "/static/core/references.js";
+import { fragment } from "/static/core/markdown.js";
+
+const NAMES = {
+  me: "ann",
+  isParticipant: (id) => ["ann", "bob", "bob-2", "calc_"].includes(id),
+  isChannel: (name) => ["general", "dev"].includes(name),
+};
+
+function shown(text) {
+  const place = document.createElement("div");
+  place.append(fragment(text));
+  linkReferences(place, NAMES);
+  return place;
+}
+
+const all = (text, what) => [...shown(text).querySelectorAll(what)];
+const mentions = (text) => all(text, "button.mention").map((it) => it.dataset.participant);
+const links = (text) => all(text, "a.reference").map((it) => it.getAttribute("href"));
+
+test("a mention of somebody who is known can be pressed", () => {
+  equal(mentions("@bob and (@ann), also **@bob-2**"), ["bob", "ann", "bob-2"]);
+  equal(mentions("@nobody"), []);
+});
+
+test("my own mentions are told from those of others", () => {
+  const place = shown("@ann @bob");
+  equal([...place.querySelectorAll(".mine")].map((it) => it.textContent), ["@ann"]);
+});
+
+test("punctuation after a name does not belong to it", () => {
+  equal(mentions("@bob, @bob. @bob- @bob__ @calc_ @bobby"), ["bob", "bob", "bob", "bob", "calc_"]);
+  equal(shown("@bob-!").textContent.trim(), "@bob-!");
+});
+
+test("addresses and paths mention nobody", () => {
+  equal(mentions("x@bob a/@bob me.@bob https://example.org/@bob bob@bob.example"), []);
+});
+
+test("code and links are left alone", () => {
+  equal(mentions("`@bob` [@bob](https://example.org)\n```\n@bob m1 #dev\n```"), []);
+  equal(links("`m1` [m1](https://example.org)"), []);
+});
+
+test("messages and channels that exist are links", () => {
+  equal(links("see m42 in #dev"), ["#/message/m42", "#/thread/channel.dev"]);
+  equal(links("#unknown m0 xm4 m4x m4.5 m12-a #1"), []);
+  equal(links("(m42), m7."), ["#/message/m42", "#/message/m7"]);
+});
+
+test("the text stays as it is", () => {
+  for (const text of ["a @bob b m1 c #dev d", "@bob", "m1", "#general", "no reference"]) {
+    equal(shown(text).textContent.trim(), text);
+  }
+});
+
+test("ten thousand references do not make ten thousand buttons", () => {
+  const place = shown("@bob ".repeat(3000));
+  equal(place.querySelectorAll("button").length, 200);
+  ok(place.textContent.trim().endsWith("@bob"));
+});

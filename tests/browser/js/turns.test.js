@@ -1,0 +1,135 @@
+import { equal, test } from "./harness.js";
+import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messages.js";
+import { count, dollars } from "/static/core/numbers.js";
+import { readTurns } from "/static/features/turns/reading.js";
+import { pretty, timeline, tookMs, totals } from "/static/features/turns/record.js";
+
+const START = "2026-01-02T03:04:05Z";
+const after = (ms) => new Date(Date.parse(START) + ms).toISOString();
+
+function turn(steps, more = {}) {
+  const start = { id: "bot-m1", model: "small", messages: ["m1"], tools: [] };
+  return { start, started_at: START, ended_at: after(2000), end: { outcome: "finished" }, steps, ...more };
+}
+
+const short = ({ rows }) => rows.map(({ kind, start, end }) => [kind, start, end]);
+
+test("a turn's model calls and tool calls stand at their times", () => {
+  const call = { id: "1", name: "send", at_ms: 700, duration_ms: 20 };
+  const steps = [
+    { n: 1, at_ms: 10, duration_ms: 600, calls: [call] },
+    { n: 2, at_ms: 800, duration_ms: 300, calls: [] },
+  ];
+  const found = timeline(turn(steps), 0);
+  equal(short(found), [["model", 10, 610], ["tool", 700, 720], ["model", 800, 1100]]);
+  equal(found.total, 1100);
+});
+
+test("records without times are taken to be one after the other", () => {
+  const steps = [
+    { n: 1, duration_ms: 100, calls: [{ id: "1", name: "a", duration_ms: 5 }] },
+    { n: 2, duration_ms: 50, calls: [] },
+  ];
+  equal(short(timeline(turn(steps), 0)), [["model", 0, 100], ["tool", 100, 105], ["model", 105, 155]]);
+});
+
+test("a call that never ran has no bar", () => {
+  const steps = [{ n: 1, at_ms: 0, duration_ms: 9, calls: [{ id: "1", name: "finish" }] }];
+  equal(short(timeline(turn(steps), 0))[1], ["tool", null, null]);
+});
+
+test("a running turn lasts until now", () => {
+  const running = turn([{ n: 1, at_ms: 0, duration_ms: 100, calls: [] }], { end: undefined });
+  const found = timeline(running, Date.parse(after(900)));
+  equal(short(found), [["model", 0, 100], ["rest", 100, null]]);
+  equal(found.total, 900);
+});
+
+test("a handler's calls lie within its run", () => {
+  const start = { id: "bot-m1", messages: ["m1"], tools: [] };
+  const steps = [{ n: 1, at_ms: 0, duration_ms: 50, calls: [{ id: "1", name: "a", duration_ms: 5 }] }];
+  equal(short(timeline(turn(steps, { start }), 0)), [["handler", 0, 50], ["tool", 0, 5]]);
+});
+
+test("a turn without steps has no rows and some width", () => {
+  equal(timeline(turn([]), 0), { rows: [], total: 1 });
+});
+
+test("what a turn came to is summed over its steps", () => {
+  const bad = { id: "1", name: "x", error: "unknown_tool" };
+  const steps = [
+    { n: 1, calls: [bad], tokens_in: 10, tokens_out: 1, cost_usd: 0.25 },
+    { n: 2, calls: [{ id: "2", name: "y" }], tokens_in: 20, tokens_out: 2 },
+  ];
+  const sum = { steps: 2, calls: 2, errors: 1, tokensIn: 30, tokensOut: 3, cost: 0.25 };
+  equal(totals(turn(steps)), sum);
+  equal(totals(turn([])).cost, null);
+});
+
+test("how long a turn took is not known before it has ended", () => {
+  equal(tookMs(turn([])), 2000);
+  equal(tookMs(turn([], { ended_at: undefined })), null);
+});
+
+test("arguments are shown over several lines, and text as it is", () => {
+  equal(pretty({ a: [1] }), '{\n  "a": [\n    1\n  ]\n}');
+  equal(pretty("{broken"), "{broken");
+  equal(pretty(undefined), "null");
+});
+
+test("a message's turn is the cause that is the sender's own", () => {
+  const message = { sender_id: "bot-2", sender_kind: "agent", content: "", cause_id: "bot-2-m42" };
+  equal(turnOf(message), "bot-2-m42");
+  equal(turnOf({ ...message, cause_id: "m42" }), null);
+  equal(turnOf({ ...message, cause_id: undefined }), null);
+  equal([agentOf("bot-2-m42"), wokenBy("bot-2-m42")], ["bot-2", "m42"]);
+  equal([agentOf("m42"), wokenBy("m42")], [null, null]);
+});
+
+test("a notice of the hub names the turn that it is about", () => {
+  const notice = { sender_id: "hub", sender_kind: "system", content: { turn: "bot-m1" } };
+  equal(turnOf(notice), "bot-m1");
+  equal(turnOf({ ...notice, content: "hello" }), null);
+});
+
+test("a message reads as text, and begins with its first words", () => {
+  equal(textOf({ content: { a: 1 } }), '{"a":1}');
+  equal(textOf({ content: { a: 1 }, text_representation: "one" }), "one");
+  equal(firstWords({ content: "**Hello**\n\n- a\u202eb" }, 40), "Hello - a\\u202eb");
+  equal(firstWords({ content: "one two three" }, 8), "one two…");
+});
+
+test("dollars have digits that say something", () => {
+  const digits = (usd) => dollars(usd).replace(/[^\d.,]/g, "");
+  const said = ["1,234.50", "0.50", "0.0042", "0.00000081", "0.00"];
+  equal([1234.5, 0.5, 0.0042, 0.00000081, 0].map(digits), said);
+  equal(dollars(null), "");
+  equal(count(12345), "12,345");
+});
+
+/** A hub with so many turns, numbered from the oldest. */
+const hub = (count) => ({
+  asked: [],
+  async call(name, args) {
+    this.asked.push(args);
+    const last = args.before ? Number(args.before.slice(5)) - 1 : count;
+    const first = Math.max(1, last - args.limit + 1);
+    const turns = [];
+    for (let n = last; n >= first; n--) turns.push({ id: `bot-m${n}` });
+    return { turns, more: first > 1 };
+  },
+});
+
+test("turns are read page after page, as far as they are wanted", async () => {
+  const it = hub(400);
+  const { turns, more } = await readTurns(it, null, 250);
+  equal(it.asked, [{ limit: 100 }, { limit: 100, before: "bot-m301" }, { limit: 50, before: "bot-m201" }]);
+  equal([turns.length, turns[0].id, turns.at(-1).id, more], [250, "bot-m400", "bot-m151", true]);
+});
+
+test("all turns there are, if there are fewer", async () => {
+  const it = hub(7);
+  const { turns, more } = await readTurns(it, "bot", 50);
+  equal(it.asked, [{ limit: 50, agent: "bot" }]);
+  equal([turns.length, more], [7, false]);
+});

@@ -1,0 +1,90 @@
+"""The Chromium that tests drive: the machine's own, never a download of playwright's.
+
+`python -m tests.browser.support.chromium` installs it where that may be done without asking
+(Debian's package, as root), and otherwise says in one line how to. It never fails: without a
+browser the browser tests are skipped, with that same line as the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, async_playwright
+
+__all__ = ["MISSING", "find", "install", "running"]
+
+MISSING = (
+    "no Chromium: install it (on Debian `apt-get install chromium`), or name one with "
+    "CHROMIUM=/path/to/it; the browser tests are skipped"
+)
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_PLACES = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
+_PACKAGES = ("chromium", "fonts-dejavu-core", "fonts-noto-color-emoji")
+_UPDATE_S = 60
+_INSTALL_S = 300
+
+
+def find() -> str | None:
+    """Path of the browser to use, None if there is none."""
+    if named := os.environ.get("CHROMIUM"):
+        path = shutil.which(named)
+        return path and os.path.abspath(path)
+    found = (shutil.which(name) for name in (*_NAMES, *_PLACES))
+    return next((path for path in found if path is not None), None)
+
+
+def install() -> None:
+    """See to it that there is a browser, if that can be done quietly."""
+    allowed = os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("CHROMIUM")
+    if find() is None and allowed:
+        sys.stderr.write("Installing Chromium for the browser tests (once) ...\n")
+        _apt_get("update", timeout=_UPDATE_S)
+        _apt_get("install", "-y", "--no-install-recommends", *_PACKAGES, timeout=_INSTALL_S)
+    if find() is None:
+        sys.stderr.write(f"{MISSING}\n")
+
+
+def _apt_get(*arguments: str, timeout: float) -> None:
+    """Run it to its end or to the timeout (seconds); what came of it shows when one looks."""
+    patience = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
+    patience += ["-o", "DPkg::Lock::Timeout=60"]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            ["apt-get", "-qq", *patience, *arguments],
+            env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"apt-get {arguments[0]} took over {timeout:g} s\n")
+        return
+    if done.returncode:
+        last = done.stdout.strip().splitlines()[-1:] or ["no word why"]
+        sys.stderr.write(f"apt-get {arguments[0]} failed: {last[0]}\n")
+
+
+@asynccontextmanager
+async def running(executable: str) -> AsyncIterator[Browser]:
+    """A headless browser without a profile."""
+    arguments = [
+        "--disable-dev-shm-usage",  # containers have 64 MiB there
+        "--disable-gpu",
+        "--force-color-profile=srgb",
+    ]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium refuses to start as root with one
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=executable, args=arguments)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+if __name__ == "__main__":
+    install()

@@ -1,0 +1,260 @@
+"""The page as sentences: all selectors of the browser tests are in this file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+
+from tests.browser.support.complaints import Complaints
+
+__all__ = ["NARROW", "WIDE", "Desk", "Desks", "Shown"]
+
+WIDE = ViewportSize(width=1280, height=800)
+_DURABLE = re.compile("stored|delivered")
+NARROW = ViewportSize(width=360, height=740)
+
+
+_STILL = """async () => {
+    await document.fonts.ready;
+    const look = () => document.body.innerHTML.length + ":" + document.body.scrollHeight;
+    let last = null;
+    for (let calm = 0; calm < 10; ) {
+        await new Promise((then) => requestAnimationFrame(then));
+        const now = look();
+        calm = now === last ? calm + 1 : 0;
+        last = now;
+    }
+}"""
+
+
+class Shown(NamedTuple):
+    """A message as the conversation shows it."""
+
+    id: str
+    state: str | None
+    """sending, stored or delivered; None for those of others."""
+    text: str
+
+
+class Desk:
+    """One tab. The first is opened by `Desks.sit`; `another_tab` opens more of the same person."""
+
+    def __init__(self, page: Page, complaints: Complaints):
+        self.page, self.complaints = page, complaints
+
+    @property
+    def context(self) -> BrowserContext:
+        return self.page.context
+
+    async def another_tab(self, url: str) -> Desk:
+        """The same browser, so the same storage."""
+        page = await self.context.new_page()
+        await page.goto(url)
+        return Desk(page, self.complaints)
+
+    # Joining --------------------------------------------------------------------------------
+
+    async def join_as(self, name: str) -> None:
+        """Into an open network, with one click."""
+        await self.page.get_by_label("Your name").fill(name)
+        await self.page.get_by_role("button", name="Join").click()
+        await self.is_joined()
+
+    async def join_with_token(self, name: str, token: str) -> None:
+        await self.try_token(name, token)
+        await self.is_joined()
+
+    async def try_token(self, name: str, token: str) -> None:
+        await self.page.get_by_label("Your name").fill(name)
+        await self.page.get_by_label("Token").fill(token)
+        await self.page.get_by_role("button", name="Join").click()
+
+    async def is_joined(self) -> None:
+        """Waits until the page is in touch with the hub."""
+        await expect(self.threads).to_be_visible()
+        await expect(self.page.locator(".connection:not(:empty)")).to_have_count(0)
+
+    async def next_frame(self) -> None:
+        """Returns when the page has drawn once more."""
+        await self.page.evaluate("new Promise((then) => requestAnimationFrame(() => then()))")
+
+    async def is_drawn(self) -> None:
+        """Waits until nothing moves, loads or changes its place any more."""
+        await self.page.wait_for_load_state("networkidle")
+        await self.page.evaluate(_STILL)
+
+    # Threads --------------------------------------------------------------------------------
+
+    @property
+    def threads(self) -> Locator:
+        """The left column."""
+        return self.page.get_by_role("navigation", name="Threads")
+
+    def thread(self, id: str) -> Locator:
+        """Its line on the left."""
+        return self.threads.locator(f'[data-thread="{id}"]')
+
+    async def open_thread(self, id: str) -> None:
+        await self.thread(id).click()
+        await expect(self.thread(id)).to_have_attribute("aria-current", "page")
+        await expect(self.composer).to_be_visible()
+
+    async def talk_to(self, name: str) -> None:
+        """The conversation with somebody who is here, begun where there is none."""
+        await self.person(name).click()
+        await self.details.get_by_role("button", name="Message").click()
+        await expect(self.composer).to_have_attribute("aria-label", f"Message {name}")
+
+    def person(self, name: str) -> Locator:
+        """Somebody's line in the list of people and agents on the left."""
+        here = self.threads.get_by_role("region", name="People and agents")
+        return here.get_by_role("listitem").filter(has_text=name)
+
+    async def visit(
+        self, view: str, *arguments: str, opened: tuple[str, str] | None = None
+    ) -> None:
+        """A view by its address, as a link leads to it; what lies over the page is closed.
+
+        `opened` is what is shown on the right: its kind and id.
+        """
+        for dialog in await self.page.get_by_role("dialog").all():
+            await self.page.keyboard.press("Escape")
+            await expect(dialog).to_have_count(0)
+        path = "/".join(quote(part, safe="") for part in (view, *arguments))
+        right = f"?open={opened[0]}:{quote(opened[1])}" if opened else ""
+        await self.page.evaluate("(hash) => { location.hash = hash; }", f"#/{path}{right}")
+
+    @property
+    def main(self) -> Locator:
+        """The middle."""
+        return self.page.get_by_role("main")
+
+    # Conversation ---------------------------------------------------------------------------
+
+    @property
+    def conversation(self) -> Locator:
+        return self.page.get_by_role("log")
+
+    def message(self, text: str) -> Locator:
+        """The messages in which `text` is found."""
+        return self.conversation.locator("[data-message]").filter(has_text=text)
+
+    async def sees(self, text: str) -> Locator:
+        """Waits for a message in which `text` is found, in the open thread."""
+        found = self.message(text).first
+        await expect(found).to_be_visible()
+        return found
+
+    async def to_the_end(self) -> None:
+        """To the latest message, from wherever one reads."""
+        await self.conversation.press("End")
+
+    async def messages(self) -> list[Shown]:
+        """What is drawn of the open thread, from top to bottom."""
+        found = await self.conversation.locator("[data-message]").evaluate_all(
+            "(all) => all.map((it) => [it.dataset.message, it.dataset.state ?? null, it.innerText])"
+        )
+        return [Shown(*each) for each in found]
+
+    # Writing --------------------------------------------------------------------------------
+
+    @property
+    def composer(self) -> Locator:
+        return self.page.locator("textarea[name=text]")
+
+    async def write(self, text: str) -> None:
+        """Into the composer, without sending it."""
+        await self.composer.fill(text)
+
+    async def send(self) -> None:
+        await self.composer.press("Enter")
+
+    async def says(self, text: str) -> None:
+        """Write, send, and see it stored."""
+        await self.write(text)
+        await self.send()
+        await self.is_stored(text)
+
+    async def is_stored(self, text: str) -> None:
+        await expect(self.message(text).last).to_have_attribute("data-state", _DURABLE)
+
+    # Details --------------------------------------------------------------------------------
+
+    @property
+    def details(self) -> Locator:
+        return self.page.get_by_role("complementary")
+
+    async def act(self, message: Locator, action: str) -> None:
+        """What is offered while a message is pointed at: "Details", "Reply in a thread", ..."""
+        await message.hover()
+        await message.get_by_role("button", name=action, exact=True).click()
+
+    # The connection -------------------------------------------------------------------------
+
+    async def notices_the_loss(self) -> None:
+        """Waits until the page says that the hub is away."""
+        await expect(self.page.locator(".connection[data-state]")).to_be_visible()
+
+    def expect_losses(self) -> None:
+        """Chromium itself complains of sockets that cannot be opened."""
+        self.complaints.expect("WebSocket connection to .* failed|ERR_CONNECTION|ERR_INTERNET")
+
+
+class Desks:
+    """Opens browsers, each with a storage of its own, and closes them with the test."""
+
+    def __init__(self, browser: Browser, folder: Path, failed: Callable[[], bool]):
+        """`failed` says at the end whether the test has; then `folder` gets pictures."""
+        self._browser, self._folder, self._failed = browser, folder, failed
+        self._all: list[tuple[BrowserContext, Complaints]] = []
+
+    async def sit(
+        self,
+        url: str,
+        *,
+        color: Literal["light", "dark"] = "light",
+        size: ViewportSize = WIDE,
+        calm: bool = True,
+    ) -> Desk:
+        """A new browser that has opened `url`. `calm`: its person prefers reduced motion."""
+        context = await self._browser.new_context(
+            color_scheme=color,
+            viewport=size,
+            reduced_motion="reduce" if calm else "no-preference",
+            locale="en-GB",
+            timezone_id="Europe/Berlin",
+        )
+        complaints = Complaints(context)
+        self._all.append((context, complaints))
+        await complaints.listen()
+        page = await context.new_page()
+        await page.goto(url)
+        return Desk(page, complaints)
+
+    async def leave(self) -> None:
+        """Closes all. Raises AssertionError for what a browser complained about and no test
+        expected; after a failed test it prints what all pages show instead."""
+        sat, self._all = self._all, []
+        try:
+            for number, (context, complaints) in enumerate(sat):
+                if self._failed():
+                    await self._describe(number, context, complaints)
+                else:
+                    complaints.check()
+        finally:
+            for context, _ in sat:
+                await context.close()
+
+    async def _describe(self, number: int, context: BrowserContext, complaints: Complaints) -> None:
+        for page in context.pages:
+            picture = self._folder / f"page-{number}.png"
+            await page.screenshot(path=picture)
+            print(f"--- {page.url} (picture: {picture})")
+            for line in (await page.locator("body").aria_snapshot()).splitlines():
+                print(line[:200])
+        print("\n".join(complaints.unexpected()))

@@ -1,0 +1,71 @@
+"""Two agents whose model is scripted: ann asks the helper, the helper asks the expert, the expert
+answers, and the helper tells ann."""
+
+from __future__ import annotations
+
+from hubbub.testing.model_server import Answer, Call, Rule, Script, When
+from tests.browser.support.network import Plan
+
+__all__ = ["LAST", "PLAN", "QUESTION", "script"]
+
+QUESTION = "How big is Jupiter?"
+LAST = "It is big."
+"""What the helper tells ann in the end."""
+
+_AGENT: Plan = {"kind": "llm", "tools": ["send_text_message"]}
+PLAN: Plan = {
+    "channels": {"desk": {}},
+    "models": {
+        "default": {
+            "model": "scripted",
+            "base_url": "${OPENAI_BASE_URL}",
+            "api_key": "${OPENAI_API_KEY}",
+            "price": {"input": 1.0, "output": 10.0},
+        }
+    },
+    "agents": {
+        "helper": {**_AGENT, "instruction": "You are the helper."},
+        "expert": {**_AGENT, "instruction": "You are the expert."},
+    },
+    "humans": {"ann": {"roles": ["owner"]}, "bob": {}},
+}
+
+
+def script(hold: str | None = None) -> Script:
+    """`hold`: what keeps the helper from ending its first turn."""
+    to_helper, to_expert = "You are the helper", "You are the expert"
+    return Script(
+        rules=[
+            Rule(
+                when=When(system=to_helper, sender="^ann$", step=1),
+                answer=Answer(
+                    text="The expert knows.",
+                    calls=[
+                        _send("expert", "Please tell me: {{ incoming }}"),
+                        _send("nobody", "Is anybody there?"),
+                    ],
+                ),
+            ),
+            Rule(
+                when=When(system=to_helper, sender="^ann$", step=2),
+                answer=Answer(calls=[_finish("the expert was asked")], hold=hold),
+            ),
+            Rule(
+                when=When(system=to_expert, sender="^helper$", step=1),
+                answer=Answer(calls=[_send("helper", "Big.")]),
+            ),
+            Rule(
+                when=When(system=to_helper, sender="^expert$", step=1),
+                answer=Answer(calls=[_send("ann", LAST)]),
+            ),
+            Rule(when=When(), answer=Answer(calls=[_finish("done")])),
+        ]
+    )
+
+
+def _send(to: str, text: str) -> Call:
+    return Call(tool="send_text_message", arguments={"to": to, "text": text})
+
+
+def _finish(reason: str) -> Call:
+    return Call(tool="finish", arguments={"reason": reason})

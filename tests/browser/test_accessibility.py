@@ -1,0 +1,36 @@
+"""No view has a serious or critical finding of axe-core, light or dark, wide or narrow."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from playwright.async_api import ViewportSize
+
+from hubbub.testing.model_server import ModelServer
+from tests.browser.support.accessibility import audit
+from tests.browser.support.agents import NEWSROOM, newsroom_script
+from tests.browser.support.desk import NARROW, WIDE, Desks
+from tests.browser.support.network import Networks
+from tests.browser.support.scene import VIEWS, a_morning
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("color", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def test_every_view_can_be_used_by_everybody(
+    desks: Desks, networks: Networks, color: Literal["light", "dark"], size: ViewportSize
+) -> None:
+    findings: dict[str, str] = {}
+    async with ModelServer(newsroom_script()) as model:
+        network = await networks.start(NEWSROOM, model=model)
+        morning = await a_morning(network, model)
+        desk = await desks.sit(network.page, color=color, size=size)
+        for view in VIEWS:
+            await view.arrange(desk, morning)
+            try:
+                await audit(desk.page)
+            except AssertionError as error:
+                findings[view.name] = str(error)
+        model.release("thinking")
+    assert not findings, "\n\n".join(f"{name}: {text}" for name, text in findings.items())

@@ -1,0 +1,139 @@
+"""Nothing that is said, and no page of another site, can harm who reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import Browser, Dialog, Route, expect
+
+from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.network import Network
+
+HOSTILE = {
+    "a script": "<script>window.hit = 1</script>last words",
+    "a picture that runs": "<img src=x onerror='window.hit = 1'>last words",
+    "a drawing that runs": "<svg><animate onbegin='window.hit=1' attributeName=x></svg>last words",
+    "a frame": "<iframe srcdoc='<script>parent.hit = 1</script>'></iframe>last words",
+    "a link that runs": "[click](javascript:window.hit=1) last words",
+    "a page in a link": "[click](data:text/html,<script>opener.hit=1</script>) last words",
+    "a link in disguise": "<a href='&#106;avascript:window.hit=1'>click</a> last words",
+    "a style": "<style>body { display: none }</style>last words",
+    "an element over everything": "<div style='position:fixed;inset:0'>x</div>last words",
+    "a form": "<form action='https://example.org'><button>Join</button></form>last words",
+    "another's id": "<textarea name=text id=desk></textarea>last words",
+    "turned text": "txt.\u202eexe.\u2066x last words",
+    "a word of 64 KiB": "last words" + "w" * 65_000,
+    "five thousand emoji": "\U0001f600" * 5000 + "last words",
+    "a tower of quotes": "> " * 20_000 + "last words",
+    "a tower of lists": "- " * 20_000 + "last words",
+    "stacked letters": "Z" + "\u0300\u0301\u0302" * 2000 + "last words",
+    "what frameworks fill in": "{{x.constructor('window.hit=1')()}} ${window.hit=1} last words",
+    "an open comment": "<!-- last words",
+    "broken code": "```<script>window.hit=1</script>\nlast words",
+}
+_REMAINS = """(log) => [...log.querySelectorAll('[data-message] .prose *')].filter((it) =>
+    it.matches('script, style, iframe, object, embed, form, link, meta, base, img, video, svg') ||
+    it.matches('[style], [id], [name]') ||
+    [...it.attributes].some((each) => /^on/.test(each.name)) ||
+    (it.href && !/^(https?:|mailto:)/.test(it.href))
+).map((it) => it.outerHTML.slice(0, 200))"""
+_SPILLS = "(it) => it.scrollWidth - it.clientWidth"
+
+
+async def test_hostile_texts_are_shown_harmlessly(desks: Desks, network: Network) -> None:
+    bob = await network.join("bob")
+    desk = await desks.sit(network.page)
+    dialogs: list[str] = []
+
+    async def note(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        await dialog.dismiss()
+
+    desk.page.on("dialog", note)
+    await desk.join_as("ann")
+    await desk.open_thread("channel.general")
+    for n, (what, text) in enumerate(HOSTILE.items()):
+        await bob.posts("general", text.replace("last words", f"last words {n}."))
+        await _reads_to_the_end(desk, f"last words {n}.")
+        assert await desk.conversation.evaluate(_REMAINS) == [], what
+        assert await desk.page.locator("html").evaluate(_SPILLS) <= 0, what
+    for link in await desk.conversation.get_by_text("click", exact=True).all():
+        await link.click()
+    assert not await desk.page.evaluate("'hit' in window")
+    assert dialogs == []
+    assert len(desk.context.pages) == 1
+    await desk.says("I have read it all")
+
+
+async def _reads_to_the_end(desk: Desk, words: str) -> None:
+    """What is long is folded at first."""
+    newest = desk.conversation.locator("[data-message]").last
+    unfold = newest.get_by_role("button", name="Show all")
+    await expect(newest.get_by_text(words).or_(unfold).first).to_be_visible()
+    if await unfold.is_visible():
+        await unfold.click()
+    await expect(newest.get_by_text(words)).to_be_visible()
+
+
+async def test_hostile_names_and_json_are_text(desks: Desks, network: Network) -> None:
+    bob = await network.join("bob")
+    desk = await desks.sit(network.page)
+    await desk.join_as("ann")
+    content = {"__proto__": {"hit": 1}, "constructor": "<img src=x onerror='window.hit=1'>"}
+    await bob.client.call("send_message", to="ann", content=content)
+    await desk.open_thread("dm.ann.bob")
+    await desk.sees("constructor")
+    assert await desk.page.evaluate("({}).hit ?? window.hit ?? null") is None
+
+
+async def test_the_policy_forbids_inline_scripts_and_other_hosts(
+    desks: Desks, network: Network
+) -> None:
+    desk = await desks.sit("about:blank")
+    response = await desk.page.goto(network.page)
+    assert response is not None
+    policy = dict(
+        part.strip().partition(" ")[::2]
+        for part in response.headers["content-security-policy"].split(";")
+    )
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert "unsafe" not in " ".join(policy.values())
+    assert "*" not in " ".join(policy.values())
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+
+
+async def test_a_page_of_another_site_cannot_open_the_socket(
+    browser: Browser, network: Network
+) -> None:
+    async def serve(route: Route) -> None:
+        await route.fulfill(body="<!doctype html><title>evil</title>", content_type="text/html")
+
+    connect = """(url) => new Promise((resolve) => {
+        const socket = new WebSocket(url);
+        socket.onopen = () => resolve('open');
+        socket.onerror = () => resolve('refused');
+    })"""
+    async with await browser.new_context() as context:
+        await context.route("http://evil.example/**", serve)
+        page = await context.new_page()
+        await page.goto("http://evil.example/")
+        assert await asyncio.wait_for(page.evaluate(connect, network.url), 20) == "refused"
+        local = network.url.replace("127.0.0.1", "localhost")
+        assert await asyncio.wait_for(page.evaluate(connect, local), 20) == "refused"
+        # From the hub's own page it can be opened.
+        await page.goto(network.page)
+        assert await asyncio.wait_for(page.evaluate(connect, network.url), 20) == "open"
+
+
+async def test_a_page_of_another_site_cannot_show_this_one(desks: Desks, network: Network) -> None:
+    async def serve(route: Route) -> None:
+        body = f"<!doctype html><title>evil</title><iframe src='{network.page}'></iframe>"
+        await route.fulfill(body=body, content_type="text/html")
+
+    desk = await desks.sit("about:blank")
+    desk.complaints.expect("frame-ancestors|another host|X-Frame-Options")
+    await desk.context.route("http://evil.example/**", serve)
+    await desk.page.goto("http://evil.example/")
+    frame = desk.page.frame_locator("iframe")
+    await expect(frame.get_by_role("button", name="Join")).to_have_count(0)

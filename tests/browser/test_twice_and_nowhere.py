@@ -1,0 +1,111 @@
+"""What people do twice, in two tabs, or where nothing is: links, drafts, other logs, outside."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from hubbub.protocol.operations import SendResult
+from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.network import Network
+
+GENERAL = "channel.general"
+
+
+async def joined(desks: Desks, network: Network) -> Desk:
+    desk = await desks.sit(network.page)
+    await desk.join_as("ann")
+    return desk
+
+
+async def test_a_link_to_a_message_leads_there_however_often(
+    desks: Desks, network: Network
+) -> None:
+    bob = await network.join("bob")
+    said = await bob.client.call("post_to_channel", channel="general", text="the very first")
+    first = SendResult.model_validate(said).id
+    for n in range(60):
+        await bob.posts("general", f"and so on {n}")
+    await bob.posts("general", f"look at {first}")
+    desk = await joined(desks, network)
+    await desk.open_thread(GENERAL)
+    for _ in range(2):
+        await desk.to_the_end()
+        link = desk.message("look at").get_by_role("link", name=first)
+        await link.click()
+        await expect(desk.message("the very first")).to_be_in_viewport()
+        await desk.to_the_end()
+        await expect(desk.message("the very first")).not_to_be_in_viewport()
+
+
+async def test_a_draft_is_the_same_in_two_tabs_and_gone_from_both_when_sent(
+    desks: Desks, network: Network
+) -> None:
+    desk = await joined(desks, network)
+    await desk.open_thread(GENERAL)
+    other = await desk.another_tab(network.page)
+    await other.open_thread(GENERAL)
+    await desk.write("half a thought")
+    await expect(other.composer).to_have_value("half a thought")
+    await desk.send()
+    await desk.is_stored("half a thought")
+    await expect(other.composer).to_have_value("")
+
+
+async def test_another_log_on_the_same_address_leaves_nothing_of_the_old_one(
+    desks: Desks, network: Network
+) -> None:
+    bob = await network.join("bob")
+    desk = await joined(desks, network)
+    desk.expect_losses()
+    await bob.posts("general", "@ann of the old log")
+    await desk.visit("inbox")
+    await expect(desk.main.get_by_role("link", name="of the old log")).to_be_visible()
+    await network.stop()
+    for file in network.folder.glob(f"{network.database.name}*"):
+        file.unlink()
+    await network.start()
+    await desk.is_joined()
+    await expect(desk.main).not_to_contain_text("of the old log")
+    await desk.visit("thread", GENERAL)
+    await expect(desk.main).to_contain_text("Nothing has been said in #general yet.")
+    await desk.says("of the new log")
+
+
+async def test_a_channel_that_one_is_not_in_offers_to_join_it(
+    desks: Desks, network: Network
+) -> None:
+    bob = await network.join("bob")
+    await bob.client.call("create_channel", name="birds")
+    await bob.posts("birds", "A blackbird!")
+    desk = await joined(desks, network)
+    await desk.visit("thread", "channel.birds")
+    await expect(desk.main).to_contain_text("You are not in #birds.")
+    await expect(desk.main).not_to_contain_text("Nothing has been said")
+    await desk.main.get_by_role("button", name="Join", exact=True).click()
+    await desk.sees("A blackbird!")
+    await expect(desk.main).not_to_contain_text("You are not in")
+
+
+async def test_links_to_what_never_was_say_so(desks: Desks, network: Network) -> None:
+    desk = await joined(desks, network)
+    await desk.visit("thread", "channel.nope")
+    await expect(desk.main).to_contain_text("There is no channel #nope.")
+    await desk.visit("thread", "xyz")
+    await expect(desk.main).to_have_text("There is no thread “xyz”.")
+    await desk.visit("thread")
+    await expect(desk.main).to_have_text("There is no thread without a name.")
+    await expect(desk.page).to_have_title("test")
+
+
+async def test_somebody_who_is_not_in_the_conversation_is_said_to_be_that(
+    desks: Desks, network: Network
+) -> None:
+    bob = await network.join("bob")
+    await network.join("cyd")
+    desk = await joined(desks, network)
+    await bob.tells("ann", "Shall we ask?")
+    await desk.open_thread("dm.ann.bob")
+    await desk.says("Ask @cyd, or @nobody?")
+    said = desk.message("Ask @cyd")
+    await expect(said).to_contain_text("Nobody here is called @nobody.")
+    await expect(said).to_contain_text("Not in this conversation, and not told: @cyd")
