@@ -149,6 +149,9 @@ AGENTS = {
     "A-18": "A step waits for all its calls, any, or most; the cancelled ones say so.",
     "A-19": "Asking, declining and showing a plan are always possible ways out.",
     "A-20": "What a model marks of its steps is left out of what it is shown, never half a pair.",
+    "A-21": "A question fits its window, keeps what must stay, and tells what was left out.",
+    "A-22": "Tokens are counted exactly for OpenAI's encodings, without a network; else estimated.",
+    "A-23": "Earlier steps go by importance, by age, or into the model's own words.",
 }
 
 PROMPTS = {
@@ -223,6 +226,46 @@ TOOLS = {
     "K-14": "No process of an MCP server outlives its agent.",
 }
 
+CONTROL = {
+    "Y-1": "A turn stopped at any await ends as cancelled, with no task left and messages whole.",
+    "Y-2": "A turn whose process dies at any await is taken up again, and says everything once.",
+    "Y-3": "What the hub refuses for now is told again until the turn's record holds.",
+    "Y-4": "What a person says in a running turn enters at its next question, and wakes nobody.",
+    "Y-5": "A reply required by a steering message is asked for, whatever was said before it.",
+    "Y-6": "A turn taken up again shows a steering message in the same place.",
+    "Y-7": "Hooks are told of turns and calls, and may refuse a call, but not change it.",
+    "Y-8": "A hook that raises or hangs is noted in the record, and the turn goes on.",
+    "Y-9": "A message that is being written is shown in its thread, and nothing else is.",
+    "Y-10": "A turn ends when its tokens or its time are used up; a tool's time is its own.",
+}
+
+ROLES = {
+    "O-1": "A pipeline routes, plans, runs independent steps side by side, judges and answers.",
+    "O-2": "A failed step is run again with what needs it, or another plan is made, a few times.",
+    "O-3": "What only a person can decide is asked, and the answer goes on with the same work.",
+    "O-4": "A step may be a request to another agent, whose answer is its result.",
+    "O-5": "A router hands on what it is sure of, and asks about the rest.",
+    "O-6": "Each role is an agent of its own, too; an executor makes exactly one call.",
+    "O-7": "An answer of a role that is not valid is corrected once, in every dialect.",
+    "O-8": "A pipeline that was killed asks, calls and sends nothing twice.",
+    "O-9": "In the mode `interactive` a person is asked after each call that does something.",
+    "O-10": "A turn begins with the tool that the config names.",
+    "O-11": "A helper has one goal, a thread of its own, bounds, and exactly one result.",
+}
+
+KNOWLEDGE = {
+    "E-1": "A search finds passages with their file, line and headings, the best first.",
+    "E-2": "Files that are new, changed, renamed or gone are noticed at the next search.",
+    "E-3": "Links that lead out of a folder of knowledge are not followed.",
+    "E-4": "What cannot be searched, or is over a limit, is told with its reason.",
+    "E-5": "Any text is a valid query; results keep to their budget hit by hit.",
+    "E-6": "Skills are named in the prompt and loaded on demand; unknown names are told near ones.",
+    "E-7": "A broken skill or a missing folder is a config error with file and line.",
+    "E-8": "What a participant remembers is kept by the hub, its own alone, over restarts.",
+    "E-9": "What is remembered has bounds, and remembering again changes nothing.",
+    "E-10": "A prompt shows what the agent remembers: short values, long ones by key.",
+}
+
 BEHAVIOURS = [
     *_of("2-protocol", PROTOCOL),
     *_of("2-protocol", BOUNDS),
@@ -238,4 +281,7 @@ BEHAVIOURS = [
     *_of("issue", USING),
     *_of("6-quality, issue", RELIABILITY),
     *_of("3-agents, issue", TOOLS),
+    *_of("3-agents, 4-wakes, issue", CONTROL),
+    *_of("3-agents, issue", ROLES),
+    *_of("3-agents, issue", KNOWLEDGE),
 ]

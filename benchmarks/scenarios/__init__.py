@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.bench import Scenario
-from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start, wake
+from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start, turn, wake
 
 __all__ = ["SCENARIOS"]
 
@@ -16,5 +16,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "log_size": log_size.run,
     "wake": wake.run,
     "prompt": prompt.run,
+    "turn": turn.run,
     "start": start.run,
 }

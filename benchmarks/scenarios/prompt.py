@@ -16,7 +16,7 @@ from hubbub.config.models import History
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 
-__all__ = ["run"]
+__all__ = ["CHARACTERS", "MESSAGES", "THREADS", "conversation", "run"]
 
 THREADS, MESSAGES, CHARACTERS = 50, 10, 300
 _ME = "agent"
@@ -63,12 +63,12 @@ def _renderer() -> Callable[[Sequence[Thread]], str]:
 
 def _all_changed() -> Iterator[Sequence[Thread]]:
     """Two conversations in turn that have no message in common."""
-    yield from cycle([_conversation(0), _conversation(100_000)])
+    yield from cycle([conversation(0), conversation(100_000)])
 
 
 def _one_changed() -> Iterator[Sequence[Thread]]:
     """A conversation in which one thread goes on."""
-    threads = _conversation(0)
+    threads = conversation(0)
     for n in count(100_000):
         where = n % THREADS
         said = _message(f"p{where}", n, n)
@@ -77,7 +77,8 @@ def _one_changed() -> Iterator[Sequence[Thread]]:
         yield threads
 
 
-def _conversation(base: int) -> Sequence[Thread]:
+def conversation(base: int) -> Sequence[Thread]:
+    """Threads with one person each; positions in the log begin after `base`."""
     found = []
     for n in range(THREADS):
         start = base + n * MESSAGES

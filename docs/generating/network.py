@@ -12,7 +12,9 @@ from generating.tables import docstring, table
 from hubbub.cli.app import app
 from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
-from hubbub.config import tooling
+from hubbub.config import roles, tooling
+from hubbub.config.context import ContextConfig
+from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import known_mods
 from hubbub.protocol import messages
@@ -29,6 +31,9 @@ def config_parts() -> dict[str, str]:
         parts[f"config_{model.__name__.lower()}"] = fields(model)
     for model in (tooling.McpServerConfig, tooling.SandboxConfig, tooling.ToolConfig):
         parts[f"config_{model.__name__.lower()}"] = fields(model)
+    sections = (ContextConfig, KnowledgeConfig, roles.RolesConfig, roles.ForkConfig)
+    for section in sections:
+        parts[f"config_{section.__name__.lower()}"] = fields(section)
     parts["config_card"] = fields(messages.Card)
     parts["mod_list"] = "\n\n".join(
         f"### {name}\n\n{docstring(mod)}\n\n{fields(mod.Config)}"

@@ -16,9 +16,18 @@ from structlog.typing import FilteringBoundLogger
 
 from hubbub.agents.link import Link
 from hubbub.agents.scope import current_scope
+from hubbub.errors import OperationError
 from hubbub.logs import get_logger
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
-from hubbub.protocol.operations import Channels, Participants, SendResult, ThreadPage, Threads
+from hubbub.protocol.operations import (
+    Channels,
+    Participants,
+    Recalled,
+    SendResult,
+    ThreadPage,
+    Threads,
+)
 
 __all__ = ["Agent", "Handled"]
 
@@ -148,6 +157,36 @@ class Agent:
         """
         page = await self._linked.read("read_thread", thread=thread, before=before, limit=limit)
         return ThreadPage.model_validate(page).messages
+
+    async def remember(self, key: str, value: JsonValue) -> None:
+        """Keep a value (a text or other JSON, 16 KiB at most) beyond the life of this process.
+
+        Raises `OperationError` for a key that is no plain name and when 256 others are there.
+        """
+        await self._linked.write("remember", key=key, value=value)
+
+    async def recall(self, key: str, default: JsonValue = None) -> JsonValue:
+        """What was remembered under a key, or `default`. Raises `OperationError`."""
+        try:
+            found = await self._linked.read("recall", key=key)
+        except OperationError as exc:
+            if exc.code != ErrorCode.UNKNOWN_KEY:
+                raise
+            return default
+        return Recalled.model_validate(found).value
+
+    async def recall_keys(self) -> tuple[str, ...]:
+        """The keys under which something is remembered, in order."""
+        found = Recalled.model_validate(await self._linked.read("recall"))
+        return tuple(entry.key for entry in found.entries)
+
+    async def forget(self, key: str) -> None:
+        """Forget what was remembered under a key, if there is something."""
+        try:
+            await self._linked.write("forget", key=key)
+        except OperationError as exc:
+            if exc.code != ErrorCode.UNKNOWN_KEY:
+                raise
 
     # How it is run ------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,9 +10,11 @@ from hubbub.agents.asking import offered
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.memory import MEMORY_TOOLS, Memory
 from hubbub.agents.prompt.context import Companion, Note, PromptContext, companions
 from hubbub.agents.prompt.examples import native_calls
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
+from hubbub.agents.skills.tool import skills_of
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.protocol import thread_ids
@@ -30,10 +32,10 @@ class Briefing:
     network: str
     model: str
     """The model's name at its endpoint."""
-    skills: Sequence[Note] = ()
-    """Instructions that the model may load."""
     mods: Sequence[Note] = ()
     """What extends the hub."""
+    memory: Memory | None = None
+    """What the agent remembers; None: nothing."""
     _others: tuple[Ready | None, Sequence[Companion]] = (None, ())
     """Who is there besides the agent, by the `ready` that says so: there may be thousands."""
 
@@ -42,7 +44,7 @@ class Briefing:
         """Whether the model may think in `<scratchpad>` before it acts."""
         return self.prompts.settings.scratchpad
 
-    def of(
+    async def of(
         self,
         plan: TurnPlan,
         toolbox: Toolbox,
@@ -58,18 +60,26 @@ class Briefing:
             network=self.network,
             tools=offered(toolbox, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
-            skills=self.skills,
+            skills=skills_of(toolbox.registry),
             mods=self.mods,
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
+            mode=self.config.mode,
             model=self.model,
             dialect=dialect.name,
             write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
             thread=thread_ids.relative(plan.thread_id, me),
             threads=[thread_ids.relative(thread.id, me) for thread in shown],
             participants=self._companions(ready),
+            state=await self._state(toolbox, ready),
         )
         return self.prompts.of(context, plan.thread_id)
+
+    async def _state(self, toolbox: Toolbox, ready: Ready) -> Mapping[str, str]:
+        """What the agent remembers, if it has a tool that has to do with it."""
+        if self.memory is None or not any(name in toolbox.registry for name in MEMORY_TOOLS):
+            return {}
+        return await self.memory.shown(ready)
 
     def _companions(self, ready: Ready) -> Sequence[Companion]:
         if self._others[0] is not ready:

@@ -159,6 +159,7 @@ class Host:
     shows: bool = False
     """Whether goals and results may be posted: nobody is woken by it."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
+    _one_waits: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, fork: Fork, site: CallSite) -> str:
         """Run a sub-agent. Raises `ToolFailed`."""
@@ -200,6 +201,11 @@ class Host:
             raise ToolFailed(words, error="too_many_helpers")
         return parent.child(ordinal), ordinal
 
+    async def durable(self) -> None:
+        """Wait until all that has been recorded is durable; helpers side by side, one by one."""
+        async with self._one_waits:
+            await self.journal.durable()
+
     # The sub-agent -------------------------------------------------------------------------------
 
     async def _result(self, fork: Fork, place: Place, name: str) -> str:
@@ -229,13 +235,14 @@ class Host:
         if not self.shows:
             return
         plan = self.journal.plan
+        woken_by = plan.incoming[-1].id
         quiet = text[:_MOST_SHOWN].replace("`", "'")
         try:
             await self.caller.call(
                 "reply",
                 cid=write_id(plan.id, place.base, nth),
-                cause=plan.id,
-                message_id=plan.incoming[-1].id,
+                cause=woken_by,  # not the turn: it is no answer to whoever waits for one
+                message_id=woken_by,
                 text=f"{head}:\n```\n{quiet}\n```",
             )
         except OperationError as exc:
@@ -295,7 +302,7 @@ class _SubTurn:
     async def _run_tools(self, run: RunTools) -> list[Command]:
         host, step = self.host, run.step
         if host.toolbox.must_be_recorded(run.calls):
-            await host.journal.durable()
+            await host.durable()
         results = await host.toolbox.run(
             host.journal.plan.id,
             step.n + self.place.base,

@@ -79,6 +79,10 @@ class Journal:
             self.plan = self.plan.without({s.message for step in steps for s in step.steered})
         return self.plan
 
+    async def other(self, turn: str) -> Turn:
+        """The record of another turn of the same agent. Raises `OperationError` without one."""
+        return Turn.model_validate(await self._insist("read_turn", {"id": turn}))
+
     async def begin(
         self,
         *,

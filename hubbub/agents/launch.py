@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -10,12 +11,15 @@ from types import MappingProxyType
 from hubbub.agents.agent import Agent
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.fork import ForkTool
 from hubbub.agents.handlers import HandlerBrain
 from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.link import Link
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import construct, load_attribute
+from hubbub.agents.memory import Memory
+from hubbub.agents.modes import check_beginning
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
@@ -23,6 +27,7 @@ from hubbub.agents.roles.starting import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
+from hubbub.agents.tools.conduct import Perform, perform
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.voice import Voice
@@ -58,6 +63,7 @@ async def run_agent(
     mcp_servers: Mapping[str, McpServerConfig] = _NO_SERVERS,
     approver: Approver | None = None,
     hooks: Sequence[Hooks] = (),
+    performer: Perform = perform,
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
@@ -65,7 +71,8 @@ async def run_agent(
     next process. Relative paths in the config are meant relative to `base_dir`. With a `greet_cid`
     that was used before, the agent does not greet again. `mods` are what a prompt tells of the
     hub's. `approver` is asked before calls that need approval; without one they are refused.
-    `hooks` are told what a model's turns do, after those that the config names.
+    `hooks` are told what a model's turns do, after those that the config names. `performer` carries
+    out the calls that may run.
 
     Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
     that does not exist, and `ConnectionLost` when the hub closes for good.
@@ -79,7 +86,7 @@ async def run_agent(
     inbox = _inbox(config, name)
     voice = Voice(client, inbox, clock or SystemClock())
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
-    conduct = conduct_of(config, approver=approver)
+    conduct = replace(conduct_of(config, approver=approver), perform=performer)
     template = _template(config, base_dir)
     if config.kind != "llm":
         given = (client, inbox, voice, base_dir, models, template, servers, conduct)
@@ -91,24 +98,29 @@ async def run_agent(
         return
     model_config = _model_config(config, name, models)
     rules = await context_rules(config, name, model_config)
-    kit = ToolKit(config, name, base_dir, conduct=counted(conduct, rules), source=servers)
+    fork = ForkTool(config.fork) if config.fork is not None else None
+    conduct, more = counted(conduct, rules), [fork] if fork is not None else []
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers, more=more)
+    memory = Memory(voice)
     prompts = load_system_prompts(config, name, base_dir)
     hooks = [*load_hooks(config, base_dir), *hooks]
 
     def tools(ready: Ready) -> Toolbox:
-        return kit.toolbox(ready, voice)
+        return kit.toolbox(ready, memory)
 
-    tools(client.ready)  # a wrong name is told before the model's library is imported
+    # A wrong name is told before the model's library is imported.
+    check_beginning(tools(client.ready), config, name)
     from hubbub.agents.models.openai import OpenAIModel
 
     model = OpenAIModel(model_config, config.model)
     try:
-        briefing = Briefing(prompts, config, client.network, model.name, mods=mods)
+        briefing = Briefing(prompts, config, client.network, model.name, mods=mods, memory=memory)
         choice = DialectChoice(model_config)
         async with servers:
             brain = LlmBrain(
-                client, inbox, config, model, template, briefing, tools, choice, hooks, rules
-            )
+                client, inbox, config, model, template, briefing, tools, choice, hooks, rules,
+                (fork, voice) if fork is not None else None,
+            )  # fmt: skip
             await _run(client, inbox, brain, config, grace_s, greet_cid)
     finally:
         await model.close()

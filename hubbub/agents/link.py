@@ -56,6 +56,13 @@ class Link:
         )
         return sent
 
+    async def write(self, operation: str, /, **args: JsonValue) -> None:
+        """Call an operation that changes something and sends nothing; a handler that is run again
+        does it once. Raises `OperationError`."""
+        scope = current_scope()
+        cid = None if scope is None else scope.next_cid()
+        await self._voice.call(operation, cid=cid, cause=None, **args)
+
     async def activity(self, thread_id: str, data: JsonValue) -> None:
         """Show the others in the thread what the agent is at."""
         await self._voice.activity(thread_id, data)

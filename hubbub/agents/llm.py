@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +13,14 @@ from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.asking import Asker, callable_names
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.fork import APART, ForkTool, Host, apart
 from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.interactive import without_questions
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Model
+from hubbub.agents.modes import beginning, quiet_tools
 from hubbub.agents.partial import Partials
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.budget_history import Conversation
@@ -24,11 +28,15 @@ from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.voice import Voice
+from hubbub.agents.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ModelError
+from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Step
 
 __all__ = ["LlmBrain"]
 
@@ -51,14 +59,16 @@ class LlmBrain:
         dialects: DialectChoice | None = None,
         hooks: Sequence[Hooks] = (),
         context: ContextRules | None = None,
+        forks: tuple[ForkTool, Voice] | None = None,
     ):
+        """`forks`: the tool `fork` that is among the tools, and what posts for its helpers."""
         self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
         self._dialects = dialects or DialectChoice()
         self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
         if briefing.scratchpad:
             self._model = ThinkingModel(model)
-        self._hooks, self._context = hooks, context or ContextRules()
+        self._hooks, self._context, self._forks = hooks, context or ContextRules(), forks
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
 
@@ -84,12 +94,12 @@ class LlmBrain:
         conversation = Conversation.of(
             self._template, self._inbox.threads, plan, self._inbox.me, history
         )
-        toolbox = self._tools.for_turn()
+        toolbox, earlier = self._tools.for_turn(), await self._earlier(journal)
         dialect = self._dialects.current
-        system = self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
+        system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
         asker = Asker(
             self._model,
-            toolbox,
+            beginning(toolbox, None if earlier.steps else self._config.begin_with),
             system.body,
             conversation.text,
             self._dialects,
@@ -98,7 +108,7 @@ class LlmBrain:
         )
         system_prompt, prompt = asker.first()
         names = callable_names(toolbox, dialect)
-        steps = await journal.begin(
+        recorded = await journal.begin(
             model=self._model.name,
             system_prompt=system_prompt,
             prompt=prompt,
@@ -107,22 +117,58 @@ class LlmBrain:
             dialect=dialect.name,
             tools=names,
         )
-        loop = Loop(self._rules(plan, toolbox), names, steps)
+        steps, helpers = apart(recorded)
+        loop = Loop(self._rules(plan, toolbox), names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me)
         journal.before_end = hooks.turn_ended
         async with self._activities.of(plan) as activity:
-            turn = _Turn(
-                asker,
-                toolbox,
-                loop,
-                journal,
-                activity,
-                hooks,
-                Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer"),
-                Partials(self._tell_partial, plan, self._inbox),
-                self._briefing.scratchpad,
-            )
-            await turn.run(self._config.turn_timeout)
+            with self._hosting(journal, asker, toolbox, loop, helpers, hooks):
+                await _Turn(
+                    asker,
+                    toolbox,
+                    loop,
+                    journal,
+                    activity,
+                    hooks,
+                    Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer"),
+                    Partials(self._tell_partial, plan, self._inbox),
+                    earlier,
+                    self._briefing.scratchpad,
+                ).run(self._config.turn_timeout)
+
+    async def _earlier(self, journal: Journal) -> Earlier:
+        """What this turn goes on with: only the mode `interactive` ends turns with a question."""
+        if self._config.mode == "auto":
+            return Earlier()
+        plan = journal.plan
+        thread = self._inbox.thread(plan.thread_id)
+        return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
+
+    def _hosting(
+        self,
+        journal: Journal,
+        asker: Asker,
+        toolbox: Toolbox,
+        loop: Loop,
+        recorded: Sequence[Step],
+        hooks: HookChain,
+    ) -> contextlib.AbstractContextManager[None]:
+        """Within, the turn's helpers run."""
+        if self._forks is None:
+            return contextlib.nullcontext()
+        tool, voice = self._forks
+        around = hooks.around if hooks else None
+        host = Host(
+            tool.config, journal, self._model, self._dialects, toolbox, asker.system, loop,
+            recorded, voice, around, shows=self._wakes_nobody(journal.plan),
+        )  # fmt: skip
+        return tool.hosted(journal.plan.id, host)
+
+    def _wakes_nobody(self, plan: TurnPlan) -> bool:
+        """Whether replies under the incoming message reach no agent as direct messages."""
+        agents = {p.id for p in self._ready.participants if p.kind != "human"}
+        others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
+        return not others & agents
 
     def _rules(self, plan: TurnPlan, toolbox: Toolbox) -> Rules:
         return Rules(
@@ -130,6 +176,7 @@ class LlmBrain:
             max_tokens=self._config.max_tokens,
             reply_required=plan.reply_required,
             speaking=toolbox.speaking,
+            quiet=quiet_tools(toolbox) if self._config.mode == "interactive" else None,
         )
 
 
@@ -145,6 +192,7 @@ class _Turn:
     hooks: HookChain
     helm: Helm
     partials: Partials
+    earlier: Earlier
     scratchpad: bool
 
     async def run(self, within: float) -> None:
@@ -163,7 +211,7 @@ class _Turn:
         while todo:
             match todo.popleft():
                 case Record(step):
-                    self.journal.step(step)
+                    self.journal.step(self.earlier.noted(step))
                     if step.steered:  # its messages must not wake the agent once more
                         await self.journal.durable()
                 case AskModel(n):
@@ -172,6 +220,8 @@ class _Turn:
                     todo.extend(await self._run_tools(run))
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
+                    if waits(reason):  # the turn that goes on reads this one's record
+                        await self.journal.durable()
 
     async def _ask(self, n: int) -> list[Command]:
         await self.activity.show("thinking", n)
@@ -181,7 +231,7 @@ class _Turn:
         steering = shown(woken)
         try:
             async with self.partials.of(n) as hear:
-                answer = await self.asker.ask(self.loop.steps, hear, steering)
+                answer = await self.asker.ask(without_questions(self.loop.steps), hear, steering)
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
         answer = replace(answer, notes=(*self.hooks.notes(), *self.toolbox.news(), *answer.notes))

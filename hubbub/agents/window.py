@@ -15,7 +15,7 @@ __all__ = ["context_rules", "counted"]
 
 DEFAULT_RESERVE = 4096
 """Tokens for an answer, where the window is large enough."""
-_RESULTS = 4
+_RESULTS = 8
 """A single result may fill this part of what a question may have."""
 
 

@@ -75,7 +75,7 @@ def from_config(
             raise ConfigError(text, shown_path(config.path))
     place = _place(environ.get(URL), address or str(config.address))
     tokens = {**place.tokens, **agent_tokens(environ)}
-    jobs = [AgentJob(n, known[n], tokens.get(n, token)) for n in names or known]
+    jobs = [AgentJob(n, config.file.agent(n), tokens.get(n, token)) for n in names or known]
     models, folder = config.file.models, config.path.parent
     told = mod_notes(config.file.mods)
     servers = config.file.mcp_servers

@@ -13,11 +13,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hubbub.app.prompts import check_prompts
+from hubbub.agents.knowledge import SEARCH_KNOWLEDGE
+from hubbub.agents.skills import LOAD_SKILL
+from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.config.address import Address
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
-from hubbub.config.models import ModelConfig
+from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import split_spec
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
 from hubbub.config.source import Loc
@@ -59,7 +61,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config)
     check_imports(config)
-    problems = check_prompts(config)
+    problems = [*check_prompts(config), *check_skills(config)]
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -130,10 +132,16 @@ def check_tools(config: LoadedConfig) -> None:
         )
         for name, agent in config.file.agents.items()
         for n, tool in enumerate(agent.tools or ())
-        if split_spec(tool) is None and tool not in known
+        if split_spec(tool) is None and tool not in known | _given(config.file.agent(name))
     ]
     if problems:
         raise ConfigProblems(problems)
+
+
+def _given(agent: AgentConfig) -> set[str]:
+    """The tools that an agent has by its knowledge and skills."""
+    given = {SEARCH_KNOWLEDGE} if agent.knowledge.folders else set()
+    return given | ({LOAD_SKILL} if agent.skills else set())
 
 
 def check_models(config: LoadedConfig) -> None:

@@ -17,6 +17,7 @@ from hubbub.agents.prompt.system import (
     template_variables,
 )
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
+from hubbub.agents.skills import load_skills, skills_of
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.loader import LoadedConfig
@@ -26,7 +27,15 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import OperationInfo, Participant
 
-__all__ = ["AgentPrompt", "agent_prompts", "check_prompts", "libraries", "mod_notes", "operations"]
+__all__ = [
+    "AgentPrompt",
+    "agent_prompts",
+    "check_prompts",
+    "check_skills",
+    "libraries",
+    "mod_notes",
+    "operations",
+]
 
 
 def mod_notes(entries: Sequence[str | Mapping[str, object]]) -> tuple[Note, ...]:
@@ -95,6 +104,7 @@ class AgentPrompt:
             instruction=self.config.instruction,
             tools=toolbox.specs,
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
+            skills=skills_of(toolbox.registry),
             mods=mod_notes(file.mods),
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
@@ -129,7 +139,9 @@ def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
     """The prompts of all agents that are models, by the agent's name. Raises `ConfigError`."""
     base = loaded.path.parent
     return {
-        name: AgentPrompt(loaded, name, agent, load_system_prompts(agent, name, base))
+        name: AgentPrompt(
+            loaded, name, loaded.file.agent(name), load_system_prompts(agent, name, base)
+        )
         for name, agent in loaded.file.agents.items()
         if agent.kind != "python"
     }
@@ -145,6 +157,18 @@ def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
             except ConfigError as error:
                 here = ("agents", name, "prompt")
                 problems.append(error if error.path else loaded.problem(here, error.message))
+    return problems
+
+
+def check_skills(loaded: LoadedConfig) -> list[ConfigError]:
+    """What is wrong with the files of skills that agents name, each with its line."""
+    problems: list[ConfigError] = []
+    for agent in loaded.file.agents.values():
+        if agent.kind == "llm" and agent.skills:
+            try:
+                load_skills([loaded.path.parent / place for place in agent.skills])
+            except ConfigError as error:
+                problems.append(error)
     return problems
 
 

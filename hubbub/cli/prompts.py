@@ -1,4 +1,4 @@
-"""`prompts list | show | diff | lint`: the prompts of agents, and what is wrong with them."""
+"""`prompts list | show | diff | lint | test`: the prompts of agents, and what is wrong in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hubbub.cli import prompt_tests
 from hubbub.cli.chat.text import visible
 from hubbub.cli.output import JsonFlag, console, counted, emit_json, help_if_alone, table
 from hubbub.config.problems import nearest, shown_path
@@ -35,13 +36,14 @@ FolderOption = Annotated[
 NameArgument = Annotated[str, typer.Argument(help="A prompt, for example triage.")]
 
 group = typer.Typer(
-    help="List, show, compare and check prompts.",
+    help="List, show, compare, check and test prompts.",
     invoke_without_command=True,
     callback=help_if_alone,
 )
 
 
 def register(app: typer.Typer) -> None:
+    prompt_tests.register(group)
     app.add_typer(group, name="prompts")
 
 

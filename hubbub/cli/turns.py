@@ -98,6 +98,8 @@ def _lines(turn: Turn) -> list[str]:
             lines += ["", f"--- {title}", text]
     for step in turn.steps:
         lines += ["", *_step(step)]
+    if turn.end:
+        lines += [f"note: {note}" for note in turn.end.notes]
     return lines
 
 
@@ -110,6 +112,7 @@ def _step(step: Step) -> list[str]:
     lines = [f"--- step {step.n}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
     if step.window is not None:
         lines.append(_window(step.window))
+    lines += [f"steered by {s.message}: {s.text}" for s in step.steered]
     lines += [f"note: {note}" for note in step.notes]
     if step.reasoning:
         lines.append(f"thought: {step.reasoning}")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from hubbub.config.context import ContextConfig
+from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
 from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RoleName, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
@@ -117,6 +118,12 @@ class AgentConfig(Section):
     """llm: limits of the functions that run in a sandbox."""
     mcp: list[Id] = []
     """llm: names from `mcp_servers`; their tools are called SERVER_TOOL."""
+    knowledge: Knowledge = KnowledgeConfig()
+    """llm and roles: folders of Markdown, besides the network's, that it searches with
+    `search_knowledge`. The tool comes on top of `tools`."""
+    skills: list[str] = []
+    """llm: instructions that it loads with `load_skill` when it needs them: Markdown files with a
+    front matter (name, description), or folders of them. The tool comes on top of `tools`."""
     select_over: Annotated[int, Field(ge=1, le=200)] = 20
     """llm: with more tools than this the model reads one line of each and picks those it needs."""
     result_budget: Size = 4000

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from hubbub.config.address import parse_address
 from hubbub.config.explain import dotted
+from hubbub.config.knowledge import check_knowledge, check_skills
 from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
@@ -32,6 +33,7 @@ def cross_check(document: Document, mods: Collection[str] | None) -> None:
     _check_names(document)
     _check_network(document)
     _check_members(document)
+    check_knowledge(document, (), document.data)
     if mods is not None:
         _check_mods(document, mods)
     for name, agent in _sections(document.data, "agents"):
@@ -154,6 +156,8 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
         else:
             _check_llm(document, loc, agent)
     _check_servers(document, loc, agent)
+    check_knowledge(document, loc, agent)
+    check_skills(document, loc, agent)
     tools = agent.get("tools")
     for n, tool in enumerate(tools) if isinstance(tools, list) else ():
         if isinstance(tool, str) and (":" in tool or ".py" in tool):

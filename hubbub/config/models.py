@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
-from hubbub.config.context import ContextConfig
+from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import (
     ComponentConfig,
     ComponentsConfig,
@@ -30,12 +30,12 @@ __all__ = [
     "ChannelConfig",
     "ComponentConfig",
     "ComponentsConfig",
-    "ContextConfig",
     "ExampleConfig",
     "ExampleStep",
     "ForkConfig",
     "History",
     "HumanConfig",
+    "KnowledgeConfig",
     "Limits",
     "McpServerConfig",
     "ModelConfig",
@@ -140,7 +140,14 @@ class NetworkFile(Section):
     """By the name that agents use."""
     mcp_servers: dict[Id, McpServerConfig] = {}
     """Servers of tools (Model Context Protocol), by the name that agents use."""
+    knowledge: Knowledge = KnowledgeConfig()
+    """Folders of Markdown that all agents with a model search."""
     agents: dict[Id, AgentConfig] = {}
     """By name."""
     humans: dict[Id, HumanConfig] = {}
     """People who are known before they join, by name."""
+
+    def agent(self, name: str) -> AgentConfig:
+        """An agent's section, with what holds for all agents of the network. Raises KeyError."""
+        own = self.agents[name]
+        return own.model_copy(update={"knowledge": self.knowledge.joined(own.knowledge)})

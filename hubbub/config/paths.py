@@ -23,9 +23,9 @@ def split_spec(spec: str) -> tuple[str, str] | None:
 def anchor_paths(document: Document) -> None:
     """Make the relative paths of one file absolute, in place.
 
-    They stand in `network.store`, an agent's `class`, `template`, `tools`, `hooks` and `prompt`
-    (its folder and the files of its components); in the settings of an agent or mod a text is a
-    path when it starts with `./` or `../`.
+    They stand in `network.store`, an agent's `class`, `template`, `tools`, `hooks`, `skills` and
+    `prompt` (its folder and the files of its components), and in `knowledge`; in the settings of an
+    agent or mod a text is a path when it starts with `./` or `../`.
     """
     folder = document.place(()).file.parent
     document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
@@ -52,6 +52,10 @@ def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
         case ("mcp_servers", _, "cwd"):
             return _absolute(text, folder)
         case ("agents", _, "template") | ("agents", _, "prompt", "folder"):
+            return _absolute(text, folder)
+        case ("knowledge", int()) | ("knowledge", "folders", _) | ("agents", _, "skills", _):
+            return _absolute(text, folder)
+        case ("agents", _, "knowledge", int()) | ("agents", _, "knowledge", "folders", _):
             return _absolute(text, folder)
         case ("agents", _, "prompt", "components", "add" | "replace", _, "file"):
             return _absolute(text, folder)

@@ -41,6 +41,7 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
         "permission_mode": "what `permission_mode` allows, unless it is `full`",
         "scratchpad": "where it may think, with `scratchpad: true`",
         "examples": "`examples`",
+        "memory": "what it remembers, if it has something to remember with",
         "reminder": "`reminder`; the very last",
     }
 )

@@ -53,6 +53,9 @@ __all__ = ["Hub"]
 
 log = get_logger(__name__)
 
+SIGNAL = 0.2
+"""What a signal costs of the rate limit: four streamed texts shall leave room for calls."""
+
 
 class Hub:
     """One network. Use it as an async context manager: it runs from enter to exit.
@@ -409,7 +412,7 @@ class Hub:
         caller = session.caller
         if caller is None or self.draining or session.observe:
             return
-        if caller.bucket.take(self.clock.monotonic()):
+        if caller.bucket.take(self.clock.monotonic(), SIGNAL):
             return
         if frame.type in HUBS_SIGNALS:
             text = f"type: {frame.type} is for the hub to say"

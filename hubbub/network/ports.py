@@ -17,6 +17,7 @@ from hubbub.network.stored import (
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredMemory,
     StoredMentions,
     StoredTurn,
     StoredWake,
@@ -149,6 +150,14 @@ class Store(Protocol):
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         """Those of these turns that have begun, oldest first."""
+        ...
+
+    async def memory(self, participant: str, key: str) -> bytes | None:
+        """What the participant remembers under the key, as JSON."""
+        ...
+
+    async def memories(self, participant: str, short: int) -> Sequence[StoredMemory]:
+        """All that the participant remembers, by key; values over `short` bytes are left out."""
         ...
 
     async def token_hashes(self, participant: str) -> Sequence[str]:

@@ -11,12 +11,14 @@ __all__ = [
     "ChannelCreated",
     "CursorMoved",
     "Delivery",
+    "Forgotten",
     "MemberJoined",
     "MemberLeft",
     "MessageRow",
     "ParticipantSeen",
     "ReadMarked",
     "Record",
+    "Remembered",
     "StepRecorded",
     "ThreadCreated",
     "TokenAdded",
@@ -105,6 +107,23 @@ class ReadMarked:
     participant: str
     thread_no: int
     tseq: int
+
+
+@dataclass(slots=True)
+class Remembered:
+    """The participant remembers `value` (JSON) under `key`, in place of what it held."""
+
+    participant: str
+    key: str
+    value: str
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """The participant remembers nothing under `key` any more."""
+
+    participant: str
+    key: str
 
 
 @dataclass(slots=True)
@@ -206,6 +225,8 @@ Record = (
     | MemberJoined
     | MemberLeft
     | ReadMarked
+    | Remembered
+    | Forgotten
     | CursorMoved
     | WakesSettled
     | WakesTaken

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hubbub.errors import OperationError
 from hubbub.network.marks import ReadMarks
+from hubbub.network.memories import MemoryKeys
 from hubbub.network.presence import Presence
 from hubbub.network.router import nearest
 from hubbub.network.stored import StoreState
@@ -56,6 +57,7 @@ class NetworkState:
         for member in stored.members:
             self.members.join(member.participant, member.scope, member.since)
         self.marks = ReadMarks(stored.marks)
+        self.memories = MemoryKeys(stored.keys)
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(

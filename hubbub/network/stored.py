@@ -13,8 +13,10 @@ __all__ = [
     "StoredChannel",
     "StoredEvent",
     "StoredInteraction",
+    "StoredKey",
     "StoredMark",
     "StoredMember",
+    "StoredMemory",
     "StoredMentions",
     "StoredParticipant",
     "StoredThread",
@@ -59,6 +61,13 @@ class StoredMark(NamedTuple):
     tseq: int
 
 
+class StoredKey(NamedTuple):
+    """A participant remembers something under the key."""
+
+    participant: str
+    key: str
+
+
 @dataclass(frozen=True)
 class StoreState:
     """What the hub keeps in memory, read once at start."""
@@ -71,6 +80,7 @@ class StoreState:
     channels: Sequence[StoredChannel]
     members: Sequence[StoredMember]
     marks: Sequence[StoredMark]
+    keys: Sequence[StoredKey]
 
 
 class StoredEvent(NamedTuple):
@@ -119,6 +129,16 @@ class StoredInteraction(NamedTuple):
     """`thread_no` and body of each message of the interaction, oldest first."""
     upto: int
     """What comes after this seq has not been looked at."""
+
+
+class StoredMemory(NamedTuple):
+    """What a participant remembers under a key."""
+
+    key: str
+    size: int
+    """Bytes of the value."""
+    value: bytes | None
+    """As JSON; None where it is longer than was asked for."""
 
 
 class Settled(NamedTuple):

@@ -24,10 +24,12 @@ from hubbub.network.records import (
     CallSettled,
     ChannelCreated,
     CursorMoved,
+    Forgotten,
     MemberJoined,
     MemberLeft,
     ParticipantSeen,
     ReadMarked,
+    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -41,6 +43,7 @@ from hubbub.network.records import (
 from hubbub.network.stored import (
     Settled,
     StoredChannel,
+    StoredKey,
     StoredMark,
     StoredMember,
     StoredParticipant,
@@ -48,6 +51,7 @@ from hubbub.network.stored import (
     StoredWake,
 )
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
+from hubbub.testing.store_contract_memory import MemoryContract
 from hubbub.testing.store_contract_searches import SearchesContract
 from hubbub.testing.store_rows import (
     body,
@@ -266,11 +270,16 @@ class FailureContract(StoreMaker):
             assert len(state.epoch) == 26
             assert state.head == 0
             everything = [*state.participants, *state.threads, *state.channels, *state.members]
-            assert [*everything, *state.marks] == []
+            assert [*everything, *state.marks, *state.keys] == []
 
 
 class StoreContract(
-    EventsContract, HistoryContract, TurnsContract, SearchesContract, FailureContract
+    EventsContract,
+    HistoryContract,
+    TurnsContract,
+    SearchesContract,
+    MemoryContract,
+    FailureContract,
 ):
     """Everything that needs no second `open`."""
 
@@ -332,6 +341,17 @@ class DurableStoreContract(StoreContract):
                 StoredMark("bob", 2, 4),
                 StoredMark("alice", 1, 5),
             }
+
+    async def test_what_was_remembered_is_there_again(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store):
+            await write(store, Remembered("bob", "b", "1"), Remembered("bob", "a", "2"))
+            await write(store, Remembered("alice", "a", "3"), Remembered("bob", "c", "4"))
+            await write(store, Forgotten("bob", "b"))
+        async with opened(store) as state:
+            pairs = [("alice", "a"), ("bob", "a"), ("bob", "c")]
+            assert sorted(state.keys) == [StoredKey(*pair) for pair in pairs]
+            assert await store.memory("bob", "a") == b"2"
 
     async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)

@@ -81,8 +81,30 @@ async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> 
         assert "broadcast" in model.requests[-1].prompt
 
 
+@pytest.mark.behaviour("L-7", "O-1")
+async def test_the_pipeline_plans_tries_again_asks_and_answers(tmp_path: Path) -> None:
+    async with scripted("pipeline", tmp_path) as (network, model):
+        ann = await network.join("ann")
+        await ann.tells("planner", "What do two nights in Rome cost for two, and what is to see?")
+        question = await ann.hears("planner")
+        assert question.text == "It is more than 400 euros. Is that fine?\n1. yes\n2. no"
+        await ann.tells("planner", "yes")
+        answer = await ann.hears("planner")
+        told = "Rome for two costs 454.0 euros. See: The forum, the stairs, the fountain."
+        assert answer.text == told
+    assert [rule for rule in model.rules if not rule.startswith("guide")] == [
+        "router sends a trip to the planner",
+        "planner plans",
+        "executor fills in the room",
+        "reflector has the room asked for again",
+        "executor fills in the room",
+        "reflector asks the person",
+        "reflector accepts",
+    ]
+
+
 @pytest.mark.behaviour("L-10")
-@pytest.mark.parametrize("config", ["team", "support-desk", "debate"])
+@pytest.mark.parametrize("config", ["team", "support-desk", "debate", "pipeline"])
 async def test_without_a_key_one_sentence_says_what_is_missing(config: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),

@@ -144,9 +144,11 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(networks: Networks, file: NetworkFile | None = None) -> AsyncIterator[Rig]:
+async def rig(
+    networks: Networks, file: NetworkFile | None = None, *, store: str = "sqlite::memory:"
+) -> AsyncIterator[Rig]:
     """A network for the length of a test; its agents are ended with it."""
-    async with networks.start(file) as network:
+    async with networks.start(file, store=store) as network:
         made = Rig(network)
         try:
             yield made

@@ -14,6 +14,7 @@ from hubbub.network.stored import (
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredMemory,
     StoredMentions,
     StoredTurn,
     StoredWake,
@@ -110,6 +111,14 @@ class MoodyStore:
     async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
         await self._listen()
         return await self._store.interaction(interaction, after, upto)
+
+    async def memory(self, participant: str, key: str) -> bytes | None:
+        await self._listen()
+        return await self._store.memory(participant, key)
+
+    async def memories(self, participant: str, short: int) -> Sequence[StoredMemory]:
+        await self._listen()
+        return await self._store.memories(participant, short)
 
     async def settled(self, sender: str, cid: str) -> Settled | None:
         await self._listen()

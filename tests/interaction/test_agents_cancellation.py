@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub import Agent, Message
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import Rule, When
@@ -30,7 +31,7 @@ def count(word: str) -> int:
     """Count the letters of a word."""
     return len(word)
 '''
-HOOKS = '''
+HOOKS = """
 import asyncio
 
 from hubbub.agents.hooks import Hooks, Proceed
@@ -44,7 +45,7 @@ class Quick(Hooks):
 
     async def on_turn_end(self, turn, end):
         await asyncio.sleep(0)
-'''
+"""
 WORK = [
     says(
         call("look_up", word="tea"),
@@ -83,9 +84,7 @@ class Stage:
         }
         endpoint = {"model": "m", "base_url": self._model.base_url, "retries": 0, "stream": True}
         models = {"default": ModelConfig.model_validate(endpoint)}
-        await self.net.configured(
-            "bot", AgentConfig.model_validate(wanted), self._base, models
-        )
+        await self.net.configured("bot", AgentConfig.model_validate(wanted), self._base, models)
 
     async def ask(self, point: int) -> str:
         """Ann's message; the id of the turn that it starts."""
@@ -117,7 +116,7 @@ def nothing_left(points: Points) -> None:
     assert not left, f"struck at {points.where}, these go on: {left}"
 
 
-@pytest.mark.behaviour("C-1")
+@pytest.mark.behaviour("Y-1")
 async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
     in_memory: Networks, tmp_path: Path
 ) -> None:
@@ -148,7 +147,7 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
 
 
 @pytest.mark.slow
-@pytest.mark.behaviour("C-2")
+@pytest.mark.behaviour("Y-2")
 async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once(
     in_memory: Networks, tmp_path: Path
 ) -> None:
@@ -181,3 +180,92 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
             resumed += turn.attempts > 1
             await net.kill("bot")
         assert resumed > 30
+
+
+class Talker(Agent):
+    """Says three things, with pauses."""
+
+    async def on_direct(self, message: Message) -> str:
+        await self.send("ann", "one")
+        await asyncio.sleep(0)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            group.create_task(self.participants())
+        await self.send("ann", "two")
+        return "three"
+
+
+@pytest.mark.behaviour("Y-1")
+async def test_a_handler_that_is_stopped_at_any_await_leaves_nothing_behind(
+    in_memory: Networks,
+) -> None:
+    points, outcomes = Points(), []
+    async with rig(in_memory, ROOMY) as net:
+        with points.watching():
+            ann = await net.person()
+            await net.python("bot", Talker())
+            for point in range(MOST_POINTS):
+                points.strike_at(point, lambda turn: turn.cancel())
+                said = await ann.say("bot", f"go {point}")
+                turn = await net.turn(f"bot-{said['id']}")
+                async with soon():
+                    await asyncio.gather(*points.tasks, return_exceptions=True)
+                nothing_left(points)
+                assert turn.end is not None
+                outcomes.append(turn.end.outcome)
+                await net.network.quiet()
+                texts = [t for t in await ann.texts() if isinstance(t, str)]
+                assert whole(texts), points.where
+                assert len(turn.sent) == len(texts), points.where
+                if not points.struck:
+                    break
+    stopped = outcomes.index("finished")
+    assert set(outcomes[:stopped]) == {"cancelled"}
+    assert set(outcomes[stopped:]) == {"finished"}
+    assert stopped >= 5
+
+
+@pytest.mark.behaviour("Y-4")
+async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    answers = [
+        Rule(when=When(step=1), answer=says(call("look_up", word="tea"))),
+        Rule(when=When(step=2), answer=says(send("ann", "here"), finish())),
+    ]
+    steered = 0
+    async with (
+        ModelServer(Script(rules=answers)) as model,
+        rig(in_memory, ROOMY) as net,
+    ):
+        play = Stage(net, await net.person(), model, tmp_path)
+        points, saying = play.points, []
+        phone = await net.network.join("ann", "human")
+        with points.watching():
+            await play.start_agent()
+            for point in range(MOST_POINTS):
+                points.strike_at(
+                    point,
+                    lambda turn: saying.append(asyncio.create_task(phone.say("bot", "wait"))),
+                )
+                turn = await net.turn(await play.ask(point))
+                if not points.struck:
+                    break
+                async with soon():
+                    second = (await saying.pop())["id"]
+                told = [s for step in turn.steps for s in step.steered]
+                if told:
+                    steered += 1
+                    assert [s.message for s in told] == [second], points.where
+                else:
+                    own = await net.turn(f"bot-{second}")
+                    assert own.start.messages == (second,), points.where
+                assert turn.end is not None
+                assert turn.end.outcome == "finished"
+                receipts = await play.ann.call("read_receipts", id=second)
+                (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
+                assert (bot["state"], bot["turn"]) == (
+                    "ended",
+                    turn.start.id if told else f"bot-{second}",
+                )
+    assert steered > 10

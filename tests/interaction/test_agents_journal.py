@@ -15,11 +15,11 @@ from hubbub.client.backoff import Backoff
 from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
+from hubbub.testing.model_script import Rule
+from hubbub.testing.model_server import ModelServer, Script
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.agent_rig import finish, rig, says, send
 from tests.interaction.peers import Networks, config, eventually, soon
-from hubbub.testing.model_script import Rule
-from hubbub.testing.model_server import ModelServer, Script
 
 NARROW = config(network={"limits": {"burst": 5, "calls_per_second": 1}})
 
@@ -87,7 +87,7 @@ async def desk() -> AsyncIterator[Desk]:
             yield made
 
 
-@pytest.mark.behaviour("C-3")
+@pytest.mark.behaviour("Y-3")
 async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
     async with desk() as at:
 

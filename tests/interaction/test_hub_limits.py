@@ -98,6 +98,22 @@ async def test_who_asks_too_much_is_told_how_long_to_wait(in_memory: Networks) -
         assert (await ann.ask("list_channels"))["op"] == "result"
 
 
+async def test_a_signal_costs_less_than_a_call_and_is_dropped_beyond_the_limit(
+    in_memory: Networks,
+) -> None:
+    clock = HandClock()
+    file = config(network={"limits": {"calls_per_second": 1, "burst": 4}})
+    async with in_memory.start(file, clock=clock) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for n in range(30):
+            await ann.send(op="signal", type="typing", data=n)
+        assert (await ann.ask("list_channels"))["code"] == "rate_limited"
+        await bob.sync()
+        heard = [signal["data"] for signal in bob.signals if signal["type"] == "typing"]
+        assert heard == list(range(len(heard)))
+        assert 15 <= len(heard) <= 20
+
+
 class HandClock:
     """A clock that a test moves."""
 

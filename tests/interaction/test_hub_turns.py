@@ -264,3 +264,55 @@ async def test_a_page_of_turns_begins_before_a_turn_that_one_may_read(networks: 
         assert (await spy.ask("list_turns", before=turn))["code"] == "unknown_turn"
         assert (await ann.ask("list_turns", before="calc-m99"))["code"] == "unknown_turn"
         assert await calc.call("list_turns", before=turn) == {"turns": [], "more": False}
+
+
+class TestSteered:
+    """A step takes further wakes into its turn."""
+
+    @staticmethod
+    def steered(*messages: Any) -> dict[str, object]:
+        told = [{"message": m["id"], "reply": "required", "text": "…"} for m in messages]
+        return {**STEP, "steered": told}
+
+    async def test_its_wake_is_the_turns_and_settled_with_it(self, networks: Networks) -> None:
+        async with networks.start() as network:
+            ann, calc, sent, turn = await ask_agent(network)
+            more = await ann.say("calc", "and 3+3?")
+            await calc.call("begin_turn", start=start(turn, sent))
+            for _ in range(2):
+                await calc.call("record_step", turn=turn, step=self.steered(more))
+            await calc.ack(more["seq"])
+            await calc.sync()
+            await calc.close()
+            await network.gone("calc")
+            calc = await network.join("calc", "agent", turns=True)
+            assert [p["started"] for p in calc.ready["pending"]] == [turn, turn]
+            begun = await calc.call("begin_turn", start=start(turn, sent))
+            assert begun["steps"][0]["steered"][0]["message"] == more["id"]
+            await calc.say("ann", "4 and 6", cause=turn)
+            await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+            await calc.close()
+            await network.gone("calc")
+            calc = await network.join("calc", "agent", turns=True)
+            assert calc.ready.get("pending", []) == []
+
+    async def test_what_was_said_before_it_does_not_answer_it(self, networks: Networks) -> None:
+        async with networks.start() as network:
+            ann, calc, sent, turn = await ask_agent(network)
+            await calc.call("begin_turn", start=start(turn, sent))
+            await calc.say("ann", "4", cause=turn)
+            more = await ann.say("calc", "and 3+3?")
+            await calc.call("record_step", turn=turn, step=self.steered(more))
+            await calc.call("end_turn", end={"id": turn, "outcome": "max_steps"})
+            await network.quiet()
+            said = [event["message"]["content"] for event in await ann.sync()]
+            assert said[0] == "4"
+            assert [notice["message"] for notice in said[1:]] == [more["id"]]
+
+    async def test_it_names_messages_that_there_are(self, networks: Networks) -> None:
+        async with networks.start() as network:
+            _, calc, sent, turn = await ask_agent(network)
+            await calc.call("begin_turn", start=start(turn, sent))
+            for name in ("m99", "x", "m0"):
+                refused = await calc.ask("record_step", turn=turn, step=self.steered({"id": name}))
+                assert refused["code"] == "bad_request"

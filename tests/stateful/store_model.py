@@ -11,12 +11,14 @@ from hubbub.network.records import (
     CallSettled,
     CursorMoved,
     Delivery,
+    Forgotten,
     MemberJoined,
     MemberLeft,
     MessageRow,
     ParticipantSeen,
     ReadMarked,
     Record,
+    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -30,8 +32,10 @@ from hubbub.network.stored import (
     PendingRow,
     Settled,
     StoredEvent,
+    StoredKey,
     StoredMark,
     StoredMember,
+    StoredMemory,
     StoredWake,
 )
 
@@ -68,6 +72,7 @@ class StoreModel:
         self.calls: dict[tuple[str, str], CallSettled] = {}
         self.cursors: dict[str, int] = {}
         self.marks: dict[tuple[str, int], int] = {}
+        self.memory: dict[tuple[str, str], str] = {}
         self.floors: dict[str, int] = {}
         self.turns: dict[str, ModelTurn] = {}
         self.taken: dict[tuple[str, int], str] = {}
@@ -100,6 +105,10 @@ class StoreModel:
                 self.cursors[participant] = max(seq, self.cursors.get(participant, 0))
             case ReadMarked(participant, thread_no, tseq):
                 self.marks[participant, thread_no] = tseq
+            case Remembered(participant, key, value):
+                self.memory[participant, key] = value
+            case Forgotten(participant, key):
+                self.memory.pop((participant, key), None)
             case WakesSettled(participant, upto):
                 self.floors[participant] = max(upto, self.floors.get(participant, 0))
             case CallSettled(sender, cid):
@@ -145,6 +154,18 @@ class StoreModel:
 
     def read_marks(self) -> set[StoredMark]:
         return {StoredMark(*key, tseq) for key, tseq in self.marks.items()}
+
+    def keys(self) -> list[StoredKey]:
+        return [StoredKey(*pair) for pair in sorted(self.memory)]
+
+    def memories(self, participant: str, short: int) -> list[StoredMemory]:
+        found = []
+        for (name, key), value in sorted(self.memory.items()):
+            if name == participant:
+                size = len(value.encode())
+                shown = value.encode() if size <= short else None
+                found.append(StoredMemory(key, size, shown))
+        return found
 
     def members_at(self, scope: int, seq: int) -> set[str]:
         return {e.participant for e in self.memberships if e.scope == scope and e.reaches(seq)}

@@ -19,12 +19,14 @@ from hubbub.network.records import (
     CallSettled,
     CursorMoved,
     Delivery,
+    Forgotten,
     MemberJoined,
     MemberLeft,
     MessageRow,
     ParticipantSeen,
     ReadMarked,
     Record,
+    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -52,6 +54,8 @@ decisions = st.dictionaries(people, st.sampled_from((None, "optional", "required
 sayings = st.lists(
     st.tuples(st.sampled_from(tuple(THREADS)), people, cids, decisions), min_size=1, max_size=5
 )
+keys = st.sampled_from(("a", "B", "b.1", "_"))
+values = st.sampled_from(("1", "null", '"é"', '"longer than the rest"')) | st.none()
 fractions = st.floats(0, 1)
 
 
@@ -142,6 +146,15 @@ class StoreMachine(RuleBasedStateMachine):
     def read(self, name: str, thread: int, tseqs: list[int]) -> None:
         self.write([ReadMarked(name, thread, tseq) for tseq in tseqs])
 
+    @rule(name=people, changes=st.lists(st.tuples(keys, values), min_size=1, max_size=4))
+    def remember_or_forget(self, name: str, changes: list[tuple[str, str | None]]) -> None:
+        self.write(
+            [
+                Forgotten(name, key) if value is None else Remembered(name, key, value)
+                for key, value in changes
+            ]
+        )
+
     @precondition(lambda self: any(self.model.woken(name) for name in PEOPLE))
     @rule(data=st.data())
     def begin_a_turn(self, data: st.DataObject) -> None:
@@ -186,6 +199,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert {row.id: row.cursor for row in state.participants} == self.model.cursors
         assert set(state.members) == self.model.members()
         assert set(state.marks) == self.model.read_marks()
+        assert list(state.keys) == self.model.keys()
         for thread in state.threads:
             numbers = [row.seq for row in self.model.messages if row.thread_no == thread.no]
             assert (thread.tseq, thread.last_seq) == (len(numbers), max(numbers, default=0))
@@ -233,6 +247,14 @@ class StoreMachine(RuleBasedStateMachine):
             assert page.upto < before
             before = page.upto
         assert found == expected
+
+    @rule(name=people, key=keys, short=st.sampled_from((0, 4, 99)))
+    def read_memories(self, name: str, key: str, short: int) -> None:
+        found = self.runner.run(self.store.memories(name, short))
+        assert list(found) == self.model.memories(name, short)
+        expected = self.model.memory.get((name, key))
+        value = self.runner.run(self.store.memory(name, key))
+        assert value == (None if expected is None else expected.encode())
 
     @rule(opened=st.integers(1, 5), start=fractions, scope=scopes)
     def read_an_interaction(self, opened: int, start: float, scope: int) -> None:

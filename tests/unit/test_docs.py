@@ -120,7 +120,14 @@ def test_the_python_agent_of_the_readme_has_ten_lines() -> None:
             ["stock.py", "pay.py", "careful.yaml"],
             "careful.yaml",
         ),
+        ("docs/explanation/context-window.md", ["small.yaml"], "small.yaml"),
         ("docs/how-to/use-mcp-servers.md", ["library.py", "reading.yaml"], "reading.yaml"),
+        (
+            "docs/how-to/give-an-agent-knowledge.md",
+            ["handbook/returns.md", "skills/refund.md", "shop.yaml"],
+            "shop.yaml",
+        ),
+        ("docs/how-to/plan-with-several-models.md", ["costs.py", "office.yaml"], "office.yaml"),
     ],
 )
 def test_configs_in_the_pages_are_valid(

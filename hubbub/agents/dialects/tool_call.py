@@ -21,6 +21,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, Vali
 
 from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
 from hubbub.agents.dialects.words import Parsed, WordDialect, described
+from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.ways_out import SHOW_PLAN
@@ -34,13 +35,14 @@ _MARKER = rf"{_BEGIN}[\s*`:=]{{0,64}}(?:json\s{{1,16}})?(?=[\[{{])"
 _LONE = re.compile(_BEGIN, re.MULTILINE)
 _NEXT = re.compile(r"[\s`*,;]{0,256}[{}\[\]]")
 
-_TOLD = """\
+_EXAMPLE = '{"tool_name": "finish", "parameters": {"reason": "nothing to do"}}'
+_TOLD = f"""\
 # How to call tools
 
 A program reads your answers. To call a tool, write a line that begins with TOOL_CALL, followed by \
 one JSON object:
 
-TOOL_CALL {"tool_name": "finish", "parameters": {"reason": "nothing to do"}}
+TOOL_CALL {_EXAMPLE}
 
 Every answer must have at least one such line. Several lines are several calls, which run side by \
 side. Write nothing after the last one: the results come in the next message. Only calls have an \
@@ -74,7 +76,11 @@ class ToolCallLines(WordDialect):
     )
 
     def told(self, tools: Sequence[ToolSpec]) -> str:
-        return _TOLD + described(tools)
+        told = _TOLD
+        if tools and all(tool.name != FINISH for tool in tools):  # roles are forced to one tool
+            example = json.dumps({"tool_name": tools[0].name, "parameters": {}})
+            told = told.replace(_EXAMPLE, example)
+        return told + described(tools)
 
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER, re.MULTILINE), _after))

@@ -21,6 +21,8 @@ _UNDERLINE = re.compile(r" {0,3}(?P<mark>=+|-{2,})[ \t]*\Z")
 _NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)]|#|\Z)|\t| {4}")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TITLE = re.compile(r"title:[ \t]*(?P<quote>[\"']?)(?P<text>.+?)(?P=quote)[ \t]*\Z")
+_LONGEST_HEADING = 300
+"""Characters of a heading; longer lines are text, whatever they begin with."""
 _MOST_FRONT_MATTER = 200
 """Lines after which a `---` at the top was a rule, and not the beginning of a front matter."""
 
@@ -52,20 +54,26 @@ class _Section(NamedTuple):
 def passages(text: str) -> list[Passage]:
     """The passages of a file, in their order. A heading with nothing below it is one, too."""
     title, lines = _without_front_matter(text.splitlines())
-    sections = list(_sections(lines, title))
     above: dict[int, str] = {}
     found: list[Passage] = []
-    for n, section in enumerate(sections):
+    for section in _sections(lines, title):
         above = {level: name for level, name in above.items() if level < section.level}
         if section.title:
             above[section.level] = section.title
         heading = " > ".join(above[level] for level in sorted(above))
         pieces = [Passage(heading, *piece) for piece in _pieces(section.lines)]
-        last = n + 1 == len(sections) or sections[n + 1].level <= section.level
-        if not pieces and section.title and last:
+        if not pieces and section.title:
             pieces = [Passage(heading, section.line, section.title)]
+        if pieces and found and _only_heads(found[-1], heading):
+            found.pop()
         found += pieces
     return found
+
+
+def _only_heads(passage: Passage, heading: str) -> bool:
+    """Whether a passage is nothing but a heading, under which this one stands."""
+    bare = passage.text == passage.heading.rpartition(" > ")[2]
+    return bare and f"{heading} > ".startswith(f"{passage.heading} > ")
 
 
 def title_of(found: Iterable[Passage]) -> str:
@@ -115,11 +123,13 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
 def _heading(at: _Line, above: Sequence[_Line]) -> _Section | None:
     """The heading that a line is, or makes of the line above it."""
     match = _HEADING.match(at.text)
-    if match:
+    if match and len(at.text) <= _LONGEST_HEADING:
         title = _CLOSING.sub("", match["text"] or "").strip()
         return _Section(len(match["marks"]), title, at.no, ())
     under = _UNDERLINE.match(at.text)
     if under is None or not above or _NO_PARAGRAPH.match(above[-1].text):
+        return None
+    if len(above[-1].text) > _LONGEST_HEADING:
         return None
     if len(above) > 1 and above[-2].text.strip():
         return None  # a paragraph of several lines with a rule below it

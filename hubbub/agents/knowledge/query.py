@@ -1,13 +1,14 @@
 """What somebody looks for, as an expression of SQLite's FTS5. Pure: any text has a meaning.
 
-    refund lamp          passages with one of the words; the more and the rarer, the higher
-    "damaged goods"      passages with these words in this order, whatever else is looked for
-    refund*              words that begin so
+refund lamp          passages with one of the words; the more and the rarer, the higher
+"damaged goods"      passages with these words in this order, whatever else is looked for
+refund*              words that begin so
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -43,8 +44,10 @@ class _Term(NamedTuple):
 
 
 def spaced(text: str) -> str:
-    """The text with spaces between the characters of scripts that have none."""
-    return _UNSPACED.sub(lambda match: f" {match[0]} ", text)
+    """The text as it is indexed: spaces between the characters of scripts that have none, and
+    letters with their accents as one character."""
+    whole = text if text.isascii() else unicodedata.normalize("NFC", text)
+    return _UNSPACED.sub(lambda match: f" {match[0]} ", whole)
 
 
 def parse(text: str) -> Query:

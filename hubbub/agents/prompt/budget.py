@@ -247,8 +247,9 @@ class _State:
         prompt = self._conversation.without(self._hidden)
         prompt_tokens = self._fitting.prompt_tokens(self._hidden)
         around = message_tokens(counter, {**user, "content": ""})
-        if user["content"] != prompt:  # a dialect may add words of its own
-            around += count(user["content"] or "") - prompt_tokens
+        joined = 0  # what a dialect adds to the first message of the user: what people said then
+        if user["content"] != prompt:
+            joined = count(user["content"] or "") - prompt_tokens
         bare_head = self._build("", (), ()).messages[0]
         system = message_tokens(counter, bare_head)
         told = message_tokens(counter, head) - system
@@ -258,7 +259,7 @@ class _State:
             tools=told + sum(spec_tokens(counter, tool) for tool in self.question.tools),
             history=prompt_tokens - alone,
             incoming=alone + around,
-            steps=sum(message_tokens(counter, message) for message in rest),
+            steps=joined + sum(message_tokens(counter, message) for message in rest),
         )
 
     # Becoming less ------------------------------------------------------------------------------

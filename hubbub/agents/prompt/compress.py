@@ -3,15 +3,16 @@
 A step is one answer of the model with all its results: a call never stands without its result. Two
 orders in which steps become less, from the first to the last resort:
 
-window       the oldest step goes, then the next; at the end what the last ones brought is cut
-importance   of all but the last few steps:
-             1. those that only read go, the oldest first; so do errors that came again later
-             2. writes and other errors shrink to a line of the model's own words
-             3. these lines go, those of errors before those of writes
-             then the last few: their results are cut, they shrink to a line, and they go
+window       the oldest step goes, then the next
+importance   of all but the last few steps, those that only read go, the oldest first; so do errors
+             that came again later. Writes and other errors shrink to a line of the model's words
 
-What people said in between always stays. The last step never goes, nor shrinks to a line, with which no chat can end: at the least its calls
-stay, with the beginnings of their arguments and results.
+and, as the last resort, with both: the results of the last few steps are cut; lines of errors go;
+results are cut to little; lines of writes go; the last few steps shrink to lines, and go.
+
+What people said in between always stays. The last step never goes, nor shrinks to a line, with
+which no chat can end: at the least its calls stay, with the beginnings of their arguments and
+results.
 """
 
 from __future__ import annotations
@@ -64,36 +65,41 @@ def changes(
 
     `writes` are the names of the tools that change something.
     """
+    weights = _weights(steps, writes)
     places = [at for at, step in enumerate(steps) if not isinstance(step, Steering)]
     older, recent = places[:-keep], places[-keep:]
     if strategy == "window":
         first = [Change(at, None) for at in older]
+        older = []
     else:
-        first = list(_by_importance(steps, older, writes))
-    return first, list(_last_resort(steps, recent, counter))
+        first = list(_by_importance(steps, older, weights))
+    lines = [[at for at in older if weights[at] == weight] for weight in (1, 2)]
+    return first, list(_last_resort(steps, recent, lines, counter))
 
 
 def _by_importance(
-    steps: Sequence[Kept], older: Sequence[int], writes: Collection[str]
+    steps: Sequence[Kept], older: Sequence[int], weights: Sequence[int]
 ) -> Iterator[Change]:
-    weights = _weights(steps, writes)
     yield from (Change(at, None) for at in older if weights[at] == 0)
     for at in older:
         step = steps[at]
         if weights[at] and isinstance(step, Step):
             yield Change(at, in_a_line(step))
-    for weight in (1, 2):
-        yield from (Change(at, None) for at in older if weights[at] == weight)
 
 
 def _last_resort(
-    steps: Sequence[Kept], recent: Sequence[int], counter: TokenCounter
+    steps: Sequence[Kept],
+    recent: Sequence[int],
+    lines: Sequence[Sequence[int]],
+    counter: TokenCounter,
 ) -> Iterator[Change]:
-    for most in _SHORT_RESULTS:
+    """`lines`: the places of what is left of the older steps, the least important first."""
+    for most, gone in zip(_SHORT_RESULTS, lines, strict=True):
         for at in recent:
             step = steps[at]
             if isinstance(step, Step) and step.calls:
                 yield Change(at, _with_short_results(step, most, counter))
+        yield from (Change(at, None) for at in gone)
     for at in recent[:-1]:
         step = steps[at]
         if isinstance(step, Step):

@@ -16,7 +16,7 @@ from hubbub.agents.tools.policy import PermissionMode
 from hubbub.config.prompting import ExampleConfig
 from hubbub.protocol.messages import Kind, Participant, Permission
 
-__all__ = ["Companion", "Note", "PromptContext", "companions", "quoted"]
+__all__ = ["Companion", "Note", "PromptContext", "companions", "quoted", "unshown"]
 
 
 class Note(NamedTuple):
@@ -76,7 +76,7 @@ class PromptContext:
     participants: Sequence[Companion] = ()
     """The others in the network."""
     state: Mapping[str, str] = field(default_factory=dict)
-    """What the agent remembers, by key, as `quoted`."""
+    """What the agent remembers, by key, as `quoted`; of long values only that they are there."""
     examples: Sequence[ExampleConfig] = ()
     """Messages and what to do about them."""
     reminder: Sequence[str] = ()
@@ -88,6 +88,11 @@ class PromptContext:
 def quoted(state: Mapping[str, JsonValue]) -> dict[str, str]:
     """What an agent remembers as text that cannot close an element: others may have told it."""
     return {escaped(key).text: escaped(_as_text(value)).text for key, value in state.items()}
+
+
+def unshown(key: str, size: int) -> str:
+    """What stands in place of a value of so many bytes."""
+    return f"({size} bytes: `recall` {escaped(key).text})"
 
 
 def _as_text(value: JsonValue) -> str:

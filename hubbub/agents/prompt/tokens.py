@@ -1,8 +1,8 @@
 """Tokens of texts, chat messages and tools. Pure but for loading a vocabulary.
 
-For OpenAI's encodings texts are counted exactly; for other models they are estimated on the safe
-side: more than all but rare texts have in today's vocabularies, so that a window is rather left with
-room than overrun. How much an estimate says, for each character:
+For OpenAI's encodings texts are counted exactly. For other models they are estimated on the safe
+side: more than all but rare texts have in today's vocabularies, so that a window is rather left
+with room than overrun. How much an estimate says, for each character:
 
     letters of ASCII, blanks      1/3
     punctuation of ASCII          3/5
@@ -10,8 +10,8 @@ room than overrun. How much an estimate says, for each character:
     digits                        1      some vocabularies take them one by one
     others                        half of their bytes in UTF-8; one more beyond U+FFFF (emoji)
 
-What endpoints add around texts is counted as OpenAI tells it for messages (4 tokens each, 3 for the
-answer's beginning); for calls and tools they do not tell it, so that their JSON and a little more is
+What endpoints add around texts is counted as OpenAI tells it for messages: 4 tokens each, and 3 for
+the answer's beginning. For calls and tools they do not tell it: there the JSON and a little more is
 counted, which is more than they make of it.
 """
 
@@ -44,8 +44,9 @@ _LONG, _PIECE = 1000, 4096
 """Characters of a line from which on few are remembered, and of the pieces it is counted in."""
 
 
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
-"""Other ends of lines may be joined with what follows them."""
+_LINES = re.compile(r"[^\n]*\n(?:[^\S\n]*\n|[\r/][^\n]*\n?)*|[^\n]+")
+"""A line with the blank ones behind it, and those that begin with a slash: no token of OpenAI's
+encodings reaches from one of these into the next."""
 
 
 class TokenCounter(Protocol):
@@ -64,7 +65,8 @@ class TokenCounter(Protocol):
 class _ByLines:
     """Counts line by line and remembers lines: a prompt is mostly the one before it.
 
-    A token that would reach over a line's end counts twice, which is rare (blank lines).
+    No token of the encodings reaches over a line's end; of lines longer than 4096 characters, one
+    token more may be counted for each piece.
     """
 
     def __init__(self, measure: Callable[[str], int]):

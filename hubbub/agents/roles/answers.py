@@ -30,6 +30,7 @@ ROUTE, SUBMIT_PLAN, JUDGE = "route", "submit_plan", "judge"
 ANSWER, MAKE_PLAN = "answer", "make_plan"
 """Targets of a route that are neither a tool nor an agent."""
 
+Options = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=8)]
 Verdict = Literal["accept", "retry_step", "replan", "escalate"]
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -53,7 +54,7 @@ class Route(_Arguments):
     """What the target is to do, with all that it needs to know. For `answer`: the answer itself."""
     question: str = ""
     """What you would ask the person, if you are not sure."""
-    options: tuple[str, ...] = ()
+    options: Options = ()
     """Answers to that question to choose from, if there are some."""
 
     @model_validator(mode="after")
@@ -81,7 +82,7 @@ class Judgement(_Arguments):
     """retry_step: arguments to run it with instead; left out: the same, or filled in anew."""
     question: str = ""
     """escalate: what the person is asked."""
-    options: tuple[str, ...] = ()
+    options: Options = ()
     """escalate: answers to choose from, if there are some."""
 
     @model_validator(mode="after")

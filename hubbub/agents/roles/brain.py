@@ -45,7 +45,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Card, Message
 from hubbub.protocol.operations import Participants
-from hubbub.protocol.turns import Step, Turn
+from hubbub.protocol.turns import Step
 
 __all__ = ["RoleBrain", "RoleModel"]
 
@@ -123,7 +123,7 @@ class RoleBrain:
 
     async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
-        earlier = await earlier_steps(thread, plan, me, self._read_turn)
+        earlier = await earlier_steps(thread, plan, me, journal.other)
         desk = await self._desk(plan)
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
         opening = desk.asker(first) if isinstance(first, Consult) else None
@@ -145,9 +145,6 @@ class RoleBrain:
         roles = self._config.roles
         bounds = Bounds(roles.min_confidence, roles.max_plan_steps, roles.max_retries)
         return Rules(self._kind, bounds, may_finish=not plan.reply_required)
-
-    async def _read_turn(self, id: str) -> Turn:
-        return Turn.model_validate(await self._client.call("read_turn", id=id))
 
     async def _desk(self, plan: TurnPlan) -> _Desk:
         toolbox = self._tools.for_turn()

@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
+from hubbub.agents.knowledge import Limits as KnowledgeLimits
 from hubbub.agents.loading import load_attribute
+from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool
@@ -84,7 +87,7 @@ class ToolKit:
         """
         self._config, self._name = config, name
         self._conduct, self._source = conduct or conduct_of(config), source
-        self._more = tuple(more)
+        self._more = (*more, *_given(config, base_dir))
         self._own = {
             place: self._function(place, base_dir) for place in config.tools or () if ":" in place
         }
@@ -93,11 +96,13 @@ class ToolKit:
         """The tools by what the hub offers. Raises `ConfigError` for names that nothing has."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
         chosen = self._config.tools if self._config.tools is not None else list(offered)
+        given = {tool.name for tool in self._more}
         tools: list[Tool] = [
             self._own[place]
             if place in self._own
             else HubTool(self._operation(place, offered), caller, self._name)
             for place in chosen
+            if place not in given
         ]
         tools += self._more
         self._check_names({*offered, *(tool.name for tool in tools)})
@@ -144,6 +149,19 @@ class ToolKit:
         if wanted == "process" or tool.sandbox == "process":
             return tool.sandboxed(_limits(self._config.sandbox))
         return tool
+
+
+def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
+    """The tools that come with the agent's knowledge and skills. Raises `ConfigError`."""
+    tools: list[Tool] = []
+    said = config.knowledge
+    if said.folders:
+        limits = KnowledgeLimits(said.max_file, said.max_files, said.max_size)
+        folders = [base_dir / folder for folder in said.folders]
+        tools.append(SearchKnowledge(KnowledgeBase(folders, limits)))
+    if config.skills and config.kind == "llm":
+        tools.append(LoadSkill(load_skills([base_dir / place for place in config.skills])))
+    return tools
 
 
 def _limits(said: SandboxConfig) -> Limits:

@@ -26,7 +26,7 @@ def compact(value: JsonValue, me: str) -> JsonValue:
             continue
         if key in ("id", "thread", "thread_id") and isinstance(item, str):
             short[key] = _shown(item, me)
-        elif key == "content":
+        elif key == "content" or (key == "value" and item is not None):
             short[key] = item  # not ours to shorten
         elif (slim := compact(item, me)) not in _EMPTY:
             short[key] = slim

@@ -158,7 +158,7 @@ class CallRunner:
         timeout = entry.timeout or self._conduct.timeout
         try:
             async with asyncio.timeout(timeout) as limit:
-                return await entry.tool.run(arguments, site)
+                return await self._conduct.perform(entry.tool, arguments, site)
         except ToolFailed:
             raise
         except ConnectionLost as exc:

@@ -18,8 +18,10 @@ from hubbub.protocol.turns import Step
 
 __all__ = ["ALWAYS", "SelectTool", "picked"]
 
-ALWAYS = frozenset({"send_text_message", "ask_human", "decline"})
-"""Described from the beginning where they exist: the answer and the ways out."""
+ALWAYS = frozenset(
+    {"send_text_message", "ask_human", "decline", "fork", "search_knowledge", "load_skill"}
+)
+"""Described from the beginning where they exist: the answer, the ways out, what prompts name."""
 
 
 def picked(steps: Sequence[Step], registry: Registry) -> frozenset[str]:

@@ -18,6 +18,7 @@ from hubbub.network.stored import (
     PendingRow,
     Settled,
     StoredChannel,
+    StoredKey,
     StoredMark,
     StoredMember,
     StoredParticipant,
@@ -71,6 +72,7 @@ def state(db: sqlite3.Connection) -> StoreState:
             (_END,),
         ).fetchall()
         marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark").fetchall()
+        keys = db.execute("SELECT participant, key FROM memory ORDER BY 1, 2").fetchall()
     return StoreState(
         epoch=epoch,
         head=head,
@@ -79,6 +81,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         channels=[StoredChannel._make(row) for row in channels],
         members=[StoredMember._make(row) for row in members],
         marks=[StoredMark._make(row) for row in marks],
+        keys=[StoredKey._make(row) for row in keys],
     )
 
 

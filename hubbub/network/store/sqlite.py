@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.records import Batch
-from hubbub.network.store import events, reads, searches, turns
+from hubbub.network.store import events, memories, reads, searches, turns
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
@@ -23,6 +23,7 @@ from hubbub.network.stored import (
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredMemory,
     StoredMentions,
     StoredTurn,
     StoredWake,
@@ -147,6 +148,12 @@ class SqliteStore:
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         return await self.reading.run(turns.turns_called, ids)
+
+    async def memory(self, participant: str, key: str) -> bytes | None:
+        return await self.reading.run(memories.memory, participant, key)
+
+    async def memories(self, participant: str, short: int) -> Sequence[StoredMemory]:
+        return await self.reading.run(memories.memories, participant, short)
 
     async def token_hashes(self, participant: str) -> Sequence[str]:
         return await self.reading.run(reads.token_hashes, participant)

@@ -32,14 +32,14 @@ async def call(
     return result
 
 
-async def text(box: Toolbox, name: str, **arguments: JsonValue) -> str:
+async def text(box: Toolbox, name: str, /, **arguments: JsonValue) -> str:
     """The result of a call that succeeds."""
     result = await call(box, name, arguments)
     assert result.error is None, result.result
     return result.result
 
 
-async def failed(box: Toolbox, name: str, **arguments: JsonValue) -> dict[str, JsonValue]:
+async def failed(box: Toolbox, name: str, /, **arguments: JsonValue) -> dict[str, JsonValue]:
     """What a model is told of a call that fails."""
     result = await call(box, name, arguments)
     told: dict[str, JsonValue] = json.loads(result.result)

@@ -171,6 +171,38 @@ class TestTurns:
         inbox.put_back(first.message, first.wake)
         assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
 
+    def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        inbox.next_turns()
+        inbox.receive(event(message(2, kind="agent")))
+        inbox.receive(event(message(3)))
+        inbox.receive(event(message(4, "bob")))
+        said = inbox.steering("dm.alice.bot")
+        assert [woken.message.seq for woken in said] == [3]
+        assert inbox.steering("dm.alice.bot") == said, "only looked at"
+        inbox.steered("dm.alice.bot", said)
+        assert inbox.steering("dm.alice.bot") == []
+        inbox.ended("dm.alice.bot")
+        plans = {plan.thread_id: plan for plan in inbox.next_turns()}
+        assert [m.seq for m in plans["dm.alice.bot"].incoming] == [2]
+
+    def test_nothing_steers_where_no_turn_runs(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        assert inbox.steering("dm.alice.bot") == []
+        assert inbox.steering("dm.bot.nobody") == []
+        inbox.steered("dm.bot.nobody", [])
+
+    def test_what_had_steered_a_turn_before_is_not_what_began_it(self) -> None:
+        both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
+        inbox = Inbox(ME)
+        inbox.begin(ready(2, pending=both))
+        (plan,) = inbox.next_turns()
+        assert [m.seq for m in plan.without({"m2"}).incoming] == [1]
+        assert plan.without({"m2"}).reasons == ("direct",)
+        assert plan.without({"m1", "m2"}) == plan, "a turn is about something"
+
     def test_an_unknown_thread_cannot_end_a_turn(self) -> None:
         inbox = begun(concurrency=1)
         inbox.receive(event(message(1)))

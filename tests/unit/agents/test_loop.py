@@ -21,7 +21,8 @@ from hubbub.agents.loop import (
     repetition,
 )
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+from hubbub.protocol.messages import ReplyNeed
+from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 TOOLS = ("send_text_message", "read_thread", "add")
 SPEAKING = frozenset({"send_text_message"})
@@ -175,6 +176,69 @@ class TestReplyRequired:
 
     def test_an_optional_reply_is_not_asked_for(self) -> None:
         assert last(loop_of().answered(calls(finish()))) == End("finished", "done")
+
+
+def steered(reply: ReplyNeed = "required") -> Steering:
+    return Steering(message="m9", reply=reply, text="<incoming_message/>")
+
+
+class TestSteered:
+    def said(self, *, reply_required: bool = False) -> Loop:
+        """A loop that has sent something."""
+        loop = loop_of(reply_required=reply_required)
+        run(loop, calls(call("send_text_message", {"to": "ann"})))
+        return loop
+
+    def test_the_step_that_answers_it_records_it(self) -> None:
+        loop = self.said()
+        record, *_ = loop.answered(calls(finish()), steered=[steered()])
+        assert isinstance(record, Record)
+        assert record.step.steered == (steered(),)
+
+    @pytest.mark.behaviour("Y-5")
+    def test_what_was_said_before_it_is_no_reply_to_it(self) -> None:
+        loop = self.said(reply_required=True)
+        commands = loop.answered(calls(finish()), steered=[steered()])
+        assert last(commands) == AskModel(3)
+        assert loop.steps[-1].calls[0].error == "reply_required"
+        assert last(loop.answered(calls(finish("no")))) == End("finished", "no")
+
+    def test_what_is_said_after_it_is(self) -> None:
+        loop = self.said()
+        commands = loop.answered(calls(call("send_text_message")), steered=[steered()])
+        assert isinstance(last(commands), RunTools)
+        loop.ran([CallResult("id_send_text_message", "ok")])
+        assert last(loop.answered(calls(finish()))) == End("finished", "done")
+
+    def test_the_reminder_comes_once_for_each(self) -> None:
+        loop = loop_of(reply_required=True)
+        assert last(loop.answered(calls(finish("a")))) == AskModel(2)
+        assert last(loop.answered(calls(finish("b")), steered=[steered()])) == AskModel(3)
+        assert last(loop.answered(calls(finish("c")))) == End("finished", "c")
+
+    def test_one_that_needs_no_reply_asks_for_none(self) -> None:
+        loop = self.said()
+        commands = loop.answered(calls(finish()), steered=[steered("optional")])
+        assert last(commands) == End("finished", "done")
+
+    def test_a_call_that_a_person_asks_for_again_is_no_repetition(self) -> None:
+        add = calls(call("add", {"a": 1}))
+        loop = loop_of()
+        run(loop, add)
+        run(loop, add)
+        commands = loop.answered(add, steered=[steered()])
+        assert isinstance(last(commands), RunTools)
+        loop.ran([CallResult("id_add", "ok")])
+        run(loop, add)
+        assert isinstance(last(run(loop, add)), End)
+
+    def test_a_loop_that_is_taken_up_again_knows_of_it(self) -> None:
+        first = self.said()
+        first.answered(calls(call("read_thread")), steered=[steered()])
+        first.ran([CallResult("id_read_thread", "ok")])
+        again = loop_of(tuple(first.steps))
+        assert again.start() == [AskModel(3)]
+        assert last(again.answered(calls(finish()))) == AskModel(4)
 
 
 class TestNoAction:

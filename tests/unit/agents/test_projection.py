@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.chat import ALWAYS_SHOWN, Kept, chat_messages, cut_words, project
-from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 
 def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
@@ -22,7 +22,13 @@ def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
 
 
 def shown(kept: Sequence[Kept]) -> list[int | str]:
-    return [step.text if isinstance(step, Compressed) else step.n for step in kept]
+    return [_shown(step) for step in kept]
+
+
+def _shown(step: Kept) -> int | str:
+    if isinstance(step, Steering):
+        return step.message
+    return step.text if isinstance(step, Compressed) else step.n
 
 
 def test_without_marks_everything_stays() -> None:
@@ -53,6 +59,26 @@ def test_a_step_in_fewer_words_is_what_the_model_said() -> None:
     assert chat[2] == {"role": "assistant", "content": "[my step 3, in fewer words] nothing new"}
 
 
+def said(id: str) -> Steering:
+    return Steering(message=id, text=f"<incoming_message id={id}/>")
+
+
+def test_what_people_said_in_between_stands_before_the_answer_to_it() -> None:
+    marks = {2: Step(n=2, steered=(said("m5"), said("m6")))}
+    kept = project(steps(3, marks), [said("m9")])
+    assert shown(kept) == [1, "m5", "m6", 2, 3, "m9"]
+    chat = chat_messages("s", "p", kept)
+    roles = [message["role"] for message in chat[2:]]
+    answer = ["assistant", "tool"]
+    assert roles == [*answer, "user", "user", *answer, *answer, "user"]
+    assert chat[4]["content"] == said("m5").text
+
+
+def test_what_people_said_stays_when_the_step_goes() -> None:
+    marks = {1: Step(n=1, steered=(said("m5"),)), 7: Step(n=7, discards=(1,))}
+    assert shown(project(steps(7, marks)))[:2] == ["m5", 2]
+
+
 NUMBERS = st.integers(1, 14)
 MARKS = st.builds(
     lambda discards, compresses: (tuple(discards), tuple(compresses)),
@@ -70,7 +96,7 @@ def test_pairs_stay_together_order_stays_and_so_do_the_last_steps(
         {n: Step(n=n, discards=d, compresses=c) for n, (d, c) in enumerate(marks, 1)},
     )
     kept = project(made)
-    numbers = [step.n for step in kept]
+    numbers = [step.n for step in kept if not isinstance(step, Steering)]
     assert numbers == sorted(set(numbers))
     assert kept[-ALWAYS_SHOWN:] == made[-ALWAYS_SHOWN:]
     chat = chat_messages("s", "p", kept)

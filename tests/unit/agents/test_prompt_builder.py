@@ -138,7 +138,6 @@ class TestPlainInstruction:
             capabilities=["prose"],
             participants=[Companion("ann", "human"), Companion("bob", "agent", "Writes")],
             threads=["direct_ann"],
-            state={"a": "b"},
         )
         assert plain_builder().build(full) == f"Be kind.\n\n{PLAIN}"
 

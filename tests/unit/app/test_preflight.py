@@ -151,6 +151,16 @@ def test_a_tool_that_is_no_function_is_told(loading: Loading, write: Write) -> N
         check_imports(config)
 
 
+def test_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
+    write("rules.py", "from hubbub.agents.hooks import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
+    config = loading(
+        "models: {default: {model: m}}\nagents: {a: {hooks: [rules.py:A, rules.py:B]}}\n"
+    )
+    with pytest.raises(ConfigProblems) as caught:
+        check_imports(config)
+    assert str(caught.value).endswith("rules.py: B is no subclass of hubbub.agents.hooks.Hooks")
+
+
 def test_all_agents_are_tried_up_to_one_that_ends_the_process(
     loading: Loading, write: Write
 ) -> None:

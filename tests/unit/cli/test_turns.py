@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from hubbub.cli.joining import Target, joined
-from hubbub.cli.turns import _cost, _outcome, _step
+from hubbub.cli.turns import _cost, _lines, _outcome, _step
 from hubbub.client import Client, WebSocketTransport
-from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
+from hubbub.protocol.turns import Steering, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
 from tests.unit.cli.conftest import Command
 
 START = TurnStart(
@@ -105,6 +106,23 @@ def test_a_call_that_was_repeated_says_which_attempt_the_result_is_from() -> Non
     once = often.model_copy(update={"attempts": 1})
     assert _step(Step(n=1, calls=(often,)))[1] == "fetch({})  attempt 3"
     assert _step(Step(n=1, calls=(once,)))[1] == "fetch({})"
+
+
+def test_what_steered_the_turn_stands_before_the_answer_to_it() -> None:
+    said = Steering(message="m7", text="<incoming_message>faster</incoming_message>")
+    lines = _step(Step(n=2, steered=(said,), text="well", notes=("a hook failed",)))
+    assert lines[1:] == [
+        "steered by m7: <incoming_message>faster</incoming_message>",
+        "note: a hook failed",
+        "well",
+    ]
+
+
+def test_notes_of_the_end_come_last() -> None:
+    end = TurnEnd(id="bot-m1", outcome="finished", notes=("the hook X raised Y",))
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    turn = Turn(start=START, agent="bot", started_at=at, steps=(STEP,), end=end)
+    assert _lines(turn)[-1] == "note: the hook X raised Y"
 
 
 def test_a_turn_as_json_is_its_record(turn: str, hubbub: Command) -> None:

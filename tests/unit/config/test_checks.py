@@ -207,6 +207,17 @@ def test_a_class_is_named_by_file_and_name(problems: Problems, spec: str) -> Non
     ]
 
 
+def test_hooks_exist(problems: Problems, write: Write) -> None:
+    write("rules.py", "class Rules: ...\n")
+    text = "models: {default: {model: m}}\nagents: {a: {hooks: [HOOK]}}\n"
+    assert problems(text.replace("HOOK", "rules.py:Rule")) == [
+        "net.yaml:2: rules.py defines no 'Rule'; did you mean 'Rules'?"
+    ]
+    assert problems(text.replace("HOOK", "rules")) == [
+        "net.yaml:2: 'rules' is not of the form file.py:ClassName"
+    ]
+
+
 def test_tools_from_files_exist(problems: Problems, write: Write) -> None:
     write("tools.py", "def word_count(text: str) -> int: ...\nasync def fetch() -> None: ...\n")
     text = f"""{MODELS}

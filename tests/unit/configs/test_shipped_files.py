@@ -16,8 +16,8 @@ KEYS = {"OPENAI_API_KEY": "key"}
 ELSEWHERE = {"HUBBUB_LISTEN": "127.0.0.1:7", "HUBBUB_STORE": "sqlite::memory:"}
 
 
-def test_the_four_networks_are_there() -> None:
-    assert [f.stem for f in FILES] == ["debate", "quickstart", "support-desk", "team"]
+def test_the_five_networks_are_there() -> None:
+    assert [f.stem for f in FILES] == ["debate", "pipeline", "quickstart", "support-desk", "team"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

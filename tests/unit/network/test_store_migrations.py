@@ -96,3 +96,14 @@ def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Conn
     assert marks == [("ann", 1, 2), ("ann", 2, 1), ("ann", 3, 2), ("ann", 6, 1), ("bob", 4, 1)]
     assert db.execute("SELECT upto FROM indexed WHERE name = 'by_thread'").fetchone() == (7,)
     assert db.execute("SELECT count(*) FROM by_thread").fetchone() == (7,)
+
+
+def test_a_database_without_memories_can_have_some(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in (1, 2)})
+    db.execute("INSERT INTO participant VALUES ('bot', 'agent', '{}')")
+    migrate(db, "x")
+    db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
+    assert db.execute("SELECT * FROM memory").fetchall() == [
+        ("bot", "k", "1")
+    ]
+    assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]

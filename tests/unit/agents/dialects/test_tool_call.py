@@ -180,7 +180,7 @@ class TestQuestion:
 
     def test_the_example_in_the_system_message_is_a_call(self) -> None:
         told = self.chat()[0][1] or ""
-        assert [name for name, _ in calls(told)] == ["finish"]
+        assert [name for name, _ in calls(told)] == ["add"]  # or finish, if that is among the tools
 
     def test_calls_are_shown_as_the_model_writes_them_and_results_follow(self) -> None:
         made = ToolCallRecord(id="c", name="add", arguments={"a": 1}, result="2")
@@ -219,3 +219,10 @@ class TestQuestion:
 
     def test_a_long_answer_that_led_to_nothing_is_not_shown_whole(self) -> None:
         assert len(self.chat(Step(n=1, text="x" * 10**6))[2][1] or "") < 9000
+
+
+def test_who_cannot_finish_is_shown_a_tool_that_it_has() -> None:
+    tool = ToolSpec("route", "Route it.", {"type": "object"})
+    told = ToolCallLines().told([tool])
+    assert 'TOOL_CALL {"tool_name": "route", "parameters": {}}' in told
+    assert "finish" not in told

@@ -1,0 +1,229 @@
+"""What the runtime adds to a turn: from the wake to the turn's end, without model and tools.
+
+The agent runs here, its hub in a process of its own. The model answers at once, and the time in
+which it is asked and tools run is subtracted: what is left is rendering, counting, checking,
+recording, and the library around them. The agent has 50 threads with 10 messages each in view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, Goal, at_most
+from benchmarks.hubs import hub
+from benchmarks.messages import direct
+from benchmarks.scenarios.prompt import CHARACTERS, MESSAGES, THREADS, conversation
+from benchmarks.servers import Server
+from benchmarks.sides import opened_side, token_of
+from benchmarks.sockets import Socket
+from benchmarks.stats import percentile
+from hubbub.agents.briefing import Briefing
+from hubbub.agents.inbox import Inbox, Received, TurnPlan
+from hubbub.agents.journal import Journal
+from hubbub.agents.llm import LlmBrain
+from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.runner import AgentRunner
+from hubbub.agents.tools.assembly import ToolKit, conduct_of
+from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.voice import Voice
+from hubbub.agents.window import context_rules, counted
+from hubbub.client import Client, WebSocketTransport
+from hubbub.clock import SystemClock
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.messages import Message, PendingWake, Wake
+
+__all__ = ["run"]
+
+WARM_UP = 10
+_NAME, _SENDER = "thinker", "a0"
+_WINDOW = 256_000
+_SCENARIO = f"turn with {THREADS} threads x {MESSAGES} x {CHARACTERS} characters"
+
+
+async def run(bench: Bench) -> Sequence[Figure]:
+    bench.say("turn")
+    times = 50 if bench.quick else 300
+    figures = []
+    for model, how in (("scripted", "tokens estimated"), ("gpt-5-mini", "tokens counted exactly")):
+        watch = await _watched(bench, model, WARM_UP + times)
+        figures += _figures(watch, how)
+    return figures
+
+
+def _figures(watch: _Watch, how: str) -> list[Figure]:
+    rounds = watch.overheads[WARM_UP:]
+    return [
+        _figure(f"overhead, {how}, p50", percentile(rounds, 0.5), at_most(3, of="value"), rounds),
+        _figure(f"overhead, {how}, p99", percentile(rounds, 0.99), None, rounds),
+        _figure(f"the first turn, {how}", watch.overheads[0], None, watch.overheads[:1]),
+    ]
+
+
+def _figure(name: str, ours: float, goal: Goal | None, rounds: list[float]) -> Figure:
+    return Figure(_SCENARIO, name, "ms", ours=ours, goal=goal, ours_rounds=rounds)
+
+
+async def _watched(bench: Bench, model: str, times: int) -> _Watch:
+    """So many turns, one after the other."""
+    watch = _Watch()
+    async with (
+        hub(bench, [_NAME, _SENDER]) as server,
+        _agent(server, bench.scratch, model, watch),
+        opened_side(server) as side,
+    ):
+        sender = await side.join(_SENDER, "human")
+        template = direct(_NAME, side.run)
+        for n in range(times):
+            sender.write(template.frame(n))
+            await _idle(sender)
+    if len(watch.overheads) != times:
+        raise RuntimeError(f"{times} turns were woken, {len(watch.overheads)} have ended")
+    return watch
+
+
+async def _idle(socket: Socket) -> None:
+    """Wait until the agent says that its turn is over."""
+    while True:
+        frame = await socket.next_frame()
+        if frame["op"] == "error":
+            raise RuntimeError(f"the hub refused: {frame}")
+        data = frame.get("data")
+        if "thread_id" in frame and isinstance(data, dict) and data.get("state") == "idle":
+            return
+
+
+@asynccontextmanager
+async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> AsyncIterator[None]:
+    """The agent as `run_agent` puts it together, with a watch at its ends."""
+    config = AgentConfig(instruction="You answer what you are asked.")
+    model = ModelConfig(model=name, context_window=_WINDOW)
+    transport = WebSocketTransport(f"ws://127.0.0.1:{server.port}")
+    async with Client(transport, _NAME, token=token_of(_NAME), turns=True) as client:
+        inbox = _WatchedInbox(_NAME, watch)
+        voice = Voice(client, inbox, SystemClock())
+        rules = await context_rules(config, _NAME, model)
+        conduct = counted(replace(conduct_of(config), perform=watch.perform), rules)
+        kit = ToolKit(config, _NAME, folder, conduct=conduct)
+        brain = LlmBrain(
+            client,
+            inbox,
+            config,
+            _Script(name, watch),
+            ConversationTemplate.shipped(),
+            Briefing(load_system_prompts(config, _NAME, folder), config, client.network, name),
+            lambda ready: kit.toolbox(ready, voice),
+            context=rules,
+        )
+        runner = AgentRunner(client, inbox, _WatchedBrain(brain, watch), grace_s=0)
+        work = asyncio.create_task(runner.run())
+        try:
+            yield
+        finally:
+            work.cancel()
+            await asyncio.wait({work})
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Takes the time of turns, one after the other."""
+
+    overheads: list[float] = field(default_factory=list)
+    """Milliseconds of each turn that were neither the model's nor a tool's."""
+    _woken: float = 0.0
+    _elsewhere: float = 0.0
+
+    def wake(self) -> None:
+        self._woken, self._elsewhere = time.perf_counter(), 0.0
+
+    def end(self) -> None:
+        took = time.perf_counter() - self._woken - self._elsewhere
+        self.overheads.append(took * 1e3)
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Within, the time is not the runtime's."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._elsewhere += time.perf_counter() - began
+
+    async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """As `Tool.run`."""
+        with self.elsewhere():
+            return await tool.run(arguments, site)
+
+
+class _Script:
+    """A model that answers the sender and finishes."""
+
+    def __init__(self, name: str, watch: _Watch):
+        self.name, self._watch = name, watch
+        send = {"to": _SENDER, "text": "It is done."}
+        self._calls = cycle(
+            [
+                CallRequest("", "send_text_message", json.dumps(send)),
+                CallRequest("", "finish", json.dumps({"reason": "done"})),
+            ]
+        )
+
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        with self._watch.elsewhere():
+            shown = (question.messages[1]["content"] or "").count("<thread ")
+            if shown != THREADS:
+                raise RuntimeError(f"the prompt shows {shown} threads, not {THREADS}")
+            await asyncio.sleep(0)  # what else there is to do is done meanwhile, as with a real one
+        return Answer(calls=(next(self._calls),), tokens_in=1, tokens_out=1)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class _WatchedInbox(Inbox):
+    """Knows the conversation, and tells when a message wakes the agent: as soon as it has been read
+    from the socket.
+    """
+
+    def __init__(self, me: str, watch: _Watch):
+        super().__init__(me)
+        self._watch = watch
+
+    def begin(
+        self, ready: Ready, claims: Callable[[Message, Wake], bool] = lambda message, wake: False
+    ) -> list[PendingWake]:
+        pending = super().begin(ready, claims)
+        # Before all positions of the hub's log, which knows nothing of it.
+        earlier = conversation(-2 * THREADS * MESSAGES)
+        self.note(*(message for thread in earlier for message in thread.messages))
+        return pending
+
+    def receive(self, event: Event, *, claimed: bool = False) -> Received:
+        if event.wake is not None:
+            self._watch.wake()
+        return super().receive(event, claimed=claimed)
+
+
+class _WatchedBrain:
+    """Tells when a turn has ended."""
+
+    def __init__(self, brain: LlmBrain, watch: _Watch):
+        self._brain, self._watch = brain, watch
+        self.ready, self.claims, self.start = brain.ready, brain.claims, brain.start
+        self.observes, self.observe = brain.observes, brain.observe
+
+    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        await self._brain.take_turn(plan, journal)
+        self._watch.end()

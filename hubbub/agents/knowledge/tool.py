@@ -1,0 +1,90 @@
+"""`search_knowledge`: what a model calls to look something up in its operator's documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+
+from pydantic import JsonValue
+
+from hubbub.agents.knowledge.base import MOST_HITS, KnowledgeBase, SearchResult
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite
+from hubbub.agents.tools.threads import run_in_thread
+from hubbub.protocol.messages import Permission
+
+__all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
+
+SEARCH_KNOWLEDGE = "search_knowledge"
+USUAL_HITS = 5
+_MOST_PROBLEMS = 5
+_MOST_TITLES = 30
+
+
+class SearchKnowledge:
+    """The tool. Its result is JSON, so that what is too much of it goes hit by hit."""
+
+    permission: Permission = "read"
+    confirm = False
+    idempotent = True
+    ordered = False
+    speaks = False
+    timeout = None
+    name = SEARCH_KNOWLEDGE
+
+    def __init__(self, base: KnowledgeBase):
+        self._base = base
+        limit: JsonValue = {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_HITS,
+            "default": USUAL_HITS,
+            "description": "Passages at most.",
+        }
+        query: JsonValue = {
+            "type": "string",
+            "description": 'Words that the answer should have. "Words in quotes" must occur as '
+            "they stand; refund* finds all words that begin so.",
+        }
+        self.spec = ToolSpec(
+            SEARCH_KNOWLEDGE,
+            f"Search your operator's documents ({_named(base)}). Gives the passages that match "
+            "best, with file and heading: name them as your source. If they do not answer the "
+            "question, search again in other words.",
+            {
+                "type": "object",
+                "properties": {"query": query, "limit": limit},
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+        )
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Search, in a thread. Any query is a valid one."""
+        query, limit = str(arguments["query"]), arguments.get("limit", USUAL_HITS)
+        assert isinstance(limit, int | float), "arguments are checked by the schema"
+        found = await run_in_thread(partial(self._base.search, query, int(limit)))
+        return json.dumps(_told(found), ensure_ascii=False)
+
+
+def _named(base: KnowledgeBase) -> str:
+    return ", ".join(label or folder.name for label, folder in base.folders.items())
+
+
+def _told(found: SearchResult) -> dict[str, JsonValue]:
+    hits: list[JsonValue] = [dict(hit._asdict()) for hit in found.hits]
+    told: dict[str, JsonValue] = {"hits": hits}
+    if found.matches > len(hits):
+        told["matches"] = found.matches
+    if not hits:
+        told["hint"] = "nothing was found: try other words, or fewer"
+        told["documents"] = _some(found.titles, _MOST_TITLES)
+    if found.problems:
+        told["not_searched"] = _some(found.problems, _MOST_PROBLEMS)
+    return told
+
+
+def _some(texts: tuple[str, ...], most: int) -> list[JsonValue]:
+    more = [f"… and {len(texts) - most} more"] if len(texts) > most else []
+    return [*texts[:most], *more]

@@ -1,0 +1,59 @@
+"""How a model's turn begins, and after what it asks: `begin_with` and `mode` of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from hubbub.agents.asking import Offers
+from hubbub.agents.loop import FINISH
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.config.agents import AgentConfig
+from hubbub.errors import ConfigError
+from hubbub.protocol.turns import Step
+
+__all__ = ["beginning", "check_beginning", "quiet_tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """A toolbox of which a model may call just one tool, until it has called something."""
+
+    toolbox: Toolbox
+    tool: ToolSpec
+
+    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+        """That tool alone, or what the toolbox describes."""
+        begun = any(step.calls for step in steps)
+        return self.toolbox.described(steps) if begun else (self.tool,)
+
+
+def beginning(toolbox: Toolbox, begin_with: str | None) -> Offers:
+    """What a model may call when it must begin with that tool. One that is absent for the moment is
+    nothing to begin with.
+    """
+    entry = toolbox.registry.get(begin_with) if begin_with is not None else None
+    if entry is None or entry.absent is not None:
+        return toolbox
+    return _Beginning(toolbox, entry.tool.spec)
+
+
+def check_beginning(toolbox: Toolbox, config: AgentConfig, agent: str) -> None:
+    """Raises `ConfigError` if there is no tool to begin with, and none can come."""
+    begin_with = config.begin_with
+    if begin_with is None or begin_with in toolbox.names:
+        return
+    if any(begin_with.startswith(f"{server}_") for server in config.mcp):
+        return  # its server may be up when a turn begins
+    near = get_close_matches(begin_with, toolbox.names, 1, 0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"agents.{agent}.begin_with: there is no tool {begin_with!r}{hint}")
+
+
+def quiet_tools(toolbox: Toolbox) -> frozenset[str]:
+    """The tools after which the mode `interactive` asks nobody: they do nothing, or speak."""
+    return toolbox.speaking | {FINISH, SELECT, TIDY_STEPS}

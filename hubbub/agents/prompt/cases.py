@@ -1,0 +1,245 @@
+"""Whether what a model did is what a case expects. Pure.
+
+failures(case.expect, performance)      one sentence for each expectation that does not hold
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+from pydantic import JsonValue
+from referencing import Registry
+
+from hubbub.agents.prompt.tokens import Estimate
+from hubbub.agents.recording import read_json
+from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.config.cases import Expectation
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+
+__all__ = ["Performance", "failures"]
+
+_SHOWN = 120
+"""Characters of an answer that a failure quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What a model did in one run of a case."""
+
+    steps: tuple[Step, ...] = ()
+    said: tuple[str, ...] = ()
+    """The messages that it sent; without an agent, its answer."""
+    outcome: Outcome | None = None
+    """How the turn ended; None: it did not, or there was none."""
+    reason: str = ""
+    lacking: str | None = None
+    """The tool that ended the run because the case has no result for it."""
+    schemas: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+    """The tools that it had, with the schemas of their arguments."""
+
+    @property
+    def calls(self) -> list[ToolCallRecord]:
+        return [call for step in self.steps for call in step.calls]
+
+    @property
+    def answer(self) -> str:
+        """The last that it said."""
+        return self.said[-1] if self.said else ""
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(step.tokens_in for step in self.steps)
+
+    @property
+    def tokens_out(self) -> int:
+        """As the endpoint counts them; an estimate where it counts none."""
+        counted = sum(step.tokens_out for step in self.steps)
+        return counted or Estimate().count("".join(map(_written, self.steps)))
+
+
+class _Failed(Exception):
+    """The expectation does not hold; the text tells why."""
+
+
+def failures(expected: Sequence[Expectation], performance: Performance) -> list[str]:
+    """What does not hold, each as `expectation: why`."""
+    found = []
+    for expectation in expected:
+        try:
+            _CHECKS[expectation.kind](expectation, performance)
+        except _Failed as exc:
+            found.append(f"{expectation}: {exc}")
+    return found
+
+
+# The answer ---------------------------------------------------------------------------------------
+
+
+def _valid_json(_: Expectation, performance: Performance) -> None:
+    _json(performance)
+
+
+def _has_field(expectation: Expectation, performance: Performance) -> None:
+    _at(_json(performance), expectation.has_field or "")
+
+
+def _no_field(expectation: Expectation, performance: Performance) -> None:
+    value = _json(performance)
+    try:
+        found = _at(value, expectation.no_field or "")
+    except _Failed:
+        return
+    raise _Failed(f"it is there: {_short(json.dumps(found, ensure_ascii=False))}")
+
+
+def _field(expectation: Expectation, performance: Performance) -> None:
+    value = _at(_json(performance), expectation.field or "")
+    if not any(_same(value, allowed) for allowed in expectation.values or ()):
+        raise _Failed(f"it is {_short(json.dumps(value, ensure_ascii=False))}")
+
+
+def _matches(expectation: Expectation, performance: Performance) -> None:
+    pattern = re.compile(expectation.matches or "")
+    if not any(pattern.search(text) for text in performance.said):
+        raise _Failed(_quoted(performance))
+
+
+def _json(performance: Performance) -> JsonValue:
+    try:
+        return read_json(performance.answer)
+    except ValueError:
+        fenced = ", which is in a code fence" if performance.answer.lstrip()[:3] == "```" else ""
+        raise _Failed(f"it is no JSON{fenced}: {_quoted(performance)}") from None
+
+
+def _at(value: JsonValue, path: str) -> JsonValue:
+    """The value of a field. A key that has dots itself goes before a path."""
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    here = value
+    for part in path.split("."):
+        if isinstance(here, dict) and part in here:
+            here = here[part]
+        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        else:
+            raise _Failed(f"it has no {part!r}: {_short(json.dumps(here, ensure_ascii=False))}")
+    return here
+
+
+def _same(value: JsonValue, other: JsonValue) -> bool:
+    """Equal as JSON: true is not 1."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _quoted(performance: Performance) -> str:
+    if not performance.said:
+        return "it said nothing" + _stopped(performance)
+    return f"it said {_short(performance.answer)!r}"
+
+
+# What it did --------------------------------------------------------------------------------------
+
+
+def _tool_called(expectation: Expectation, performance: Performance) -> None:
+    _of(performance, expectation.tool_called or "")
+
+
+def _tool_not_called(expectation: Expectation, performance: Performance) -> None:
+    name = expectation.tool_not_called
+    times = sum(call.name == name for call in performance.calls)
+    if times:
+        raise _Failed(f"it was called {times} times" if times > 1 else "it was called")
+
+
+def _arguments_match(expectation: Expectation, performance: Performance) -> None:
+    name = expectation.arguments_match or ""
+    calls = _of(performance, name)
+    for call in calls:
+        if not isinstance(call.arguments, dict):
+            raise _Failed(f"its arguments are no JSON object: {_short(str(call.arguments))}")
+        given, own = expectation.schema_, performance.schemas.get(name)
+        if given is not None:
+            wrong = _strict(given, call.arguments)
+        elif own is not None:
+            wrong = _told(own, call.arguments)
+        else:  # a tool that is there in this turn only: the runtime has judged
+            wrong = call.result if call.error == "invalid_arguments" else None
+        if wrong is not None:
+            raise _Failed(wrong)
+
+
+def _strict(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
+    # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
+    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
+    found = best_match(errors)
+    if found is None:
+        return None
+    place = ".".join(map(str, found.absolute_path))
+    return f"{place}: {found.message}" if place else str(found.message)
+
+
+def _told(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
+    """What the tool itself would say."""
+    try:
+        ArgumentCheck(schema).check(arguments)
+    except ToolFailed as exc:
+        return exc.message
+    return None
+
+
+def _of(performance: Performance, name: str) -> list[ToolCallRecord]:
+    """The calls of a tool, at least one."""
+    calls = [c for c in performance.calls if c.name == name and c.error != "unknown_tool"]
+    if calls:
+        return calls
+    others = ", ".join(dict.fromkeys(call.name for call in performance.calls))
+    stopped = _stopped(performance)
+    raise _Failed((f"called were {others}" if others else "nothing was called") + stopped)
+
+
+def _max_tokens(expectation: Expectation, performance: Performance) -> None:
+    if performance.tokens_out > (expectation.max_tokens or 0):
+        raise _Failed(f"it wrote {performance.tokens_out}")
+
+
+def _ends_with_finish(_: Expectation, performance: Performance) -> None:
+    if performance.outcome != "finished":
+        ended = performance.outcome or "it did not end"
+        told = f"{ended} ({performance.reason})" if performance.reason else ended
+        raise _Failed(told + _stopped(performance))
+
+
+def _stopped(performance: Performance) -> str:
+    if performance.lacking is None:
+        return ""
+    return f"; the case has no result of {performance.lacking}: give it one in `results`"
+
+
+def _written(step: Step) -> str:
+    calls = (json.dumps(call.arguments, ensure_ascii=False) for call in step.calls)
+    return "".join((step.text or "", *calls))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_CHECKS: Mapping[str, Callable[[Expectation, Performance], None]] = {
+    "valid_json": _valid_json,
+    "has_field": _has_field,
+    "no_field": _no_field,
+    "field": _field,
+    "matches": _matches,
+    "tool_called": _tool_called,
+    "tool_not_called": _tool_not_called,
+    "arguments_match": _arguments_match,
+    "max_tokens": _max_tokens,
+    "ends_with_finish": _ends_with_finish,
+}

@@ -1,0 +1,144 @@
+"""Skills as files: Markdown with a front matter.
+
+---
+name: refunds
+description: How to pay money back, and when not to.
+---
+1. Look up the order…
+
+A folder has skills as its Markdown files, or as folders of their own with a file `SKILL.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from hubbub.config.problems import closest, shown_path
+from hubbub.errors import ConfigError
+from hubbub.protocol.thread_ids import is_id
+
+__all__ = ["LONGEST_BODY", "Skill", "load_skills", "read_skill"]
+
+LONGEST_BODY = 64 * 1024
+"""Characters of a skill's instructions: a model is given all of them, or the skill is refused."""
+_MARK = "---"
+_FILE_OF_FOLDER = "SKILL.md"
+_FORM = "begin it with a line ---, then name: and description:, then a line ---"
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """Instructions for one kind of work."""
+
+    name: str
+    """1 to 64 letters, digits, '-' or '_'."""
+    description: str
+    """When to load it, in a line: what a model knows before it does."""
+    body: str
+    path: Path
+
+
+def load_skills(places: Sequence[Path]) -> dict[str, Skill]:
+    """The skills in files and folders, by name, in their order.
+
+    Raises `ConfigError` with file and line for one that is broken, and when two have one name.
+    """
+    skills: dict[str, Skill] = {}
+    for path in dict.fromkeys(path for place in places for path in _files(place)):
+        skill = read_skill(path)
+        other = skills.get(skill.name)
+        if other is not None:
+            said = f"there is a skill '{skill.name}' already, in {shown_path(other.path)}"
+            raise ConfigError(said, shown_path(path))
+        skills[skill.name] = skill
+    return skills
+
+
+def _files(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    found = [path for path in place.glob("*.md") if not path.name.startswith(".")]
+    found += place.glob(f"*/{_FILE_OF_FOLDER}")
+    if not found:
+        raise ConfigError(f"has no skills: no *.md and no */{_FILE_OF_FOLDER}", shown_path(place))
+    return sorted(found)
+
+
+def read_skill(path: Path) -> Skill:
+    """The skill in a file. Raises `ConfigError` with file and line."""
+    lines = _read(path).splitlines()
+    if not lines or lines[0].rstrip() != _MARK:
+        raise _wrong(f"a skill needs a front matter: {_FORM}", path, 1)
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == _MARK), None)
+    if end is None:
+        raise _wrong("the front matter has no end: put a line --- below it", path, 1)
+    said = _front_matter("\n".join(lines[1:end]), path)
+    name, at = said.one("name")
+    if not is_id(name):
+        rule = "1 to 64 letters, digits, '-' or '_'"
+        raise _wrong(f"'{name}' cannot be the name of a skill: expected {rule}", path, at)
+    description = " ".join(said.one("description")[0].split())
+    body = "\n".join(lines[end + 1 :]).strip()
+    if not body:
+        raise _wrong("the skill has no instructions below its front matter", path, end + 1)
+    if len(body) > LONGEST_BODY:
+        said_so = f"the skill has {len(body)} characters; at most {LONGEST_BODY} can be loaded"
+        raise _wrong(said_so, path, None)
+    return Skill(name, description, body, path)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = exc.object.count(b"\n", 0, exc.start) + 1
+        raise _wrong("is not UTF-8 text", path, line) from None
+    except OSError as exc:
+        raise _wrong(f"cannot be read: {exc.strerror or exc}", path, None) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _FrontMatter:
+    """Keys with their texts and lines. Those that nobody here knows are somebody else's."""
+
+    values: dict[str, tuple[str, int]]
+    path: Path
+
+    def one(self, key: str) -> tuple[str, int]:
+        """The text of a key and its line. Raises `ConfigError` when it is missing or empty."""
+        text, line = self.values.get(key, ("", 1))
+        if text.strip():
+            return text.strip(), line
+        near = closest(key, self.values) if key not in self.values else None
+        hint = f" (there is '{near}')" if near else ""
+        line = self.values[near][1] if near else line
+        raise _wrong(f"the front matter needs the key '{key}', with a text{hint}", self.path, line)
+
+
+def _front_matter(text: str, path: Path) -> _FrontMatter:
+    """The front matter, which begins in the file's second line."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 2 if exc.problem_mark else 1
+        raise _wrong(f"the front matter is not valid YAML: {exc.problem}", path, line) from None
+    except yaml.YAMLError as exc:  # a character that YAML does not allow
+        said = " ".join(str(exc).split())
+        raise _wrong(f"the front matter is not valid YAML: {said}", path, 1) from None
+    if not isinstance(root, yaml.MappingNode):
+        raise _wrong("the front matter needs the keys name and description", path, 1)
+    values: dict[str, tuple[str, int]] = {}
+    for key, value in root.value:
+        # As it is written: a skill may be called `no` or `2024`.
+        text = value.value if isinstance(value, yaml.ScalarNode) else ""
+        if isinstance(key, yaml.ScalarNode):
+            values[key.value] = (text, key.start_mark.line + 2)
+    return _FrontMatter(values, path)
+
+
+def _wrong(message: str, path: Path, line: int | None) -> ConfigError:
+    return ConfigError(message, shown_path(path), line)

@@ -1,0 +1,195 @@
+"""A hub that is none: it tells one agent what there is, and takes down its turn. Nothing leaves it.
+
+stage = Stage(scene)
+async with Client(MemoryTransport(stage.attach), "clerk", "agent", turns=True) as client: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from hubbub.config.problems import closest
+from hubbub.errors import OperationError
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import (
+    Call,
+    ClientFrame,
+    ErrorFrame,
+    Hello,
+    Identify,
+    LimitsInfo,
+    Ready,
+    Result,
+)
+from hubbub.protocol.messages import Model
+from hubbub.protocol.operations import BeginTurnResult, Done, SendResult
+from hubbub.protocol.turns import Step, TurnEnd
+from hubbub.protocol.wire import Outlet
+
+__all__ = ["Scene", "Stage"]
+
+_LIMITS = LimitsInfo(
+    frame_bytes=16 * 1024 * 1024,
+    json_depth=100,
+    text_bytes=1024 * 1024,
+    calls_per_second=1e6,
+    burst=10**6,
+    channels=128,
+    thread_depth=5,
+    unacknowledged=256,
+)
+_frames: TypeAdapter[ClientFrame] = TypeAdapter(Annotated[ClientFrame, Field(discriminator="op")])
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What an agent finds when it joins: threads, who is there, and the wake of one turn."""
+
+    network: str
+    ready: Ready
+
+    @property
+    def thread(self) -> str:
+        """Where the agent is woken; canonical."""
+        return self.ready.pending[0].message.thread_id
+
+
+class Stage:
+    """The hub of one rehearsal.
+
+    over    set when the turn has ended, or stands still for want of a result (`stop`)
+    steps   what was recorded, by number
+    said    the messages that the agent sent, oldest first
+    """
+
+    def __init__(self, scene: Scene):
+        self.scene = scene
+        self.over = asyncio.Event()
+        self.steps: dict[int, Step] = {}
+        self.said: list[str] = []
+        self.end: TurnEnd | None = None
+        self.lacking: str | None = None
+        self._seq = scene.ready.head
+        self._stopped_at: int | None = None
+        self._outlet: Outlet | None = None
+
+    def stop(self, tool: str, step: int) -> None:
+        """There is no result of this tool: the turn ends here, once the step is recorded."""
+        if self.lacking is None:
+            self.lacking, self._stopped_at = tool, step
+        self._look()
+
+    # As `Hub.attach` and its inlet ----------------------------------------------------------------
+
+    def attach(self, outlet: Outlet) -> Stage:
+        self._outlet = outlet
+        hello = Hello(
+            network=self.scene.network, epoch="rehearsal", heartbeat_s=25.0, limits=_LIMITS
+        )
+        self._write(hello)
+        return self
+
+    def receive(self, frame: bytes) -> None:
+        match _frames.validate_json(frame):
+            case Identify():
+                self._write(self.scene.ready)
+            case Call() as call:
+                self._answer(call)
+            case _:
+                pass  # acknowledgements and signs of life
+
+    def drained(self) -> None:
+        """It has all been taken."""
+
+    def lost(self) -> None:
+        """The agent has left."""
+        self._outlet = None
+
+    def _write(self, frame: Model) -> None:
+        if self._outlet is not None:
+            self._outlet.write(frame.model_dump_json().encode())
+
+    # Calls ----------------------------------------------------------------------------------------
+
+    def _answer(self, call: Call) -> None:
+        try:
+            value = self._value(call.name, call.args).model_dump(mode="json")
+        except OperationError as exc:
+            self._write(
+                ErrorFrame(ref=call.ref, code=exc.code, message=exc.message, details=exc.details)
+            )
+            return
+        self._write(Result(ref=call.ref, value=value))
+
+    def _value(self, name: str, args: Mapping[str, JsonValue]) -> Model:
+        match name:
+            case "begin_turn":
+                return BeginTurnResult(attempts=1)
+            case "record_step":
+                step = Step.model_validate(args["step"])
+                self.steps[step.n] = step
+                self._look()
+                return Done()
+            case "end_turn":
+                self.end = TurnEnd.model_validate(args["end"])
+                self._look()
+                return Done()
+        if "text" in args or "content" in args:
+            return self._sent(args)
+        words = f"{name} does nothing in a rehearsal"
+        raise OperationError(ErrorCode.FORBIDDEN, words)
+
+    def _look(self) -> None:
+        if self.end is not None or self._stopped_at in self.steps:
+            self.over.set()
+
+    # What the agent says --------------------------------------------------------------------------
+
+    def _sent(self, args: Mapping[str, JsonValue]) -> SendResult:
+        thread = self._thread(args)
+        self.hear(args)
+        self._seq += 1
+        return SendResult(id=f"m{self._seq}", seq=self._seq, thread_id=thread, tseq=self._seq)
+
+    def hear(self, args: Mapping[str, JsonValue]) -> None:
+        """The agent has said this, by the arguments of an operation."""
+        told = args.get("text", args.get("content"))
+        if told is not None:
+            as_text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+            self.said.append(as_text)
+
+    def _thread(self, args: Mapping[str, JsonValue]) -> str:
+        """Where it goes, by what the operations call it. Raises `OperationError`."""
+        me = self.scene.ready.participant
+        match args:
+            case {"to": str(to)} if (thread := thread_ids.canonical(to, me)) is not None:
+                return thread
+            case {"to": str(to)}:
+                return thread_ids.direct([self._known(to), me])
+            case {"to": list(several)}:
+                return thread_ids.direct({*(self._known(str(one)) for one in several), me})
+            case {"channel": str(channel)}:
+                return thread_ids.channel(channel.removeprefix("#").removeprefix("channel_"))
+            case {"message_id": str(id)} if id.removeprefix("m").isdecimal():
+                return thread_ids.reply_thread(self.scene.thread, int(id.removeprefix("m")))
+        return thread_ids.BROADCAST
+
+    def _known(self, name: str) -> str:
+        """The participant that is meant. Raises `OperationError`."""
+        bare, everybody = name.removeprefix("@"), [p.id for p in self.scene.ready.participants]
+        if bare in everybody:
+            return bare
+        near = closest(bare, everybody)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise OperationError(
+            ErrorCode.UNKNOWN_PARTICIPANT,
+            f"there is no participant '{bare}'{hint}",
+            details={"near": [near] if near else []},
+        )

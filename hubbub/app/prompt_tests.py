@@ -1,0 +1,318 @@
+"""Runs cases against their models, again and again, and counts.
+
+    report = await run_cases(loaded, load_cases(loaded, files), runs=5, bar=0.9)
+    report.passed
+
+Models are asked for real; nothing else is reached: see `hubbub.agents.rehearsal`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hubbub.agents.models.base import Question
+from hubbub.agents.models.openai import OpenAIModel
+from hubbub.agents.prompt.cases import Performance, failures
+from hubbub.agents.prompt.context import PromptContext
+from hubbub.agents.prompt.pass_rate import Interval, wilson
+from hubbub.agents.prompt.system import load_system_prompts, template_variables
+from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
+from hubbub.agents.rehearsal import rehearse
+from hubbub.app.case_files import PlacedCase
+from hubbub.app.preflight import lacks_key
+from hubbub.app.prompts import AgentPrompt, libraries, mod_notes
+from hubbub.app.scenes import scene
+from hubbub.config.loader import LoadedConfig
+from hubbub.config.models import AgentConfig, PromptConfig
+from hubbub.config.problems import nearest
+from hubbub.config.prompting import LATEST
+from hubbub.errors import ConfigError, ModelError, UserError
+from hubbub.protocol.turns import Step
+
+__all__ = ["CaseReport", "Report", "Run", "run_cases"]
+
+Status = Literal["passed", "failed", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one case."""
+
+    failures: tuple[str, ...] = ()
+    """What did not hold."""
+    error: str | None = None
+    """Why there was no answer to judge: the model's endpoint failed, or the agent itself."""
+    seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def status(self) -> Status:
+        if self.error is not None:
+            return "error"
+        return "failed" if self.failures else "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """What came of one case."""
+
+    placed: PlacedCase
+    runs: tuple[Run, ...]
+    bar: float
+
+    def count(self, status: Status) -> int:
+        return sum(run.status == status for run in self.runs)
+
+    @property
+    def answered(self) -> int:
+        """Runs in which there was an answer to judge."""
+        return len(self.runs) - self.count("error")
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the answered runs that passed; None without any."""
+        return self.count("passed") / self.answered if self.answered else None
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.count("passed"), self.answered)
+
+    @property
+    def status(self) -> Status:
+        """error: nothing is proven, because a run had no answer, and the others do not fail."""
+        if self.rate is not None and self.rate < self.bar:
+            return "failed"
+        return "error" if self.count("error") else "passed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of all cases, in their order."""
+
+    cases: tuple[CaseReport, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(case.status == "passed" for case in self.cases)
+
+
+async def run_cases(
+    loaded: LoadedConfig,
+    cases: Sequence[PlacedCase],
+    *,
+    runs: int = 5,
+    bar: float = 0.9,
+    concurrency: int = 4,
+    model: str | None = None,
+    told: Callable[[PlacedCase, Run], None] = lambda placed, run: None,
+) -> Report:
+    """Run each case `runs` times, at most `concurrency` at the same time; `model` in place of the
+    one that a case or its agent names. `told` hears of each run when it is over.
+
+    Raises `UserError` for cases that cannot be run, before any model is asked.
+    """
+    players = [_player(loaded, placed, model) for placed in cases]
+    slots = asyncio.Semaphore(concurrency)
+    started = time.monotonic()
+
+    async def one(placed: PlacedCase, player: _Player) -> Run:
+        async with slots:
+            run = await _run(placed, player)
+        told(placed, run)
+        return run
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            [group.create_task(one(p, player)) for _ in range(p.case.runs or runs)]
+            for p, player in zip(cases, players, strict=True)
+        ]
+    reports = [
+        CaseReport(p, tuple(t.result() for t in made), bar if p.case.bar is None else p.case.bar)
+        for p, made in zip(cases, tasks, strict=True)
+    ]
+    return Report(tuple(reports), time.monotonic() - started)
+
+
+async def _run(placed: PlacedCase, player: _Player) -> Run:
+    started = time.monotonic()
+    try:
+        performance = await player.play()
+    except ModelError as exc:
+        return Run(error=str(exc), seconds=time.monotonic() - started)
+    error = None
+    if performance.outcome in ("model_error", "handler_error"):
+        error = performance.reason
+    return Run(
+        failures=tuple(failures(placed.case.expect, performance)) if error is None else (),
+        error=error,
+        seconds=time.monotonic() - started,
+        tokens_in=performance.tokens_in,
+        tokens_out=performance.tokens_out,
+    )
+
+
+# What plays a case --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _AgentPlayer:
+    """Plays a conversation to an agent."""
+
+    placed: PlacedCase
+    prompt: AgentPrompt
+
+    async def play(self) -> Performance:
+        prompt, case = self.prompt, self.placed.case
+        file = prompt.loaded.file
+        performance = await rehearse(
+            prompt.config,
+            prompt.name,
+            scene(case, prompt.name, file, prompt.ready),
+            prompt.loaded.path.parent,
+            file.models,
+            case.results,
+            mods=mod_notes(file.mods),
+        )
+        tools = (entry.tool.spec for entry in prompt.toolbox.registry.entries)
+        return replace(performance, schemas={tool.name: tool.parameters for tool in tools})
+
+
+@dataclass(frozen=True, slots=True)
+class _PromptPlayer:
+    """Sends a message to a prompt."""
+
+    placed: PlacedCase
+    loaded: LoadedConfig
+    model: str
+    system: str
+
+    async def play(self) -> Performance:
+        message = self.placed.case.message or ""
+        model = OpenAIModel(self.loaded.file.models[self.model], self.model)
+        try:
+            answer = await model.answer(
+                Question(
+                    [
+                        {"role": "system", "content": self.system},
+                        {"role": "user", "content": message},
+                    ]
+                )
+            )
+        finally:
+            await model.close()
+        text = answer.text or ""
+        step = Step(n=1, text=text, tokens_in=answer.tokens_in, tokens_out=answer.tokens_out)
+        return Performance((step,), (text,) if text else ())
+
+
+_Player = _AgentPlayer | _PromptPlayer
+
+
+def _player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _Player:
+    """Raises `UserError` when the case cannot be run."""
+    chosen = model or placed.case.model
+    if chosen is not None and chosen not in loaded.file.models:
+        raise UserError(f"there is no model '{chosen}'{nearest(chosen, loaded.file.models)}")
+    if placed.case.incoming is not None:
+        return _agent_player(loaded, placed, chosen)
+    return _prompt_player(loaded, placed, chosen)
+
+
+def _agent_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _AgentPlayer:
+    case = placed.case
+    assert case.agent is not None, "checked when it was loaded"
+    config = loaded.file.agent(case.agent)
+    update: dict[str, object] = {"prompt": _pinned(config.prompt, placed)} if config.prompt else {}
+    if model is not None:
+        update |= {"model": model, "models": {}}
+    config = config.model_copy(update=update)
+    for used in config.used_models:
+        _check_key(loaded, used)
+    prompts = load_system_prompts(config, case.agent, loaded.path.parent)
+    prompt = AgentPrompt(loaded, case.agent, config, prompts)
+    _check_results(placed, prompt)
+    return _AgentPlayer(placed, prompt)
+
+
+def _pinned(settings: PromptConfig, placed: PlacedCase) -> PromptConfig:
+    """The agent's prompt as the case wants it: its variables, and its version for all threads."""
+    case = placed.case
+    update: dict[str, object] = {"variables": {**settings.variables, **case.variables}}
+    if case.prompt is not None:
+        version = case.prompt.partition("@")[2] or LATEST
+        update |= {"version": version, "rollout": None}
+    return settings.model_copy(update=update)
+
+
+def _check_results(placed: PlacedCase, prompt: AgentPrompt) -> None:
+    if prompt.config.kind != "llm":
+        return  # roles have tools of their own
+    names = prompt.toolbox.names
+    for tool in placed.case.results:
+        # The tools of MCP servers are known when the servers run.
+        if tool not in names and not tool.startswith(tuple(f"{s}_" for s in prompt.config.mcp)):
+            words = f"'{prompt.name}' has no tool '{tool}'{nearest(tool, names)}"
+            raise placed.problem(words, "results", tool)
+
+
+def _prompt_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _PromptPlayer:
+    case = placed.case
+    name, _, version = (case.prompt or "").partition("@")
+    agent = case.agent or _user(loaded, name)
+    config = loaded.file.agent(agent) if agent is not None else AgentConfig()
+    settings = config.prompt if config.prompt and config.prompt.name == name else None
+    wanted = version or (settings.version if settings else LATEST)
+    template = _template(loaded, placed, settings, wanted)
+    used = model or config.model
+    if used not in loaded.file.models:
+        words = f"'{case.name}' needs a model, and there is no '{used}'"
+        raise placed.problem(words + nearest(used, loaded.file.models))
+    _check_key(loaded, used)
+    context = _context(loaded, agent, config)
+    settings = (settings or PromptConfig(name=name)).model_copy(
+        update={"variables": {**(settings.variables if settings else {}), **case.variables}}
+    )
+    try:
+        system = template.render(template_variables(context, settings))
+    except ConfigError as exc:
+        raise placed.problem(f"'{case.name}': {exc.message}", "variables") from exc
+    return _PromptPlayer(placed, loaded, used, system)
+
+
+def _context(loaded: LoadedConfig, agent: str | None, config: AgentConfig) -> PromptContext:
+    if agent is None:
+        return PromptContext(agent="agent", network=loaded.file.network.name)
+    prompts = load_system_prompts(config, agent, loaded.path.parent)
+    prompt = AgentPrompt(loaded, agent, config, prompts)
+    return prompt.context(prompt.thread())
+
+
+def _template(
+    loaded: LoadedConfig, placed: PlacedCase, settings: PromptConfig | None, version: str
+) -> PromptTemplate:
+    name = (placed.case.prompt or "").partition("@")[0]
+    if settings is not None:
+        return PromptLibrary(loaded.path.parent / settings.folder).load(name, version)
+    having = [library for library in libraries(loaded).values() if library.versions(name)]
+    library = having[0] if having else next(iter(libraries(loaded).values()))
+    return library.load(name, version)
+
+
+def _user(loaded: LoadedConfig, prompt: str) -> str | None:
+    """An agent that uses the prompt, if there is one."""
+    agents = loaded.file.agents.items()
+    return next((n for n, a in agents if a.prompt is not None and a.prompt.name == prompt), None)
+
+
+def _check_key(loaded: LoadedConfig, model: str) -> None:
+    if model in loaded.file.models and lacks_key(loaded.file.models[model]):
+        raise UserError(
+            f"models.{model} has no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
+            "your own (Ollama, vLLM, llama.cpp)"
+        )

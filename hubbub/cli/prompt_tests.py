@@ -1,0 +1,203 @@
+"""`prompts test`: cases, run again and again against the configured model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.chat.text import visible
+from hubbub.cli.output import JsonFlag, console, counted, emit_json
+from hubbub.config.problems import shown_path
+from hubbub.errors import UserError
+
+if TYPE_CHECKING:
+    from hubbub.app.case_files import PlacedCase
+    from hubbub.app.prompt_tests import CaseReport, Report, Run
+    from hubbub.config.loader import LoadedConfig
+
+__all__ = ["register"]
+
+
+def register(group: typer.Typer) -> None:
+    group.command("test")(run_tests)
+
+
+def run_tests(
+    config: Annotated[Path, typer.Argument(help="The network's YAML file.")] = Path("hubbub.yaml"),
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of cases; left out: those in prompts/NAME/cases."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="How often each case.")] = 5,
+    bar: Annotated[
+        float, typer.Option("--bar", min=0.0, max=1.0, help="The share of runs that must pass.")
+    ] = 0.9,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, max=64, help="Runs at the same time.")
+    ] = 4,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="A model of the config, for all cases.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", "-k", help="Cases whose names contain this.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write a JUnit file, for CI servers.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the cases of prompts and agents. Exit code 1 if one of them stays under the bar."""
+    from hubbub.app.loops import run_loop
+    from hubbub.app.preflight import load_valid
+    from hubbub.app.prompt_tests import run_cases
+
+    loaded = load_valid(config)
+    cases = _chosen(loaded, files, only)
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise UserError(f"--junit: there is no folder {shown_path(junit.absolute().parent)}")
+    with _progress(sum(placed.case.runs or runs for placed in cases)) as told:
+        report = run_loop(
+            run_cases(
+                loaded,
+                cases,
+                runs=runs,
+                bar=bar,
+                concurrency=concurrency,
+                model=model,
+                told=told,
+            )
+        )
+    if junit is not None:
+        _write_junit(junit, report)
+    if as_json:
+        emit_json(_as_json(report))
+    else:
+        _print(report)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _chosen(
+    loaded: LoadedConfig, files: Sequence[Path] | None, only: str | None
+) -> list[PlacedCase]:
+    from hubbub.app.case_files import find_cases, load_cases
+
+    cases = load_cases(loaded, files or find_cases(loaded))
+    if only is None:
+        return cases
+    found = [placed for placed in cases if only.casefold() in placed.case.name.casefold()]
+    if not found:
+        raise UserError(f"no case has a name with '{only}' in it")
+    return found
+
+
+@contextmanager
+def _progress(runs: int) -> Iterator[Callable[[PlacedCase, Run], None]]:
+    """A bar on a terminal; nothing where nobody looks."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    screen = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("asking", total=runs)
+
+        def told(placed: PlacedCase, run: Run) -> None:
+            name = visible(placed.case.name).replace("[", r"\[")
+            bar.update(task, advance=1, description=name[:40])
+
+        yield told
+
+
+# What is told -------------------------------------------------------------------------------------
+
+_STYLES = {"passed": "green", "failed": "red", "error": "yellow"}
+
+
+def _print(report: Report) -> None:
+    from rich.text import Text
+
+    screen = console()
+    for case in report.cases:
+        word = Text(f"{case.status:6}", style=_STYLES[case.status])
+        screen.print(Text.assemble(word, f"  {_figures(case)}  {visible(case.placed.case.name)}"))
+        for line in _reasons(case):
+            screen.print(Text(f"        {visible(line)}", style="dim"))
+    passed = sum(case.status == "passed" for case in report.cases)
+    told = f"{passed} of {counted(len(report.cases), 'case', 'cases')} passed"
+    tokens = sum(run.tokens_in + run.tokens_out for case in report.cases for run in case.runs)
+    screen.print(f"{told}, {tokens} tokens, {report.seconds:.1f} s")
+
+
+def _figures(case: CaseReport) -> str:
+    """`4/5   80 % (38-96 %)`"""
+    if case.rate is None:
+        return f"{0:>3}/{0:<3} no answer    "
+    low, high = case.interval
+    share = f"{100 * case.rate:3.0f} % ({100 * low:.0f}-{100 * high:.0f} %)"
+    return f"{case.count('passed'):>3}/{case.answered:<3} {share:<16}"
+
+
+def _reasons(case: CaseReport) -> list[str]:
+    """Why runs failed or had no answer, the most frequent first."""
+    failed = Counter(failure for run in case.runs for failure in run.failures)
+    errors = Counter(run.error for run in case.runs if run.error is not None)
+    lines = [f"{times} x {failure}" for failure, times in failed.most_common()]
+    return lines + [f"{times} x no answer: {error}" for error, times in errors.most_common()]
+
+
+def _as_json(report: Report) -> dict[str, object]:
+    return {
+        "passed": report.passed,
+        "seconds": round(report.seconds, 3),
+        "cases": [_case_json(case) for case in report.cases],
+    }
+
+
+def _case_json(case: CaseReport) -> dict[str, object]:
+    low, high = case.interval
+    return {
+        "name": case.placed.case.name,
+        "path": shown_path(case.placed.path),
+        "line": case.placed.line,
+        "status": case.status,
+        "bar": case.bar,
+        "rate": case.rate,
+        "interval": [round(low, 4), round(high, 4)],
+        "passed": case.count("passed"),
+        "failed": case.count("failed"),
+        "errors": case.count("error"),
+        "runs": [
+            {
+                "status": run.status,
+                "failures": list(run.failures),
+                "error": run.error,
+                "seconds": round(run.seconds, 3),
+                "tokens_in": run.tokens_in,
+                "tokens_out": run.tokens_out,
+            }
+            for run in case.runs
+        ],
+    }
+
+
+def _write_junit(path: Path, report: Report) -> None:
+    from hubbub.cli.junit import Suite, Verdict, write_junit
+
+    suites: dict[str, Suite] = {}
+    for case in report.cases:
+        file = shown_path(case.placed.path)
+        suite = suites.setdefault(file, Suite(file))
+        told = f"{_figures(case).strip()}, bar {100 * case.bar:g} %"
+        seconds = sum(run.seconds for run in case.runs)
+        reasons = "\n".join(_reasons(case))
+        verdict = Verdict(case.placed.case.name, case.status, told, reasons, seconds)
+        suite.verdicts.append(verdict)
+    try:
+        write_junit(path, list(suites.values()))
+    except OSError as exc:
+        raise UserError(f"{shown_path(path)} cannot be written: {exc.strerror}") from exc

@@ -1,0 +1,201 @@
+"""Cases of prompt tests in YAML: what a model is given, and what must be true of what it does.
+
+cases:
+  - name: a refund goes to billing
+    agent: clerk
+    incoming: I want my money back.
+    results: {find_order: "order 7: a lamp, paid"}
+    expect:
+      - tool_called: hand_over
+      - ends_with_finish
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
+
+from hubbub.config.units import Id, Section
+
+__all__ = ["Case", "CaseFile", "CaseSettings", "Expectation", "Said"]
+
+
+def _wrong(message: str) -> PydanticCustomError:
+    # Built, not formatted by pydantic: what a user wrote may have braces in it.
+    return PydanticCustomError("value_error", "{message}", {"message": message})
+
+
+def _pattern(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            re.compile(value)
+        except re.error as exc:
+            raise _wrong(f"expected a regular expression: {exc}") from exc
+    return value
+
+
+_Aliased = ConfigDict(
+    extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True
+)
+
+
+class Expectation(Section):
+    """One thing that must be true: exactly one of these keys, `in` and `schema` beside theirs.
+
+    `the answer` is what the model wrote; of an agent, the last message that it sent.
+    """
+
+    valid_json: Literal[True] | None = None
+    """The answer is JSON, and nothing but JSON."""
+    has_field: str | None = None
+    """The answer is JSON with this field: `queue`, or further in, `order.items.0.name`."""
+    no_field: str | None = None
+    """The answer is JSON without this field."""
+    field: str | None = None
+    """The answer is JSON, and this field has one of the values of `in`."""
+    values: Annotated[list[JsonValue] | None, Field(alias="in", min_length=1)] = None
+    """Beside `field`: the values."""
+    matches: Annotated[str | None, BeforeValidator(_pattern)] = None
+    """The answer contains this regular expression; of an agent, any message that it sent."""
+    tool_called: str | None = None
+    """The tool was called, with arguments of whatever kind."""
+    tool_not_called: str | None = None
+    """The tool was not called, not even wrongly."""
+    arguments_match: str | None = None
+    """The tool was called, and all its calls have arguments that its schema accepts."""
+    schema_: Annotated[dict[str, JsonValue] | None, Field(alias="schema")] = None
+    """Beside `arguments_match`: this JSON Schema in place of the tool's own."""
+    max_tokens: Annotated[int | None, Field(ge=1)] = None
+    """The model has written at most so many tokens, in all steps together."""
+    ends_with_finish: Literal[True] | None = None
+    """The agent has called `finish`, and that ended its turn."""
+
+    model_config = _Aliased
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: object) -> object:
+        """`valid_json` alone means `valid_json: true`."""
+        return {value: True} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        kinds = [name for name in KINDS if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise _wrong(f"expected exactly one of {', '.join(KINDS)}")
+        if (self.field is None) != (self.values is None):
+            raise _wrong("`field` and `in` belong together")
+        if self.schema_ is not None and self.arguments_match is None:
+            raise _wrong("`schema` belongs to `arguments_match`")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The key that says what is expected."""
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+    def __str__(self) -> str:
+        value = getattr(self, self.kind)
+        if value is True:
+            return self.kind
+        among = f" in {self.values}" if self.values is not None else ""
+        return f"{self.kind}: {value}{among}"
+
+
+KINDS = tuple(name for name in Expectation.model_fields if name not in ("values", "schema_"))
+OF_AGENTS = frozenset({"tool_called", "tool_not_called", "arguments_match", "ends_with_finish"})
+"""What only an agent does."""
+
+
+class Said(Section):
+    """A message of a conversation. Its text alone means: from the person who talks to the agent."""
+
+    sender: Annotated[Id | None, Field(alias="from")] = None
+    """Left out: the first person of the network, or `ann`."""
+    text: str
+    """What is said."""
+
+    model_config = _Aliased
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> object:
+        return {"text": value} if isinstance(value, str) else value
+
+
+def _several(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+class CaseSettings(Section):
+    """What a file may say for all its cases."""
+
+    agent: Id | None = None
+    """An agent of the network."""
+    prompt: str | None = None
+    """A versioned prompt, NAME or NAME@VERSION; left out in `prompts/NAME/cases`: NAME. With a
+    conversation: the version that the agent uses, in place of the one that its config pins."""
+    model: Id | None = None
+    """A model of the network; left out: the agent's."""
+    variables: dict[str, JsonValue] = {}
+    """Of the prompt; they go over those that the agent gives."""
+    results: dict[str, JsonValue] = {}
+    """What tools return, by their names: text, or other JSON. No tool is really called; one that
+    has no result here ends the conversation where it is called."""
+
+
+class Case(CaseSettings):
+    """One case: a `message` for a prompt alone, or an `incoming` message for a whole agent."""
+
+    name: str
+    """What is to be shown, in a sentence."""
+    message: str | None = None
+    """To the prompt as system message, without tools and without an agent."""
+    threads: dict[str, list[Said]] = {}
+    """What was said before, by thread, as the agent is shown them: `direct_ann`, `channel_help`."""
+    incoming: Annotated[list[Said], BeforeValidator(_several), Field(min_length=1)] | None = None
+    """The message that wakes the agent, or several."""
+    thread: str | None = None
+    """Where it stands; left out: the direct thread with its sender."""
+    runs: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    """How often; left out: as the command line says."""
+    bar: Annotated[float | None, Field(ge=0, le=1)] = None
+    """The share of runs that must pass; left out: as the command line says."""
+    expect: Annotated[list[Expectation], Field(min_length=1)]
+    """All of these must be true of a run that passes."""
+
+    @model_validator(mode="after")
+    def _kind(self) -> Self:
+        if (self.message is None) == (self.incoming is None):
+            raise _wrong("expected either `message` (to a prompt) or `incoming` (to an agent)")
+        if self.message is not None:
+            if self.threads or self.thread or self.results:
+                raise _wrong(
+                    "`threads`, `thread` and `results` belong to `incoming`, not `message`"
+                )
+            wrong = [str(e) for e in self.expect if e.kind in OF_AGENTS]
+            if wrong:
+                raise _wrong(f"a prompt alone has no tools: '{wrong[0]}' needs `incoming`")
+        return self
+
+    def under(self, settings: CaseSettings) -> Case:
+        """The case with what its file says where it says nothing itself."""
+        return self.model_copy(
+            update={
+                "agent": self.agent or settings.agent,
+                "prompt": self.prompt or settings.prompt,
+                "model": self.model or settings.model,
+                "variables": {**settings.variables, **self.variables},
+                "results": {**settings.results, **self.results},
+            }
+        )
+
+
+class CaseFile(CaseSettings):
+    """A file of cases."""
+
+    cases: Annotated[list[Case], Field(min_length=1)]
+    """The cases."""

@@ -1,0 +1,55 @@
+"""The part of the store's contract about what participants remember."""
+
+from __future__ import annotations
+
+from hubbub.network.ports import Store
+from hubbub.network.records import Forgotten, Remembered
+from hubbub.network.stored import StoredMemory
+from hubbub.testing.store_contract_log import StoreMaker
+from hubbub.testing.store_rows import write
+
+__all__ = ["MemoryContract"]
+
+
+class MemoryContract(StoreMaker):
+    """Keys and their values, each participant's own."""
+
+    async def test_what_is_remembered_is_each_participants_own(self, store: Store) -> None:
+        await write(store, Remembered("bob", "k", "1"), Remembered("alice", "k", '"é"'))
+        assert await store.memory("bob", "k") == b"1"
+        assert await store.memory("alice", "k") == '"é"'.encode()
+        assert await store.memory("carol", "k") is None
+        assert await store.memory("bob", "K") is None
+        assert await store.memories("carol", 99) == []
+
+    async def test_remembering_again_replaces(self, store: Store) -> None:
+        await write(store, Remembered("bob", "k", "1"), Remembered("bob", "k", "2"))
+        assert await store.memory("bob", "k") == b"2"
+        await write(store, Remembered("bob", "k", "null"))
+        assert await store.memories("bob", 9) == [StoredMemory("k", 4, b"null")]
+
+    async def test_what_is_forgotten_is_gone(self, store: Store) -> None:
+        await write(store, Remembered("bob", "a", "1"), Remembered("bob", "b", "2"))
+        await write(store, Forgotten("bob", "a"), Forgotten("bob", "never"))
+        assert await store.memory("bob", "a") is None
+        assert [row.key for row in await store.memories("bob", 9)] == ["b"]
+
+    async def test_changes_of_one_batch_count_in_their_order(self, store: Store) -> None:
+        first, again = Remembered("bob", "k", "1"), Remembered("bob", "k", "2")
+        await write(store, first, Forgotten("bob", "k"), again)
+        assert await store.memory("bob", "k") == b"2"
+        await write(store, first, Forgotten("bob", "k"))
+        assert await store.memory("bob", "k") is None
+
+    async def test_keys_come_in_order_and_long_values_without_their_text(
+        self, store: Store
+    ) -> None:
+        for key in ("b", "a", "B", "_"):
+            await write(store, Remembered("bob", key, '"é"'))
+        await write(store, Remembered("bob", "a", '"éé"'))
+        assert await store.memories("bob", 4) == [
+            StoredMemory("B", 4, '"é"'.encode()),
+            StoredMemory("_", 4, '"é"'.encode()),
+            StoredMemory("a", 6, None),
+            StoredMemory("b", 4, '"é"'.encode()),
+        ]

@@ -1,0 +1,261 @@
+"""What bounds, watches and shows a turn: caps, time limits, hooks, streamed text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.config.loader import load
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.errors import ConfigError
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import ModelServer, Script, Usage
+from tests.doc_pages import example
+from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.peers import Frame, Networks, Peer, soon
+
+PAGE = "docs/explanation/turns.md"
+
+
+def playing(*answers: AnyAnswer) -> ModelServer:
+    return ModelServer(Script(answers=list(answers)))
+
+
+async def one_turn(
+    networks: Networks, base: Path, *answers: AnyAnswer, **settings: JsonValue
+) -> tuple[Turn, ModelServer]:
+    """What becomes of a person's message."""
+    async with playing(*answers) as model, rig(networks) as net:
+        ann = await net.person()
+        models = {"default": ModelConfig(model="m", base_url=model.base_url, retries=0)}
+        await net.configured("bot", AgentConfig.model_validate(settings), base, models)
+        await ann.say("bot", "go")
+        return await net.turn("bot-m1"), model
+
+
+class TestCaps:
+    @pytest.mark.behaviour("Y-10")
+    async def test_no_question_is_asked_when_the_tokens_are_used_up(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        dear = Usage(prompt_tokens=600, completion_tokens=100)
+        look = says(call("list_channels"), usage=dear)
+        again = says(call("list_participants"), usage=dear)
+        turn, model = await one_turn(in_memory, tmp_path, look, again, max_tokens=1000)
+        assert turn.end is not None
+        assert turn.end.outcome == "max_steps"
+        assert "1400 tokens (at most 1000)" in turn.end.reason
+        assert all(c.result for step in turn.steps for c in step.calls)
+        assert len(model.requests) == 2
+
+    @pytest.mark.behaviour("Y-10")
+    async def test_a_tool_that_takes_too_long_is_told_and_the_turn_goes_on(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "slow.py").write_text(SLOW)
+        turn, _ = await one_turn(
+            in_memory,
+            tmp_path,
+            says(call("sleep")),
+            says(send("ann", "it takes too long"), finish()),
+            tools=["slow.py:sleep", "send_text_message"],
+            tool_timeout="0.05s",
+        )
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+        assert turn.steps[0].calls[0].error == "timeout"
+
+    @pytest.mark.behaviour("Y-10")
+    async def test_the_turns_time_ends_the_tools_that_run(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "slow.py").write_text(SLOW)
+        turn, _ = await one_turn(
+            in_memory,
+            tmp_path,
+            says(call("sleep"), call("sleep")),
+            tools=["slow.py:sleep"],
+            turn_timeout="0.3s",
+            tool_timeout="60s",
+        )
+        assert turn.end is not None
+        assert (turn.end.outcome, turn.end.reason) == ("timeout", "not finished after 0.3 s")
+        assert [c.result for c in turn.steps[0].calls] == [None, None]
+
+    async def test_a_tools_own_timeout_error_is_not_the_turns(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "slow.py").write_text(SLOW)
+        turn, _ = await one_turn(
+            in_memory,
+            tmp_path,
+            says(call("give_up")),
+            says(send("ann", "sorry"), finish()),
+            tools=["slow.py:give_up", "send_text_message"],
+        )
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+        assert turn.steps[0].calls[0].error == "tool_failed"
+
+
+SLOW = '''
+import asyncio
+
+async def sleep() -> str:
+    """Sleep."""
+    await asyncio.Event().wait()
+    return "awake"
+
+async def give_up() -> str:
+    """Give up."""
+    raise TimeoutError("nobody there")
+'''
+
+BAD_HOOKS = """
+from hubbub.agents.hooks import Hooks
+
+class Broken(Hooks):
+    async def on_turn_start(self, turn):
+        raise RuntimeError("no disk")
+
+    def on_tool_end(self, turn, call, result):
+        raise RuntimeError("no paper")
+
+    def on_turn_end(self, turn, end):
+        raise RuntimeError("no ink")
+
+class NoHooks:
+    pass
+"""
+
+
+class TestHooks:
+    @pytest.mark.behaviour("Y-7")
+    async def test_the_rules_of_the_page_hold(self, in_memory: Networks, tmp_path: Path) -> None:
+        for name in ("house_rules.py", "desk.yaml"):
+            (tmp_path / name).write_text(example(PAGE, name))
+        desk = load(tmp_path / "desk.yaml", environ={}).file.agents["desk"]
+        shout = call("broadcast_text_message", text="everybody listen")
+        turn, model = await one_turn(
+            in_memory,
+            tmp_path,
+            says(shout),
+            says(send("ann", "you alone"), finish()),
+            hooks=[*desk.hooks],
+        )
+        assert turn.steps[0].calls[0].error == "refused"
+        assert "those whom it concerns" in model.requests[1].body.messages[-1].text
+        assert len(turn.sent) == 1
+
+    @pytest.mark.behaviour("Y-8")
+    async def test_what_fails_in_a_hook_is_in_the_record(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "bad.py").write_text(BAD_HOOKS)
+        turn, _ = await one_turn(
+            in_memory,
+            tmp_path,
+            says(call("list_channels")),
+            says(send("ann", "hello"), finish()),
+            hooks=["bad.py:Broken"],
+        )
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+        assert turn.steps[0].notes == (
+            "the hook Broken.on_turn_start raised RuntimeError: no disk",
+            "the hook Broken.on_tool_end raised RuntimeError: no paper",
+        )
+        assert turn.end.notes == ("the hook Broken.on_turn_end raised RuntimeError: no ink",)
+
+    async def test_what_is_no_hook_is_told_before_anything_is_sent(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "bad.py").write_text(BAD_HOOKS)
+        with pytest.raises(ConfigError, match=r"bad\.py:NoHooks is no subclass of"):
+            await one_turn(in_memory, tmp_path, hooks=["bad.py:NoHooks"])
+
+
+def partials(ann: Peer) -> list[Frame]:
+    return [signal for signal in ann.signals if signal["type"] == "partial"]
+
+
+async def streamed(
+    networks: Networks, *answers: AnyAnswer, endpoint: JsonValue = None, **settings: JsonValue
+) -> list[Frame]:
+    """The `partial` signals that a person sees of a turn."""
+    async with playing(*answers) as model, rig(networks) as net:
+        ann = await net.person()
+        streams: dict[str, JsonValue] = {"stream": True}
+        if isinstance(endpoint, dict):
+            streams |= endpoint
+        await net.llm("bot", model, endpoint=streams, **settings)
+        await ann.say("bot", "go")
+        await net.turn("bot-m1")
+        await ann.sync()
+        return partials(ann)
+
+
+LONG = "a message that is written in pieces, one after the other"
+
+
+class TestStreaming:
+    @pytest.mark.behaviour("Y-9")
+    async def test_a_person_sees_the_message_while_it_is_written(self, networks: Networks) -> None:
+        script = [says(send("ann", LONG), hold="half", hold_after=8), says(finish())]
+        async with playing(*script) as model, rig(networks) as net:
+            ann = await net.person()
+            await net.llm("bot", model, endpoint={"stream": True})
+            await ann.say("bot", "go")
+            async with soon():
+                await model.held("half")
+            await ann.until(lambda: bool(partials(ann)))
+            first = partials(ann)[0]
+            assert (first["sender"], first["thread_id"]) == ("bot", "dm.ann.bot")
+            assert (first["data"]["turn"], first["data"]["step"]) == ("bot-m1", 1)
+            assert first["data"]["to"] == "ann"
+            written = first["data"]["text"]
+            assert written
+            assert LONG.startswith(written)
+            assert len(written) < len(LONG)
+            model.release("half")
+            assert (await ann.event())["message"]["content"] == LONG
+            await net.turn("bot-m1")
+            assert partials(ann)[-1]["data"]["text"] == LONG
+
+    async def test_without_streaming_there_are_none(self, in_memory: Networks) -> None:
+        seen = await streamed(
+            in_memory, says(send("ann", LONG), finish()), endpoint={"stream": False}
+        )
+        assert seen == []
+
+    @pytest.mark.behaviour("Y-9")
+    @pytest.mark.parametrize("dialect", ["tool_call", "final_output"])
+    async def test_words_of_a_dialect_are_not_shown(
+        self, in_memory: Networks, dialect: str
+    ) -> None:
+        script = [says(send("ann", LONG)), says(finish())]
+        assert await streamed(in_memory, *script, endpoint={"dialect": dialect}) == []
+
+    @pytest.mark.behaviour("Y-9")
+    async def test_thoughts_are_not_shown(self, in_memory: Networks) -> None:
+        thought = "<scratchpad>she must not know</scratchpad>hello ann"
+        script = says(send("ann", thought), finish(), text="<think>hm</think> well")
+        seen = await streamed(in_memory, script, prompt={"scratchpad": True})
+        assert seen == []
+
+    @pytest.mark.behaviour("Y-9")
+    async def test_what_is_meant_for_others_is_not_shown(self, in_memory: Networks) -> None:
+        script = [says(send("bob", "about ann"), send("ann", "just a moment"), finish())]
+        async with playing(*script) as model, rig(in_memory) as net:
+            ann, bob = await net.person(), await net.person("bob")
+            await net.llm("bot", model, endpoint={"stream": True})
+            await ann.say("bot", "go")
+            await net.turn("bot-m1")
+            await ann.sync()
+            await bob.sync()
+            assert [s["data"]["text"] for s in partials(ann)][-1] == "just a moment"
+            assert all("about" not in s["data"]["text"] for s in partials(ann))
+            assert partials(bob) == []

@@ -1,0 +1,137 @@
+"""`search_knowledge` as a model calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.toolbox import Toolbox
+from tests.unit.agents.calling import failed, text
+
+
+class Told(TypedDict, total=False):
+    hits: list[dict[str, object]]
+    hits_cut: str
+    matches: int
+    hint: str
+    documents: list[str]
+    not_searched: list[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "returns.md").write_text("# Returns\n\n## Lamps\n\nThirty days.\n")
+    return folder
+
+
+def box(folder: Path, budget: int = 4000) -> Toolbox:
+    return Toolbox([SearchKnowledge(KnowledgeBase([folder]))], Conduct(budget=budget))
+
+
+async def told(tools: Toolbox, query: str, **more: int) -> Told:
+    found: Told = json.loads(await text(tools, "search_knowledge", query=query, **more))
+    return found
+
+
+@pytest.mark.behaviour("E-1")
+async def test_a_hit_is_told_with_its_source(folder: Path) -> None:
+    assert await told(box(folder), "days") == {
+        "hits": [
+            {
+                "file": "returns.md",
+                "line": 5,
+                "heading": "Returns > Lamps",
+                "text": "Thirty days.",
+            }
+        ]
+    }
+
+
+async def test_the_description_names_the_folders(folder: Path) -> None:
+    other = folder.parent / "faq"
+    other.mkdir()
+    tool = SearchKnowledge(KnowledgeBase([folder, other]))
+    assert "(handbook, faq)" in tool.spec.description
+    assert "(handbook)" in SearchKnowledge(KnowledgeBase([folder])).spec.description
+    assert str(folder.parent) not in json.dumps(tool.spec.parameters) + tool.spec.description
+
+
+async def test_where_nothing_is_found_the_documents_are_named(folder: Path) -> None:
+    found = await told(box(folder), "xyzzy")
+    assert found["hits"] == []
+    assert found["documents"] == ["Returns (returns.md)"]
+    assert "other words" in found["hint"]
+
+
+async def test_of_many_documents_some_are_named(folder: Path) -> None:
+    for n in range(40):
+        (folder / f"{n:02}.md").write_text(f"# Page {n}")
+    documents = (await told(box(folder), "xyzzy"))["documents"]
+    assert (len(documents), documents[-1]) == (31, "… and 11 more")
+
+
+@pytest.mark.behaviour("E-4")
+async def test_what_is_not_searched_is_told(folder: Path) -> None:
+    for n in range(7):
+        (folder / f"{n}.md").write_bytes(b"\xff")
+    found = await told(box(folder), "days")
+    assert len(found["hits"]) == 1
+    assert found["not_searched"][0] == "0.md: not UTF-8 text (line 1)"
+    assert found["not_searched"][5:] == ["… and 2 more"]
+
+
+async def test_the_number_of_matches_is_told_where_there_are_more(folder: Path) -> None:
+    for n in range(9):
+        (folder / f"{n}.md").write_text("days")
+    found = await told(box(folder), "days")
+    assert (len(found["hits"]), found["matches"]) == (5, 10)
+    found = await told(box(folder), "days", limit=20)
+    assert len(found["hits"]) == 10
+    assert "matches" not in found
+
+
+@pytest.mark.behaviour("E-5")
+async def test_hits_over_the_budget_are_left_out_as_a_whole(folder: Path) -> None:
+    for n in range(9):
+        (folder / f"{n}.md").write_text(f"# {n}\n" + "days " * 200)
+    found = await told(box(folder, budget=700), "days", limit=10)
+    assert 1 <= len(found["hits"]) < 5
+    assert "hits_cut" in found
+    assert all(str(hit["text"]).endswith("days") for hit in found["hits"])
+
+
+@pytest.mark.parametrize("limit", [0, 21, 2.5, "x", True])
+async def test_a_limit_out_of_bounds_is_refused(folder: Path, limit: object) -> None:
+    why = await failed(box(folder), "search_knowledge", query="x", limit=limit)  # type: ignore[arg-type]  # meant to be wrong
+    assert why["error"] == "invalid_arguments"
+
+
+async def test_a_limit_may_be_written_with_a_point(folder: Path) -> None:
+    tools = box(folder)
+    assert json.loads(await text(tools, "search_knowledge", query="days", limit=1.0))["hits"]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=60))
+async def test_any_query_has_a_result(folder: Path, query: str) -> None:
+    assert "hits" in await told(box(folder), query)
+
+
+async def test_a_folder_that_has_gone_is_told(folder: Path) -> None:
+    tools = box(folder)
+    _move(folder)
+    found = await told(tools, "days")
+    assert found["not_searched"] == ["handbook: No such file or directory"]
+
+
+def _move(folder: Path) -> None:
+    folder.rename(folder.parent / "away")

@@ -1,0 +1,369 @@
+"""The pipeline as a state machine: commands for everything that may happen, and for crashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from hubbub.agents.loop import CallResult, End, Record, RunTools
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.roles.pipeline import (
+    Answered,
+    Command,
+    Consult,
+    Executors,
+    Kind,
+    Pipeline,
+    Rules,
+)
+from hubbub.agents.roles.work import Bounds
+from hubbub.agents.waiting import waits
+from hubbub.protocol.turns import Step
+
+EXECUTORS = Executors({"look_up": {}, "add": {}}, ["ann"])
+ANY: dict[str, JsonValue] = {}
+TWO: list[JsonValue] = [
+    {"id": 1, "goal": "a", "executor": "look_up", "arguments": {"q": "x"}},
+    {"id": 2, "goal": "b", "executor": "ann"},
+    {"id": 3, "goal": "c", "executor": "add", "arguments": {"n": "$step_1_result"},
+     "depends_on": [2]},
+]  # fmt: skip
+
+
+def answer(name: str, **arguments: JsonValue) -> Answer:
+    return Answer(calls=(CallRequest("", name, json.dumps(arguments)),))
+
+
+def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Answer:
+    return answer("route", target=target, confidence=confidence, **more)
+
+
+def judge(verdict: str, **more: JsonValue) -> Answer:
+    return answer("judge", verdict=verdict, score=3, reason="so", **more)
+
+
+class Driver:
+    """A pipeline, and what it has commanded last."""
+
+    def __init__(
+        self,
+        kind: Kind = "pipeline",
+        steps: Sequence[Step] = (),
+        earlier: Sequence[Step] = (),
+        bounds: Bounds | None = None,
+        *,
+        may_finish: bool = False,
+    ):
+        rules = Rules(kind, bounds or Bounds(), may_finish)
+        self.pipeline = Pipeline(rules, EXECUTORS, steps, earlier)
+        self.recorded: dict[int, Step] = {step.n: step for step in steps}
+        self.commands: list[Command] = []
+        self._take(self.pipeline.start())
+
+    def _take(self, commands: list[Command]) -> None:
+        self.recorded |= {c.step.n: c.step for c in commands if isinstance(c, Record)}
+        self.commands = [c for c in commands if not isinstance(c, Record)]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [self.recorded[n] for n in sorted(self.recorded)]
+
+    @property
+    def asks(self) -> list[str]:
+        return [c.role for c in self.commands if isinstance(c, Consult)]
+
+    def says(self, *answers: Answer) -> None:
+        consults = [c for c in self.commands if isinstance(c, Consult)]
+        assert len(consults) == len(answers)
+        pairs = zip(consults, answers, strict=True)
+        self._take(self.pipeline.answered([Answered(c, a) for c, a in pairs]))
+
+    @property
+    def runs(self) -> RunTools:
+        (run,) = self.commands
+        assert isinstance(run, RunTools)
+        return run
+
+    @property
+    def called(self) -> list[tuple[str, JsonValue]]:
+        return [(call.name, call.arguments) for call in self.runs.calls]
+
+    def ran(self, result: Callable[[str], tuple[str, str | None]] = lambda n: ("ok", None)) -> None:
+        results = [CallResult(c.id, *result(c.name)) for c in self.runs.calls]
+        self._take(self.pipeline.ran(results))
+
+    @property
+    def end(self) -> End:
+        (end,) = self.commands
+        assert isinstance(end, End)
+        return end
+
+
+def planned(**how: Bounds) -> Driver:
+    """Before the first steps of `TWO`."""
+    driver = Driver(**how)  # type: ignore[arg-type]  # only `bounds` is given
+    driver.says(route("make_plan"))
+    driver.says(answer("submit_plan", steps=TWO))
+    return driver
+
+
+def test_a_plan_runs_batch_by_batch_with_results_in_arguments() -> None:
+    driver = planned()
+    assert driver.called == [
+        ("look_up", {"q": "x"}), ("ask_agent", {"agent": "ann", "text": "b"}),
+    ]  # fmt: skip
+    assert [call.id for call in driver.runs.calls] == ["step_1", "step_2"]
+    driver.ran(lambda name: ("7", None))
+    assert driver.called == [("add", {"n": 7})]
+    driver.ran()
+    assert driver.asks == ["reflector"]
+    driver.says(judge("accept", answer="$step_1_result and $step_3_result"))
+    assert driver.called == [("answer_asker", {"text": "7 and ok"})]
+    driver.ran()
+    assert driver.end == End("finished", "answered")
+
+
+def test_what_depends_on_a_failed_step_does_not_run() -> None:
+    driver = planned()
+    driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
+    assert driver.asks == ["reflector"]
+    (consult,) = driver.commands
+    assert isinstance(consult, Consult)
+    assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
+
+
+def test_a_retry_runs_the_step_and_what_needs_it_and_may_change_arguments() -> None:
+    driver = planned()
+    driver.ran()
+    driver.ran()
+    driver.says(judge("retry_step", step=1, arguments={"q": "y"}))
+    assert driver.called == [("look_up", {"q": "y"})]
+    driver.ran(lambda name: ("8", None))
+    assert driver.called == [("add", {"n": 8})]
+
+
+@pytest.mark.parametrize("verdict", ["retry_step", "replan"])
+def test_retries_are_bounded_and_then_a_person_is_asked(verdict: str) -> None:
+    driver = planned(bounds=Bounds(max_retries=2))
+    for _ in range(2):
+        driver.ran()
+        driver.ran()
+        driver.says(judge(verdict, step=1))
+        if verdict == "replan":
+            assert driver.asks == ["planner"]
+            driver.says(answer("submit_plan", steps=TWO))
+    driver.ran()
+    driver.ran()
+    driver.says(judge(verdict, step=1))
+    assert driver.called == [
+        ("ask_human", {"question": "I could not get it done: so", "options": []})
+    ]
+    driver.ran()
+    assert waits(driver.end.reason)
+
+
+def escalated() -> Driver:
+    driver = planned()
+    driver.ran()
+    driver.ran()
+    driver.says(judge("escalate", question="which?", options=["a", "b"]))
+    driver.ran()
+    return driver
+
+
+def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> None:
+    first = escalated()
+    assert first.end == End("finished", "waits for an answer: which?")
+    second = Driver(earlier=first.steps)
+    assert second.asks == ["reflector"]
+    (consult,) = second.commands
+    assert isinstance(consult, Consult)
+    assert consult.n == first.steps[-1].n + 1
+    assert consult.work.retries == 0
+    second.says(judge("retry_step", step=1))
+    assert second.called == [("look_up", {"q": "x"})]
+
+
+def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
+    first = Driver("router")
+    first.says(route("add", 0.59, question="add what?"))
+    first.ran()
+    assert first.end.reason == "waits for an answer: add what?"
+    second = Driver("router", earlier=first.steps)
+    assert second.asks == ["router"]
+    second.says(route("ann", 0.6, request="do it"))
+    assert second.called == [("ask_agent", {"agent": "ann", "text": "do it"})]
+    second.ran(lambda name: ("did it", None))
+    assert second.called == [("answer_asker", {"text": "did it"})]
+
+
+def test_a_router_without_a_question_of_its_own_asks_about_its_choice() -> None:
+    driver = Driver("router")
+    driver.says(route("add", 0.1))
+    ((name, arguments),) = driver.called
+    assert name == "ask_human"
+    assert "Shall I hand it to add?" in str(arguments)
+
+
+def test_a_tool_that_was_routed_to_gets_its_arguments_from_the_executor() -> None:
+    driver = Driver()
+    driver.says(route("add", request="2 and 3"))
+    assert driver.asks == ["executor"]
+    (consult,) = driver.commands
+    assert isinstance(consult, Consult)
+    assert driver.pipeline.names(consult) == ("add",)
+    driver.says(answer("add", a=2, b=3))
+    assert driver.called == [("add", {"a": 2, "b": 3})]
+    driver.ran()
+    assert driver.asks == ["reflector"]
+
+
+class TestInvalid:
+    def ends(self, driver: Driver, who: str, *wrong: Answer) -> list[str]:
+        """The words with which the first of two invalid answers was corrected."""
+        first, second = wrong
+        driver.says(first)
+        assert driver.asks == [who]
+        told = [c.result or "" for c in driver.steps[-1].calls]
+        driver.says(second)
+        assert driver.end.outcome == "no_action"
+        assert f"the {who} gave no answer" in driver.end.reason
+        return told
+
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            (route("nobody"), "there is no 'nobody'"),
+            (route("add", 1.5), "confidence"),
+            (route("answer"), "needs the answer"),
+            (answer("finish", reason="no"), "there is no tool 'finish'"),
+            (answer("add"), "there is no tool 'add'"),
+            (Answer(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
+            (Answer(calls=(CallRequest("", "route", "{}"),) * 2), "make exactly one"),
+        ],
+    )
+    def test_a_router(self, given: Answer, told: str) -> None:
+        words = self.ends(Driver(), "router", given, given)
+        assert all(told in word for word in words)
+
+    def test_words_alone_are_kept(self) -> None:
+        driver = Driver()
+        self.ends(driver, "router", Answer(text="hm"), Answer(text="well"))
+        assert driver.end.text == "well"
+
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            (judge("retry_step"), "needs `step`"),
+            (judge("retry_step", step=9), "there is no step 9"),
+            (judge("accept"), "needs `answer`"),
+            (judge("escalate"), "needs `question`"),
+            (judge("give_up"), "verdict"),
+        ],
+    )
+    def test_a_reflector(self, given: Answer, told: str) -> None:
+        driver = planned()
+        driver.ran()
+        driver.ran()
+        (word,) = self.ends(driver, "reflector", given, given)
+        assert told in word
+
+    def test_one_that_is_corrected_may_be_wrong_again_later(self) -> None:
+        driver = Driver()
+        driver.says(Answer(text="hm"))
+        driver.says(route("make_plan"))
+        driver.says(Answer(text="hm"))
+        assert driver.asks == ["planner"]
+
+    def test_executors_side_by_side_are_corrected_each_for_itself(self) -> None:
+        driver = Driver()
+        driver.says(route("make_plan"))
+        bare: list[JsonValue] = [
+            {"id": 1, "goal": "a", "executor": "add"},
+            {"id": 2, "goal": "b", "executor": "look_up"},
+        ]
+        driver.says(answer("submit_plan", steps=bare))
+        assert driver.asks == ["executor", "executor"]
+        driver.says(answer("look_up"), answer("look_up", q=1))
+        assert driver.asks == ["executor"]
+        driver.says(answer("add", a=1))
+        assert driver.called == [("add", {"a": 1}), ("look_up", {"q": 1})]
+
+
+def test_who_may_stay_silent_may_finish_before_it_begins_and_not_later() -> None:
+    driver = Driver(may_finish=True)
+    (consult,) = driver.commands
+    assert isinstance(consult, Consult)
+    assert driver.pipeline.names(consult) == ("route", "finish")
+    driver.says(route("make_plan"))
+    (consult,) = driver.commands
+    assert isinstance(consult, Consult)
+    assert driver.pipeline.names(consult) == ("submit_plan",)
+    silent = Driver(may_finish=True)
+    silent.says(answer("finish", reason="news"))
+    assert silent.end == End("finished", "news")
+
+
+def test_an_answer_that_cannot_be_sent_is_told_in_the_record() -> None:
+    driver = Driver()
+    driver.says(route("answer", request="hi"))
+    driver.ran(lambda name: ("too long", "too_large"))
+    assert driver.end == End("finished", "answer_asker failed: too long")
+
+
+def test_time_ends_it() -> None:
+    assert Driver().pipeline.stopped("timeout", "slow") == [End("timeout", "slow")]
+
+
+# Whatever happens, and wherever it is cut off ----------------------------------------------------
+
+ANSWERS = st.one_of(
+    st.builds(route, st.sampled_from(["add", "ann", "make_plan", "answer", "x"]),
+              st.sampled_from([0.1, 0.9]), request=st.just("r")),
+    st.just(answer("submit_plan", steps=TWO)),
+    st.builds(judge, st.sampled_from(["accept", "replan", "retry_step", "escalate"]),
+              answer=st.just("a"), step=st.integers(1, 4), question=st.just("q")),
+    st.just(answer("add", a=1)),
+    st.just(Answer(text="words")),
+)  # fmt: skip
+FITTING = {
+    "router": [route("make_plan"), route("add"), route("ann", request="r"), route("add", 0.1)],
+    "planner": [answer("submit_plan", steps=TWO)],
+    "reflector": [judge("accept", answer="a"), judge("replan"), judge("retry_step", step=1),
+                  judge("escalate", question="q")],
+    "executor": [answer("add", a=1)],
+}  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(st.data(), st.sampled_from(["router", "planner", "executor", "reflector", "pipeline"]))
+def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, kind: Kind) -> None:
+    driver = Driver(kind)
+    for _ in range(200):
+        if isinstance(driver.commands[0], End):
+            break
+        # A process that takes the turn up again commands the same.
+        again = Driver(kind, driver.steps)
+        assert [type(c) for c in again.commands] == [type(c) for c in driver.commands]
+        assert again.asks == driver.asks
+        if driver.asks:
+            chosen = [
+                data.draw(st.sampled_from(FITTING[role]) if data.draw(st.booleans()) else ANSWERS)
+                for role in driver.asks
+            ]
+            driver.says(*chosen)
+        else:
+            assert again.called == driver.called
+            fails = data.draw(st.booleans())
+            driver.ran(lambda name, fails=fails: ("r", "broken" if fails else None))  # type: ignore[misc]
+    assert isinstance(driver.commands[0], End)
+    numbers = [step.n for step in driver.steps]
+    assert numbers == list(range(1, len(numbers) + 1))
+    ran = [c for s in driver.steps for c in s.calls if s.notes[0].startswith("runs")]
+    assert all(call.result is not None for call in ran)
+    assert {call.name for call in ran} <= {"look_up", "add", "ask_agent"}

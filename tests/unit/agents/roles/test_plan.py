@@ -1,0 +1,183 @@
+"""Plans: what makes them valid, in which order they run, and how results get into arguments."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue, ValidationError
+
+from hubbub.agents.roles.plan import (
+    Plan,
+    PlanStep,
+    WrongPlan,
+    fill,
+    fill_arguments,
+    fill_text,
+    references,
+)
+
+EXECUTORS = ("look_up", "add", "ann")
+
+
+def step(id: int, *needs: int, executor: str = "add", **more: JsonValue) -> dict[str, JsonValue]:
+    return {"id": id, "goal": f"goal {id}", "executor": executor, "depends_on": list(needs), **more}
+
+
+def plan(*steps: dict[str, JsonValue]) -> Plan:
+    return Plan.model_validate({"steps": list(steps)})
+
+
+def wrong(made: Plan, most: int = 8) -> str:
+    with pytest.raises(WrongPlan) as told:
+        made.checked(EXECUTORS, most)
+    return str(told.value)
+
+
+def test_a_plan_may_have_its_steps_in_any_order() -> None:
+    made = plan(step(3, 1, 2), step(1), step(2))
+    assert made.checked(EXECUTORS, 8) is made
+
+
+def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
+    assert "step 1: there is no tool or agent 'ad'" in wrong(plan(step(1, executor="ad")))
+    assert "did you mean 'look_up'" in wrong(plan(step(1, executor="lookup")))
+    assert wrong(plan(step(1), step(1))) == "two steps have the same id"
+    assert "depends on step 7, which is not there" in wrong(plan(step(1, 7)))
+    assert wrong(plan(step(1, 1))) == "the steps 1 wait for each other"
+    assert wrong(plan(step(1, 3), step(2), step(3, 1))) == "the steps 1, 3 wait for each other"
+    assert "at most 2 are allowed" in wrong(plan(step(1), step(2), step(3)), 2)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [step(0)],
+        [{"id": 1, "goal": "", "executor": "add"}],
+        [{"id": 1, "goal": "a"}],
+        [{**step(1), "arguments": "none"}],
+        [{**step(1), "surprise": True}],
+    ],
+)
+def test_what_is_no_plan_is_refused(steps: list[JsonValue]) -> None:
+    with pytest.raises(ValidationError):
+        Plan.model_validate({"steps": steps})
+
+
+def test_a_reference_is_a_dependency_even_if_it_is_not_named() -> None:
+    made = plan(
+        step(1),
+        step(2, arguments={"deep": [{"x": "from $step_1_result"}]}),
+        {**step(3), "goal": "tell ann $step_2_result"},
+    )
+    assert made.needs(2) == {1}
+    assert made.needs(3) == {2}
+    assert [s.id for s in made.ready((), ())] == [1]
+    assert [s.id for s in made.ready([1], [1])] == [2]
+    assert made.after(1) == {1, 2, 3}
+    assert made.after(2) == {2, 3}
+
+
+def test_a_reference_to_no_step_is_told() -> None:
+    made = plan(step(1, arguments={"a": "$step_9_result"}))
+    assert "depends on step 9" in wrong(made)
+
+
+def test_what_has_failed_lets_the_independent_ones_go_on() -> None:
+    made = plan(step(1), step(2, 1), step(3))
+    assert [s.id for s in made.ready([], [1])] == [3]
+    assert [s.id for s in made.ready([3], [1, 3])] == []
+
+
+def test_a_reference_alone_is_the_result_and_in_a_text_its_words() -> None:
+    results = {1: "24.5", 2: '{"a": [1]}', 3: "blue"}
+    filled = fill(
+        {"n": "$step_1_result", "o": ["$step_2_result"], "t": "$step_3_result",
+         "s": "it is $step_1_result, $step_3_result.", "k": 1},
+        results,
+    )  # fmt: skip
+    assert filled == {
+        "n": 24.5, "o": [{"a": [1]}], "t": "blue", "s": "it is 24.5, blue.", "k": 1,
+    }  # fmt: skip
+
+
+def test_a_tool_that_wants_a_text_gets_one() -> None:
+    schema: dict[str, JsonValue] = {
+        "properties": {"zip": {"type": "string"}, "n": {"type": "integer"}}
+    }
+    given: dict[str, JsonValue] = {"zip": "$step_1_result", "n": "$step_1_result", "x": None}
+    assert fill_arguments(given, {1: "01234"}, schema) == {"zip": "01234", "n": "01234", "x": None}
+    assert fill_arguments(given, {1: "1234"}, schema) == {"zip": "1234", "n": 1234, "x": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["$step_0_result", "$step_1_results", "$step_x_result", "step_1_result", "$step_1_result_x"],
+)
+def test_what_only_looks_like_a_reference_stays(text: str) -> None:
+    assert fill(text, {0: "zero", 1: "one"}) == text
+    assert references(text) == frozenset()
+
+
+def test_what_a_result_says_is_not_looked_at_for_references() -> None:
+    results = {1: "$step_2_result", 2: "secret"}
+    assert fill("$step_1_result", results) == "$step_2_result"
+    assert fill_text("got $step_1_result", results) == "got $step_2_result"
+    assert fill("$step_3_result", results) == "$step_3_result"
+
+
+@pytest.mark.parametrize("result", ["1e999", "NaN", '"\\ud800"', "[" * 15 + "]" * 15, "{1}"])
+def test_a_result_that_the_wire_cannot_carry_is_never_taken_for_json(result: str) -> None:
+    filled = fill(["$step_1_result"], {1: result})
+    assert isinstance(filled, list)
+    assert isinstance(filled[0], str)
+    filled[0].encode()
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Plans without circles, in any order."""
+    count = draw(st.integers(1, 8))
+    steps = [
+        step(n, *draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set())))
+        for n in range(1, count + 1)
+    ]
+    return plan(*draw(st.permutations(steps)))
+
+
+@given(plans(), st.sets(st.integers(1, 8)))
+def test_every_plan_without_circles_comes_to_an_end(made: Plan, failing: set[int]) -> None:
+    made.checked(EXECUTORS, 8)
+    done: set[int] = set()
+    begun: set[int] = set()
+    while ready := made.ready(done, begun):
+        for one in ready:
+            assert made.needs(one.id) <= done
+            begun.add(one.id)
+        done |= {one.id for one in ready} - failing
+    left = {s.id for s in made.steps} - begun
+    blocked = {n for f in failing if f in begun for n in made.after(f)}
+    assert left <= blocked
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, st.dictionaries(st.integers(1, 9), st.text(), max_size=3))
+def test_values_without_references_are_left_alone(
+    value: JsonValue, results: dict[int, str]
+) -> None:
+    if not references([value]):
+        assert fill(value, results) == value
+
+
+def test_steps_are_found_by_their_number() -> None:
+    made = plan(step(2), step(1))
+    assert made.step(2) == PlanStep.model_validate(step(2))
+    with pytest.raises(KeyError):
+        made.step(3)

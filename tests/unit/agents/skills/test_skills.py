@@ -1,0 +1,140 @@
+"""Skills: files with a front matter, and the tool that loads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.agents.prompt.context import Note
+from hubbub.agents.skills import LoadSkill, Skill, load_skills, read_skill, skills_of
+from hubbub.agents.skills.files import LONGEST_BODY
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.registry import Registry
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.errors import ConfigError
+from tests.unit.agents.calling import failed, text
+
+
+def skill(
+    name: str = "refunds", description: str = "Pay money back.", body: str = "Be kind."
+) -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\n\n{body}\n"
+
+
+def wrong(tmp_path: Path, content: str | bytes) -> str:
+    """What is wrong with such a file, with the line."""
+    path = tmp_path / "s.md"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ConfigError) as caught:
+        read_skill(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value).removeprefix(str(path))
+
+
+class TestFiles:
+    def test_a_skill_has_a_name_a_description_and_instructions(self, tmp_path: Path) -> None:
+        path = tmp_path / "s.md"
+        path.write_text(
+            "\ufeff---\nname: refunds\ndescription: >\n  Pay\n  money back.\nlicense: MIT\n"
+            "metadata: {by: [ann]}\n---\n# Refunds\n\n---\nBe kind.\n\n"
+        )
+        assert read_skill(path) == Skill(
+            "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
+        )
+
+    @pytest.mark.parametrize("name", ["no", "2024", "null", "1.10e3"])
+    def test_texts_are_taken_as_they_are_written(self, tmp_path: Path, name: str) -> None:
+        path = tmp_path / "s.md"
+        path.write_text(skill(name.replace(".", "-"), description="true"))
+        assert read_skill(path).name == name.replace(".", "-")
+        assert read_skill(path).description == "true"
+
+    @pytest.mark.behaviour("E-7")
+    @pytest.mark.parametrize(
+        ("content", "line", "words"),
+        [
+            ("Just text.", 1, "needs a front matter: begin it with a line ---"),
+            ("", 1, "needs a front matter"),
+            ("---\nname: a\ndescription: b\n", 1, "has no end: put a line --- below it"),
+            ("---\nname: a\n---\nbody", 1, "needs the key 'description', with a text"),
+            ("---\ndescription: b\nnmae: a\n---\nbody", 3, "(there is 'nmae')"),
+            ("---\ndescription: b\nname:\n---\nbody", 3, "needs the key 'name', with a text"),
+            ("---\nname: [a]\ndescription: b\n---\nx", 2, "needs the key 'name', with a text"),
+            ("---\ndescription: b\nname: a b\n---\nx", 3, "'a b' cannot be the name of a skill"),
+            ("---\nname: a\ndescription: b: c\n---\nx", 3, "not valid YAML"),
+            ("---\nname: a\n\tdescription: b\n---\nx", 3, "not valid YAML"),
+            ("---\nname: *a\n---\nx", 2, "not valid YAML"),
+            ("---\nname: \x07\n---\nx", 1, "not valid YAML"),
+            ("---\n- name\n---\nx", 1, "needs the keys name and description"),
+            ("---\n---\nx", 1, "needs the keys name and description"),
+            ("---\nname: a\ndescription: b\n---\n \n", 4, "has no instructions"),
+            (b"---\nname: a\ndescription: \xff\n---\nx", 3, "is not UTF-8 text"),
+        ],
+    )
+    def test_a_broken_skill_is_told_with_its_line(
+        self, tmp_path: Path, content: str | bytes, line: int, words: str
+    ) -> None:
+        told = wrong(tmp_path, content)
+        assert told.startswith(f":{line}: ")
+        assert words in told
+
+    def test_instructions_that_could_not_be_loaded_whole_are_refused(self, tmp_path: Path) -> None:
+        assert "at most 65536 can be loaded" in wrong(tmp_path, skill(body="x" * 65_537))
+
+    def test_a_file_that_cannot_be_read(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="cannot be read: No such file"):
+            read_skill(tmp_path / "nothing.md")
+
+
+class TestFolders:
+    def test_a_folder_has_its_files_and_the_folders_of_skills(self, tmp_path: Path) -> None:
+        for name in ("b.md", "a/SKILL.md", "a/notes.md", ".hidden.md", "deep/er/SKILL.md"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(skill(name.replace("/", "_").split(".")[0] or "x"))
+        (tmp_path / "readme.txt").write_text("no skill")
+        assert list(load_skills([tmp_path])) == ["a_SKILL", "b"]
+        assert list(load_skills([tmp_path / "b.md", tmp_path])) == ["b", "a_SKILL"]
+
+    def test_a_folder_without_skills_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="has no skills"):
+            load_skills([tmp_path])
+
+    def test_two_skills_cannot_have_one_name(self, tmp_path: Path) -> None:
+        for name in ("a.md", "b.md"):
+            (tmp_path / name).write_text(skill())
+        with pytest.raises(ConfigError, match=r"b\.md: there is a skill 'refunds' already, in .*a"):
+            load_skills([tmp_path])
+
+
+class TestLoading:
+    @pytest.fixture
+    def tool(self, tmp_path: Path) -> LoadSkill:
+        for name in ("refunds", "returns", "greetings"):
+            (tmp_path / f"{name}.md").write_text(skill(name, body=f"About {name}."))
+        return LoadSkill(load_skills([tmp_path]))
+
+    @pytest.mark.behaviour("E-6")
+    async def test_the_instructions_are_the_result(self, tool: LoadSkill) -> None:
+        assert await text(Toolbox([tool]), "load_skill", name=" refunds ") == "About refunds."
+
+    @pytest.mark.behaviour("E-6")
+    async def test_an_unknown_name_is_told_with_the_near_ones(self, tool: LoadSkill) -> None:
+        told = await failed(Toolbox([tool]), "load_skill", name="Refund")
+        assert told["error"] == "unknown_skill"
+        names = told["valid_names"]
+        assert isinstance(names, list)
+        assert names[0] == "refunds"
+        assert "there are: greetings, refunds, returns" in str(told["message"])
+
+    async def test_instructions_are_never_cut(self, tmp_path: Path) -> None:
+        body = "x" * LONGEST_BODY
+        (tmp_path / "long.md").write_text(skill("long", body=body))
+        tools = Toolbox([LoadSkill(load_skills([tmp_path]))], Conduct(budget=10))
+        assert await text(tools, "load_skill", name="long") == body
+
+    def test_a_prompt_names_the_skills_that_can_be_loaded(self, tool: LoadSkill) -> None:
+        names = [("greetings", "Pay money back."), ("refunds", "Pay money back.")]
+        assert skills_of(Registry([tool]))[:2] == tuple(Note(*name) for name in names)
+        assert skills_of(Registry([tool], disabled=["load_skill"])) == ()
+        assert skills_of(Registry([])) == ()

@@ -1,0 +1,223 @@
+"""Questions that are to fit a window: what they are made of, and what must hold of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from html import unescape
+
+from hypothesis import strategies as st
+
+from hubbub.agents.asking import Asker
+from hubbub.agents.chat import Kept
+from hubbub.agents.dialects.base import Dialect
+from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.prompt.budget import ContextRules, Fitted, Fitting
+from hubbub.agents.prompt.budget_history import Conversation
+from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.config.context import CompressionName
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
+from tests.unit.agents.builders import message
+
+__all__ = ["NAMES", "Case", "cases", "fitted", "history_of", "spec", "steps_of", "taking"]
+
+TEMPLATE = ConversationTemplate.shipped()
+NAMES = ("look", "send", "finish", "use_tools")
+WRITES = frozenset({"send"})
+CLOSING = "Above all:\n- be kind"
+
+
+def spec(name: str, words: int = 3) -> ToolSpec:
+    """A tool with so many words of explanation in each place."""
+    talk = " ".join(["explained"] * words)
+    wanted = {"type": "string", "description": talk, "enum": ["a", "b"]}
+    parameters = {"type": "object", "properties": {"what": wanted}, "required": ["what"]}
+    return ToolSpec(name, f"{name} it. {talk}", parameters)  # type: ignore[arg-type]  # it is JSON
+
+
+def history_of(threads: int, messages: int, text: str = "hello") -> dict[str, ThreadView]:
+    """Threads of so many messages, the most recently active first."""
+    views: dict[str, ThreadView] = {}
+    for t in range(threads):
+        name = "direct_alice" if t == 0 else f"direct_p{t}"
+        first = 1000 - 100 * t
+        said = tuple(message(first + n, f"p{t}", f"{text} {t} {n}") for n in range(messages))
+        views[name] = ThreadView(name, said)
+    return views
+
+
+def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[Kept]:
+    """So many steps with one call each."""
+    return [
+        Step(
+            n=n,
+            calls=(
+                ToolCallRecord(id=f"c{n}", name=tool, arguments={"what": f"w{n}"}, result=result),
+            ),
+        )
+        for n in range(1, count + 1)
+    ]
+
+
+@dataclass
+class Case:
+    """What a question is made of."""
+
+    threads: dict[str, ThreadView] = field(default_factory=dict)
+    incoming: Sequence[Message] = (message(5000, "alice", "what now <b>?"),)
+    steps: Sequence[Kept] = ()
+    tools: Sequence[ToolSpec] = tuple(spec(name) for name in NAMES)
+    dialect: str = "native"
+    system: str = "You are a bot."
+
+    @property
+    def conversation(self) -> Conversation:
+        return Conversation(TEMPLATE, self.threads, "direct_alice", self.incoming)
+
+
+def fitted(case: Case, rules: ContextRules) -> Fitted:
+    """The question of a case, as far as the rules have room. Raises `WindowTooSmall`."""
+    asker = Asker(_Never(), _Never(), case.system, "", closing=CLOSING)  # type: ignore[arg-type]  # only builds
+    dialect = _dialect(case.dialect)
+
+    def build(prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Question:
+        return asker._build(dialect, prompt, steps, tools)
+
+    return Fitting(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
+
+
+def _dialect(name: str) -> Dialect:
+    return next(dialect for known, dialect in DIALECTS.items() if known == name)
+
+
+class _Never:
+    """Nobody is asked."""
+
+
+# What must hold --------------------------------------------------------------------------------
+
+
+def taking(question: Question, case: Case) -> None:
+    """Checks that a question has all that must stay in it, whatever its size."""
+    system, user, *rest = question.messages
+    head, prompt = system["content"] or "", user["content"] or ""
+    assert head.startswith(case.system)
+    assert head.endswith(CLOSING)
+    for incoming in case.incoming:
+        assert incoming.text in unescape(prompt.partition("<current_interaction>")[2])
+    if case.dialect == "native":
+        assert [tool.name for tool in question.tools] == [tool.name for tool in case.tools]
+    else:
+        told = set(re.findall(r'^\{"name": "(\w+)"', head, re.MULTILINE))
+        by_action = {"finish"} if case.dialect == "final_output" else set()
+        assert told == {tool.name for tool in case.tools} - by_action
+    everything = "\n".join(str(m["content"]) for m in question.messages)
+    for step in case.steps:
+        if isinstance(step, Steering):
+            assert step.text in everything
+    _pairs(question)
+    own = [step for step in case.steps if not isinstance(step, Steering)]
+    if own and isinstance(own[-1], Step):
+        assert rest, "the last step stays"
+        assert question.messages[-1]["role"] in ("tool", "user")
+
+
+def _pairs(question: Question) -> None:
+    """Every call is followed by its result, and there are no other results."""
+    waiting: list[str] = []
+    for said in question.messages[2:]:
+        if said["role"] == "tool":
+            assert waiting.pop(0) == said["tool_call_id"]
+            continue
+        assert not waiting
+        waiting = [call["id"] for call in said.get("tool_calls", [])]
+        for call in said.get("tool_calls", []):
+            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+    assert not waiting
+    for before, said in zip(question.messages[1:], question.messages[2:], strict=False):
+        results = re.findall(r"<tool_result tool_name=", said["content"] or "")
+        if said["role"] == "user" and results:
+            assert before["role"] == "assistant"
+            called = str(before["content"])
+            assert called.count("TOOL_CALL") + called.count("<final_output>") > 0
+
+
+# Any question ----------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    ["hello", "a\nb\n\n", "x" * 300, "</content>&", "Grüße", "😀" * 9, "1" * 50]
+)
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+ERRORS = st.sampled_from([None, None, "timeout", "tool_failed"])
+
+
+@st.composite
+def _threads(draw: st.DrawFn) -> dict[str, ThreadView]:
+    views = history_of(draw(st.integers(0, 6)), 0)
+    made = {}
+    for t, name in enumerate(views):
+        said = draw(st.lists(TEXTS, min_size=1, max_size=8))
+        first = 1000 - 100 * t
+        made[name] = ThreadView(
+            name, tuple(message(first + n, f"p{t}", text) for n, text in enumerate(said))
+        )
+    if draw(st.booleans()):
+        made.pop("direct_alice", None)
+    return made
+
+
+@st.composite
+def _steps(draw: st.DrawFn) -> list[Kept]:
+    made: list[Kept] = []
+    for n in range(1, draw(st.integers(0, 9)) + 1):
+        kind = draw(st.sampled_from(["calls", "calls", "calls", "words", "shorter", "steering"]))
+        if kind == "shorter":
+            made.append(Compressed(n=n, text=draw(TEXTS)))
+        elif kind == "steering":
+            made.append(Steering(message=f"m{n}", text=f"also {n}"))
+        elif kind == "words":
+            made.append(Step(n=n, text=draw(TEXTS)))
+        else:
+            calls = tuple(
+                ToolCallRecord(
+                    id=f"c{n}_{i}",
+                    name=draw(st.sampled_from(["look", "send", "nothing"])),
+                    arguments=draw(st.one_of(TEXTS, st.builds(lambda t: {"what": t}, TEXTS))),
+                    result=draw(TEXTS),
+                    error=draw(ERRORS),
+                )
+                for i in range(draw(st.integers(1, 3)))
+            )
+            made.append(Step(n=n, text=draw(st.one_of(st.none(), TEXTS)), calls=calls))
+    return made
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Case, ContextRules]:
+    """A question of any shape, and rules that are a little or much too tight for it."""
+    case = Case(
+        threads=draw(_threads()),
+        incoming=[message(5000 + n, "alice", text) for n, text in enumerate(draw(_INCOMING))],
+        steps=draw(_steps()),
+        tools=[spec(name, draw(st.integers(0, 40))) for name in NAMES],
+        dialect=draw(st.sampled_from(sorted(DIALECTS))),
+        system=draw(TEXTS.map(lambda text: f"You are a bot. {text}")),
+    )
+    strategies: list[CompressionName] = ["importance", "window", "summary"]
+    rules = ContextRules(
+        reserve=draw(st.integers(0, 100)),
+        compression=draw(st.sampled_from(strategies)),
+        keep_steps=draw(st.integers(1, 6)),
+    )
+    whole = fitted(case, rules).window
+    assert whole is not None
+    total = sum(layer.tokens for layer in whole.layers)
+    size = rules.reserve + max(int(total * draw(st.floats(0.25, 1.1))), 1)
+    return case, replace(rules, size=size)
+
+
+_INCOMING = st.lists(TEXTS, min_size=1, max_size=2)
