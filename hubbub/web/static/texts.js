@@ -385,6 +385,7 @@ export const t = {
     notRun: "Not run",
     noSteps: "No steps were recorded.",
     steps: "Steps",
+    stepsUnit: (n) => (n === 1 ? "step" : "steps"),
     step: (n) => `Step ${n}`,
     toStep: (n) => `To step ${n}`,
     emptyStep: "Neither text nor calls.",
