@@ -109,7 +109,7 @@ async def test_enter_talks_to_the_first_who_fits(desks: Desks, room: Room) -> No
     ("typed", "thread"),
     [
         ("/dm bob", "dm.ann.bob"),
-        ("/dm bob cyd", "dm.ann.bob.cyd"),
+        ("/dm bob,cyd", "dm.ann.bob.cyd"),
         ("/create birds Those that sing", "channel.birds"),
         ("/join stones", "channel.stones"),
     ],
@@ -140,7 +140,25 @@ async def test_a_slash_leaves_the_channel_one_is_in(desks: Desks, room: Room) ->
 async def test_somebody_who_is_not_here_cannot_be_talked_to(desks: Desks, room: Room) -> None:
     desk = await joined(desks, room)
     await desk.open_thread("channel.general")
-    await desk.write("/dm nobody")
+    await desk.write("/dm nobody but you")
     await desk.composer.press("Escape")
     await desk.send()
-    await expect(desk.page.locator(".announcer")).to_have_text("Nobody here is called nobody.")
+    await expect(desk.page.get_by_role("alert")).to_have_text("Nobody here is called nobody.")
+    await expect(desk.composer).to_have_value("/dm nobody but you")
+
+
+async def test_a_slash_talks_to_somebody_directly_with_the_words_after_the_name(
+    desks: Desks, room: Room
+) -> None:
+    for name in ("bob", "cyd"):
+        await room.join(name)
+    desk = await joined(desks, room)
+    await desk.open_thread("channel.general")
+    await desk.write("/dm bob buy milk")
+    await desk.send()
+    await expect(desk.thread("dm.ann.bob")).to_have_attribute("aria-current", "page")
+    await desk.is_stored("buy milk")
+    await desk.write("/dm @bob, cyd and bread")
+    await desk.send()
+    await expect(desk.thread("dm.ann.bob.cyd")).to_have_attribute("aria-current", "page")
+    await desk.is_stored("and bread")

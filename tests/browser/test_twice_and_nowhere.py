@@ -92,8 +92,12 @@ async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
     await expect(desk.main).to_contain_text("There is no channel #nope.")
     await desk.visit("thread", "xyz")
     await expect(desk.main).to_have_text("There is no thread “xyz”.")
-    await desk.visit("thread")
-    await expect(desk.main).to_have_text("There is no thread without a name.")
+    for view in ("interaction", "turn"):
+        await desk.visit(view)
+        await expect(desk.main.get_by_role("heading").first).to_be_visible()
+    for view in ("sequence", "thread"):
+        await desk.visit(view)
+        await expect(desk.main).to_have_text("There is no thread without a name.")
     await expect(desk.page).to_have_title("test")
 
 
@@ -143,6 +147,23 @@ async def test_the_longest_names_stay_in_their_column(desks: Desks, room: Room) 
     row = desk.details.get_by_role("button", name="W" * 64)
     assert await row.evaluate(IS_WITHIN)
     await desk.visit("network")
-    room = desk.main.get_by_role("link", name="C" * 64)
-    await expect(room).to_be_visible()
-    assert await room.evaluate(IS_WITHIN)
+    channel = desk.main.get_by_role("link", name="C" * 64)
+    await expect(channel).to_be_visible()
+    assert await channel.evaluate(IS_WITHIN)
+
+
+async def test_one_writes_only_where_one_takes_part(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    await desk.open_thread(GENERAL)
+    await desk.says("while I was here")
+    await desk.write("/leave")
+    await desk.composer.press("Escape")
+    await desk.send()
+    await expect(desk.thread(GENERAL)).to_have_count(0)
+    await desk.visit("thread", GENERAL)
+    await desk.sees("while I was here")
+    await expect(desk.main).to_contain_text("You are not in #general.")
+    await expect(desk.composer).to_have_count(0)
+    await desk.visit("thread", "dm.bob.cyd")
+    await expect(desk.main).to_contain_text("You can look on.")
+    await expect(desk.composer).to_have_count(0)
