@@ -66,7 +66,7 @@ class Joining:
         self._config: NetworkConfig = file.network
         self._file = file
         self._launched: dict[str, list[str]] = {}
-        self._operations: dict[bool, bytes] = {}
+        self._operations: dict[tuple[bool, bool], bytes] = {}
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
         self._revoked: Counter[str] = Counter()
@@ -292,7 +292,7 @@ class Joining:
             b",".join(map(_pending, pending)),
             to_json(people),
             to_json(channels),
-            self._operations_for(caller),
+            self._operations_for(caller, frame.schemas),
         )
 
     async def _threads(self, participant: str, cursor: int) -> bytes:
@@ -312,13 +312,13 @@ class Joining:
                 size += len(found[-1])
         return b",".join(found)
 
-    def _operations_for(self, caller: Caller) -> bytes:
-        made = self._operations.get(caller.owner)
+    def _operations_for(self, caller: Caller, schemas: bool) -> bytes:
+        made = self._operations.get((caller.owner, schemas))
         if made is None:
-            allowed = [
-                op.info() for op in self._hub.operations.values() if caller.may(op.permission)
-            ]
-            made = self._operations[caller.owner] = to_json(allowed)
+            allowed = [op for op in self._hub.operations.values() if caller.may(op.permission)]
+            left_out = None if schemas else {"input_schema", "output_schema"}
+            made = to_json([op.info().model_dump(exclude=left_out) for op in allowed])
+            self._operations[caller.owner, schemas] = made
         return made
 
 

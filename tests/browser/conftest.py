@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 
 from tests.browser.support import chromium
 from tests.browser.support.desk import Desks
-from tests.browser.support.network import Network, Networks
+from tests.browser.support.network import Network, Networks, Room
 
 HERE = Path(__file__).parent
 PATIENCE_MS = 15_000
@@ -76,6 +76,14 @@ async def networks(desks: Desks, tmp_path: Path) -> AsyncIterator[Networks]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
+async def room(desks: Desks) -> AsyncIterator[Room]:
+    """An open network of people, with the channel `general`, in this process."""
+    async with Room.open() as room:
+        yield room
+        await desks.leave()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def network(networks: Networks) -> Network:
-    """An open network of people, with the channel `general`."""
+    """The same in a process of its own, which may be killed."""
     return await networks.start({"channels": {"general": {}}})

@@ -10,7 +10,7 @@ from playwright.async_api import ViewportSize, expect
 from hubbub.client import Client, WebSocketTransport
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
-from tests.browser.support.network import Network, Networks
+from tests.browser.support.network import Network, Networks, Room
 
 ADDRESSES = (
     "#/",
@@ -24,7 +24,7 @@ BUTTONS = ("Browse channels", "Create a channel", "Start a conversation", "Go to
 COLORS = pytest.mark.parametrize("color", ["light", "dark"])
 
 
-async def busy(desks: Desks, network: Network, color: Literal["light", "dark"]) -> Desk:
+async def busy(desks: Desks, network: Network | Room, color: Literal["light", "dark"]) -> Desk:
     """ann, with unread messages and mentions from bob and a reply thread."""
     desk = await desks.sit(network.page, color=color)
     await desk.join_as("ann")
@@ -51,25 +51,25 @@ async def test_the_first_screen_is_accessible(
 
 @COLORS
 async def test_all_views_and_details_are_accessible(
-    desks: Desks, network: Network, color: Literal["light", "dark"]
+    desks: Desks, room: Room, color: Literal["light", "dark"]
 ) -> None:
-    desk = await busy(desks, network, color)
-    async with Client(WebSocketTransport(network.url), "scout", "agent") as scout:
+    desk = await busy(desks, room, color)
+    async with Client(WebSocketTransport(room.url), "scout", "agent") as scout:
         await scout.signal("activity", "channel.general", {"state": "thinking"})
         await expect(desk.page.locator(".activity").first).to_be_visible()
         for size in (WIDE, NARROW):
             await desk.page.set_viewport_size(size)
             for address in ADDRESSES:
-                await desk.page.goto(f"{network.page}{address}")
+                await desk.page.goto(f"{room.page}{address}")
                 await audit(desk.page)
 
 
 @COLORS
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_all_dialogs_are_accessible(
-    desks: Desks, network: Network, color: Literal["light", "dark"], size: ViewportSize
+    desks: Desks, room: Room, color: Literal["light", "dark"], size: ViewportSize
 ) -> None:
-    desk = await busy(desks, network, color)
+    desk = await busy(desks, room, color)
     await desk.page.set_viewport_size(size)
     for name in BUTTONS:
         await desk.page.get_by_role("button", name=name).first.click()

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Room
 
 
 async def brightness(desk: Desk) -> float:
@@ -28,19 +28,17 @@ async def settings(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("color", "dark"), [("light", False), ("dark", True)])
 async def test_the_theme_is_that_of_the_system(
-    desks: Desks, network: Network, color: Literal["light", "dark"], dark: bool
+    desks: Desks, room: Room, color: Literal["light", "dark"], dark: bool
 ) -> None:
-    desk = await desks.sit(network.page, color=color)
+    desk = await desks.sit(room.page, color=color)
     await desk.join_as("ann")
     assert (await brightness(desk) < 128) is dark
 
 
-async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(
-    desks: Desks, network: Network
-) -> None:
-    desk = await desks.sit(network.page)
+async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    other = await desk.another_tab(network.page)
+    other = await desk.another_tab(room.page)
     await other.is_joined()
     await settings(desk)
     await desk.page.get_by_role("radio", name="Dark").check(force=True)
@@ -56,8 +54,8 @@ async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(
     assert await brightness(desk) > 128
 
 
-async def test_rows_stand_closer_when_that_is_wanted(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_rows_stand_closer_when_that_is_wanted(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     before = await desk.thread("broadcast").bounding_box()
     await settings(desk)
@@ -68,16 +66,16 @@ async def test_rows_stand_closer_when_that_is_wanted(desks: Desks, network: Netw
     assert after["height"] < before["height"]
 
 
-async def test_nothing_moves_for_those_who_want_it_calm(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page, calm=True)
+async def test_nothing_moves_for_those_who_want_it_calm(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page, calm=True)
     await desk.join_as("ann")
     await settings(desk)
     moving = await desk.page.evaluate("document.getAnimations().length")
     assert moving == 0
 
 
-async def test_the_title_follows_the_view(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_the_title_follows_the_view(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await expect(desk.page).to_have_title("test")
     await desk.join_as("ann")
     await desk.open_thread("channel.general")

@@ -9,20 +9,22 @@ from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 GENERAL = "channel.general"
 
 
-async def sits(desks: Desks, network: Network, name: str = "ann", thread: str = GENERAL) -> Desk:
+async def sits(
+    desks: Desks, network: Network | Room, name: str = "ann", thread: str = GENERAL
+) -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as(name)
     await desk.open_thread(thread)
     return desk
 
 
-async def test_enter_sends_and_shift_enter_begins_a_line(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
+async def test_enter_sends_and_shift_enter_begins_a_line(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
     await desk.composer.press_sequentially("one")
     await desk.composer.press("Shift+Enter")
     await desk.composer.press_sequentially("two")
@@ -34,19 +36,19 @@ async def test_enter_sends_and_shift_enter_begins_a_line(desks: Desks, network: 
 
 
 async def test_control_enter_sends_even_while_a_completion_is_offered(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    await network.join("bob")
-    desk = await sits(desks, network)
+    await room.join("bob")
+    desk = await sits(desks, room)
     await desk.composer.press_sequentially("to @bob")
     await desk.composer.press("Control+Enter")
     await desk.is_stored("to @bob")
 
 
 async def test_the_composer_grows_with_its_text_up_to_a_part_of_the_window(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await sits(desks, network)
+    desk = await sits(desks, room)
     height = "(it) => it.offsetHeight"
     one = await desk.composer.evaluate(height)
     await desk.write("a\nb\nc\nd")
@@ -58,9 +60,9 @@ async def test_the_composer_grows_with_its_text_up_to_a_part_of_the_window(
     assert await desk.composer.evaluate(height) == one
 
 
-async def test_drafts_are_kept_by_thread_over_a_reload(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_drafts_are_kept_by_thread_over_a_reload(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.tells("ann", "hello")
     await desk.write("half a thought")
     await desk.open_thread("dm.ann.bob")
@@ -90,10 +92,10 @@ async def test_a_draft_survives_the_death_of_the_hub(desks: Desks, network: Netw
     await expect(desk.message("written while")).to_have_count(1)
 
 
-async def test_names_are_completed_by_the_keyboard(desks: Desks, network: Network) -> None:
-    await network.join("bob")
-    await network.join("carol")
-    desk = await sits(desks, network)
+async def test_names_are_completed_by_the_keyboard(desks: Desks, room: Room) -> None:
+    await room.join("bob")
+    await room.join("carol")
+    desk = await sits(desks, room)
     await desk.composer.press_sequentially("hello @")
     options = desk.page.get_by_role("option")
     await expect(options).to_have_count(2)
@@ -110,10 +112,10 @@ async def test_names_are_completed_by_the_keyboard(desks: Desks, network: Networ
     await expect(desk.composer).to_be_focused()
 
 
-async def test_commands_are_completed_run_and_explained(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
+async def test_commands_are_completed_run_and_explained(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
     await bob.client.call("create_channel", name="attic")
-    desk = await sits(desks, network)
+    desk = await sits(desks, room)
     await desk.composer.press_sequentially("/jo")
     await desk.page.get_by_role("option").filter(has_text="/join").click()
     await expect(desk.composer).to_have_value("/join ")
@@ -130,9 +132,9 @@ async def test_commands_are_completed_run_and_explained(desks: Desks, network: N
     await desk.is_stored("/fly away")
 
 
-async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.posts("general", "a wise word")
     await (await desk.sees("a wise word")).click()
     await desk.page.keyboard.press("q")
@@ -150,9 +152,9 @@ async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, networ
     await expect(desk.message("a wise word").first).to_have_attribute("data-marked", "true")
 
 
-async def test_a_quote_can_be_taken_back(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_a_quote_can_be_taken_back(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.posts("general", "a wise word")
     await (await desk.sees("a wise word")).click()
     await desk.page.keyboard.press("q")
@@ -162,10 +164,10 @@ async def test_a_quote_can_be_taken_back(desks: Desks, network: Network) -> None
 
 
 async def test_arrow_up_leads_from_the_empty_composer_to_my_last_message(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.says("mine")
     await bob.posts("general", "theirs")
     await desk.sees("theirs")
@@ -174,9 +176,9 @@ async def test_arrow_up_leads_from_the_empty_composer_to_my_last_message(
 
 
 async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await sits(desks, network)
+    desk = await sits(desks, room)
     too_long = "x" * 70_000
     for choice in ("Edit", "Try again", "Discard"):
         await desk.write(too_long)
@@ -194,10 +196,8 @@ async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
     await desk.says("short")
 
 
-async def test_who_is_typing_is_shown_until_the_message_comes(
-    desks: Desks, network: Network
-) -> None:
-    ann, bob = await sits(desks, network), await sits(desks, network, "bob")
+async def test_who_is_typing_is_shown_until_the_message_comes(desks: Desks, room: Room) -> None:
+    ann, bob = await sits(desks, room), await sits(desks, room, "bob")
     await ann.says("shall we?")
     await bob.sees("shall we?")
     await bob.composer.press_sequentially("yes")
@@ -208,9 +208,9 @@ async def test_who_is_typing_is_shown_until_the_message_comes(
     await expect(line).not_to_contain_text("typing")
 
 
-async def test_nothing_jumps_when_somebody_types(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
-    bob = await network.join("bob")
+async def test_nothing_jumps_when_somebody_types(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
+    bob = await room.join("bob")
     await desk.says("shall we?")
     before = await desk.conversation.bounding_box()
     await bob.client.signal("typing", thread_id=GENERAL)
@@ -218,8 +218,8 @@ async def test_nothing_jumps_when_somebody_types(desks: Desks, network: Network)
     assert await desk.conversation.bounding_box() == before
 
 
-async def test_typing_is_told_seldom(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
+async def test_typing_is_told_seldom(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
     await desk.says("hello")
     sent: list[str] = []
 
@@ -236,11 +236,11 @@ async def test_typing_is_told_seldom(desks: Desks, network: Network) -> None:
 
 
 async def test_what_an_agent_does_here_is_shown_above_the_composer(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    async with Client(WebSocketTransport(network.url), "bot", "agent") as bot:
+    async with Client(WebSocketTransport(room.url), "bot", "agent") as bot:
         await bot.call("join_channel", channel="general")
-        desk = await sits(desks, network)
+        desk = await sits(desks, room)
         await desk.says("hello")
         line = desk.page.locator(".doing")
         thinking: JsonValue = {"state": "thinking"}

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 from tests.browser.support.wire import laid
 from tests.unit.configs.people import Person
 
@@ -72,10 +72,8 @@ async def test_what_is_sent_while_the_hub_is_away_arrives_once(
     assert len(await shown(desk)) == 3
 
 
-async def test_what_was_sent_into_the_dark_survives_a_reload(
-    desks: Desks, network: Network
-) -> None:
-    async with laid(network.port) as wire:
+async def test_what_was_sent_into_the_dark_survives_a_reload(desks: Desks, room: Room) -> None:
+    async with laid(room.port) as wire:
         desk = await desks.sit(wire.url)
         desk.expect_losses()
         await desk.join_as("ann")
@@ -89,15 +87,13 @@ async def test_what_was_sent_into_the_dark_survives_a_reload(
         wire.mend()
         await desk.page.reload()
         await desk.is_stored("said and not heard")
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     assert await everything(bob) == ["said and not heard"]
 
 
-async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(
-    desks: Desks, network: Network
-) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page)
+async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await desk.open_thread("channel.general")
 
@@ -118,8 +114,8 @@ async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(
     assert ids == [f"m{first + n}" for n in range(len(ids))], "without a hole"
 
 
-async def test_a_draft_survives_a_reload(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_a_draft_survives_a_reload(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await desk.open_thread("channel.general")
     await desk.write("not ready yet")
@@ -127,9 +123,9 @@ async def test_a_draft_survives_a_reload(desks: Desks, network: Network) -> None
     await expect(desk.composer).to_have_value("not ready yet")
 
 
-async def test_a_while_offline_and_back(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    async with laid(network.port) as wire:
+async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    async with laid(room.port) as wire:
         desk = await desks.sit(wire.url)
         desk.expect_losses()
         await desk.join_as("ann")
@@ -152,8 +148,8 @@ async def test_a_while_offline_and_back(desks: Desks, network: Network) -> None:
     assert texts.count("from the tunnel") == 1
 
 
-async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, network: Network) -> None:
-    async with laid(network.port) as wire:
+async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, room: Room) -> None:
+    async with laid(room.port) as wire:
         desk = await desks.sit("about:blank")
         desk.expect_losses()
         await desk.page.clock.install()
@@ -168,5 +164,5 @@ async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, network: N
         wire.mend()
         await desk.page.clock.fast_forward(30_000)
         await desk.is_stored("hello?")
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     assert await everything(bob) == ["hello?"]

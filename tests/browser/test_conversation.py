@@ -14,7 +14,7 @@ from playwright.async_api import Locator, ViewportSize, expect
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
 from tests.browser.support.measuring import heap_bytes, measured
-from tests.browser.support.network import Network, Networks
+from tests.browser.support.network import Network, Networks, Room
 from tests.browser.support.seeding import seed
 
 GENERAL = "channel.general"
@@ -53,7 +53,9 @@ async def long_network(networks: Networks, seeded: Path, tmp_path: Path) -> Netw
     return await networks.start({"channels": {"general": {}}}, database=database)
 
 
-async def sits(desks: Desks, network: Network, name: str = "ann", thread: str = GENERAL) -> Desk:
+async def sits(
+    desks: Desks, network: Network | Room, name: str = "ann", thread: str = GENERAL
+) -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as(name)
     await desk.open_thread(thread)
@@ -156,10 +158,10 @@ async def test_the_reader_stays_in_place_while_history_is_loaded_above(
 
 
 async def test_messages_are_grouped_by_sender_and_told_apart_by_day(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    bob, carol = await network.join("bob"), await network.join("carol")
-    desk = await sits(desks, network)
+    bob, carol = await room.join("bob"), await room.join("carol")
+    desk = await sits(desks, room)
     await bob.posts("general", "first")
     await bob.posts("general", "second")
     await carol.posts("general", "third")
@@ -169,11 +171,9 @@ async def test_messages_are_grouped_by_sender_and_told_apart_by_day(
     await expect(desk.conversation.get_by_text("Today")).to_have_count(1)
 
 
-async def test_json_is_folded_and_written_out_when_it_is_opened(
-    desks: Desks, network: Network
-) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page)
+async def test_json_is_folded_and_written_out_when_it_is_opened(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await bob.client.call("send_message", to="ann", content={"answer": [42, {"deep": True}]})
     await desk.open_thread("dm.ann.bob")
@@ -182,9 +182,9 @@ async def test_json_is_folded_and_written_out_when_it_is_opened(
     await expect(message.locator("pre")).to_contain_text('"deep": true')
 
 
-async def test_code_is_coloured_and_copied(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_code_is_coloured_and_copied(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await bob.posts("general", "look:\n```python\nreturn 1  # one\n```")
     message = await desk.sees("look:")
@@ -193,11 +193,9 @@ async def test_code_is_coloured_and_copied(desks: Desks, network: Network) -> No
     assert await desk.page.evaluate("navigator.clipboard.readText()") == "return 1  # one"
 
 
-async def test_references_lead_to_people_messages_and_channels(
-    desks: Desks, network: Network
-) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_references_lead_to_people_messages_and_channels(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.posts("general", "the first")
     await bob.posts("general", "see m1 in #general, @ann and @bob")
     message = await desk.sees("see m1")
@@ -253,10 +251,10 @@ async def test_new_messages_are_followed_at_the_end_and_announced_elsewhere(
 
 
 async def test_what_is_marked_unread_stays_so_until_one_comes_back(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     for n in range(3):
         await bob.posts("general", f"message {n}")
     await desk.sees("message 2")
@@ -272,9 +270,9 @@ async def test_what_is_marked_unread_stays_so_until_one_comes_back(
     await expect(desk.thread(GENERAL).locator(".badge")).to_have_count(0)
 
 
-async def test_what_comes_in_while_nobody_looks_is_not_read(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_what_comes_in_while_nobody_looks_is_not_read(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.posts("general", "seen")
     await desk.sees("seen")
     await desk.page.evaluate("document.hasFocus = () => false")
@@ -308,9 +306,9 @@ async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(
 # The keyboard -------------------------------------------------------------------------------
 
 
-async def test_the_keyboard_goes_from_message_to_message(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_the_keyboard_goes_from_message_to_message(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     for n in range(4):
         await bob.posts("general", f"message {n}")
     await desk.sees("message 3")
@@ -336,9 +334,9 @@ async def test_the_keyboard_reaches_messages_that_were_not_drawn(
     await expect(by_id(desk, "m1")).to_be_focused()
 
 
-async def test_a_link_to_a_message_is_copied_and_works(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_a_link_to_a_message_is_copied_and_works(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await bob.posts("general", "the one")
     message = await desk.sees("the one")
@@ -348,7 +346,7 @@ async def test_a_link_to_a_message_is_copied_and_works(desks: Desks, network: Ne
     assert link.endswith(f"#/thread/{GENERAL}/{await message.get_attribute('data-message')}")
     tab = await desk.another_tab(link)
     await expect(await tab.sees("the one")).to_have_attribute("data-marked", "true")
-    await tab.page.goto(network.page + "#/message/m1")
+    await tab.page.goto(room.page + "#/message/m1")
     await expect(by_id(tab, "m1")).to_have_attribute("data-marked", "true")
 
 
@@ -357,10 +355,10 @@ async def test_a_link_to_a_message_is_copied_and_works(desks: Desks, network: Ne
 
 @pytest.mark.parametrize(("color", "size"), [("light", WIDE), ("dark", NARROW)])
 async def test_a_conversation_is_accessible_and_fits(
-    desks: Desks, network: Network, color: Literal["light", "dark"], size: ViewportSize
+    desks: Desks, room: Room, color: Literal["light", "dark"], size: ViewportSize
 ) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page, color=color, size=size)
+    bob = await room.join("bob")
+    desk = await desks.sit(room.page, color=color, size=size)
     await desk.join_as("ann")
     await desk.page.evaluate(f"location.hash = '#/thread/{GENERAL}'")
     await bob.posts("general", ALL_SORTS)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from playwright.async_api import Locator, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 
 def items(desk: Desk) -> Locator:
     return desk.page.get_by_role("main").get_by_role("listitem")
 
 
-async def at_the_inbox(desks: Desks, network: Network, tab: str = "") -> Desk:
+async def at_the_inbox(desks: Desks, network: Network | Room, tab: str = "") -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as("ann")
     await desk.page.get_by_role("link", name="Inbox").click()
@@ -21,8 +21,8 @@ async def at_the_inbox(desks: Desks, network: Network, tab: str = "") -> Desk:
     return desk
 
 
-async def test_an_empty_inbox_says_something_kind(desks: Desks, network: Network) -> None:
-    desk = await at_the_inbox(desks, network)
+async def test_an_empty_inbox_says_something_kind(desks: Desks, room: Room) -> None:
+    desk = await at_the_inbox(desks, room)
     await expect(
         desk.page.get_by_role("heading", name="Nobody has asked for you yet")
     ).to_be_visible()
@@ -30,11 +30,9 @@ async def test_an_empty_inbox_says_something_kind(desks: Desks, network: Network
     await expect(desk.page.get_by_role("heading", name="All is well")).to_be_visible()
 
 
-async def test_mentions_come_newest_first_and_lead_to_the_message(
-    desks: Desks, network: Network
-) -> None:
-    desk = await at_the_inbox(desks, network)
-    bob = await network.join("bob")
+async def test_mentions_come_newest_first_and_lead_to_the_message(desks: Desks, room: Room) -> None:
+    desk = await at_the_inbox(desks, room)
+    bob = await room.join("bob")
     await bob.posts("general", "@ann the first")
     await bob.posts("general", "not for anybody")
     await bob.tells("ann", "@ann the second")
@@ -46,19 +44,19 @@ async def test_mentions_come_newest_first_and_lead_to_the_message(
     await expect(desk.thread("channel.general")).to_have_attribute("aria-current", "page")
 
 
-async def test_mentions_of_before_are_there_after_a_reload(desks: Desks, network: Network) -> None:
-    desk = await at_the_inbox(desks, network)
-    bob = await network.join("bob")
+async def test_mentions_of_before_are_there_after_a_reload(desks: Desks, room: Room) -> None:
+    desk = await at_the_inbox(desks, room)
+    bob = await room.join("bob")
     await bob.posts("general", "@ann look")
     await expect(items(desk)).to_have_count(1)
     await desk.page.reload()
     await expect(items(desk)).to_have_count(1)
 
 
-async def test_older_mentions_come_page_by_page(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_older_mentions_come_page_by_page(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     for n in range(60):
         await bob.posts("general", f"@ann number {n}")
     await desk.page.get_by_role("link", name="Inbox").click()
@@ -69,9 +67,9 @@ async def test_older_mentions_come_page_by_page(desks: Desks, network: Network) 
     await expect(desk.page.get_by_role("button", name="Show older ones")).to_have_count(0)
 
 
-async def test_unread_threads_come_before_read_ones(desks: Desks, network: Network) -> None:
-    bob, cyd = await network.join("bob"), await network.join("cyd")
-    desk = await desks.sit(network.page)
+async def test_unread_threads_come_before_read_ones(desks: Desks, room: Room) -> None:
+    bob, cyd = await room.join("bob"), await room.join("cyd")
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await bob.tells("ann", "from bob")
     await cyd.tells("ann", "from cyd")
@@ -87,12 +85,12 @@ async def test_unread_threads_come_before_read_ones(desks: Desks, network: Netwo
     await desk.sees("from bob")
 
 
-async def test_what_was_read_elsewhere_is_no_longer_new(desks: Desks, network: Network) -> None:
-    desk = await at_the_inbox(desks, network)
-    bob = await network.join("bob")
+async def test_what_was_read_elsewhere_is_no_longer_new(desks: Desks, room: Room) -> None:
+    desk = await at_the_inbox(desks, room)
+    bob = await room.join("bob")
     await bob.tells("ann", "@ann look")
     await expect(items(desk).locator(".badge")).to_have_text("new")
-    other = await desk.another_tab(network.page)
+    other = await desk.another_tab(room.page)
     await other.open_thread("dm.ann.bob")
     await other.sees("look")
     await expect(items(desk).locator(".badge")).to_have_count(0)

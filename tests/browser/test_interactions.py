@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from hubbub.testing.model_server import ModelServer
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
-from tests.browser.support.network import Network, Networks
+from tests.browser.support.network import Network, Networks, Room
 from tests.browser.support.team import LAST, PLAN, QUESTION, script
 
 
@@ -35,7 +35,7 @@ async def go(desk: Desk, address: str) -> None:
     await desk.page.evaluate("(to) => { location.hash = to; }", f"#/{address}")
 
 
-async def talked(desks: Desks, network: Network, count: int) -> Desk:
+async def talked(desks: Desks, network: Network | Room, count: int) -> Desk:
     """Ann, in a channel where bob has said something `count` times."""
     desk = await desks.sit(network.page)
     await desk.join_as("ann")
@@ -157,8 +157,8 @@ async def test_a_diagram_grows_while_it_is_shown(desks: Desks, networks: Network
         await network.close()
 
 
-async def test_a_thread_has_a_tool_that_draws_it(desks: Desks, network: Network) -> None:
-    desk = await talked(desks, network, 3)
+async def test_a_thread_has_a_tool_that_draws_it(desks: Desks, room: Room) -> None:
+    desk = await talked(desks, room, 3)
     await desk.open_thread("channel.general")
     await desk.page.get_by_role("link", name="As a diagram").click()
     drawn = desk.page.get_by_role("group", name="Messages in order")
@@ -168,22 +168,18 @@ async def test_a_thread_has_a_tool_that_draws_it(desks: Desks, network: Network)
     )
 
 
-async def test_what_is_said_later_joins_the_drawing_of_a_thread(
-    desks: Desks, network: Network
-) -> None:
-    desk = await talked(desks, network, 1)
+async def test_what_is_said_later_joins_the_drawing_of_a_thread(desks: Desks, room: Room) -> None:
+    desk = await talked(desks, room, 1)
     await go(desk, "sequence/channel.general")
     drawn = desk.page.get_by_role("group", name="Messages in order")
     await expect(drawn.get_by_role("link")).to_have_count(1)
-    cyd = await network.join("cyd")
+    cyd = await room.join("cyd")
     await cyd.posts("general", "I agree")
     await expect(drawn.get_by_role("link", name="cyd to #general: I agree")).to_be_visible()
 
 
-async def test_an_interaction_that_does_not_exist_is_said_so(
-    desks: Desks, network: Network
-) -> None:
-    desk = await desks.sit(network.page)
+async def test_an_interaction_that_does_not_exist_is_said_so(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await go(desk, "interaction/i999")
     await expect(desk.page.get_by_role("alert")).to_contain_text("i999")

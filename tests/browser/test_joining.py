@@ -7,7 +7,7 @@ import json
 from playwright.async_api import BrowserContext, Request, WebSocket, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Networks, Plan
+from tests.browser.support.network import Networks, Plan, Room
 
 PRIVATE: Plan = {"channels": {"general": {}}, "humans": {"ann": {}}}
 
@@ -32,32 +32,30 @@ async def stored(desk: Desk) -> str:
     return json.dumps(await desk.page.evaluate("({...localStorage})"))
 
 
-async def test_one_click_joins_an_open_network(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_one_click_joins_an_open_network(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.page.get_by_role("button", name="Join").click()
     await desk.is_joined()
 
 
-async def test_the_name_is_the_participant(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_the_name_is_the_participant(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await bob.tells("ann", "hello ann")
     await desk.open_thread("dm.ann.bob")
     await desk.sees("hello ann")
 
 
-async def test_a_reload_comes_back_without_asking(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_a_reload_comes_back_without_asking(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await desk.page.reload()
     await desk.is_joined()
 
 
-async def test_a_name_that_is_none_is_refused_before_it_is_sent(
-    desks: Desks, network: Network
-) -> None:
-    desk = await desks.sit(network.page)
+async def test_a_name_that_is_none_is_refused_before_it_is_sent(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     name = desk.page.get_by_label("Your name")
     await name.fill("ann lee")
     await desk.page.get_by_role("button", name="Join").click()
@@ -95,10 +93,10 @@ async def test_a_wrong_token_is_told_and_another_can_be_given(
     await desk.join_with_token("ann", token)
 
 
-async def test_two_tabs_of_one_person_show_the_same(desks: Desks, network: Network) -> None:
-    one = await desks.sit(network.page)
+async def test_two_tabs_of_one_person_show_the_same(desks: Desks, room: Room) -> None:
+    one = await desks.sit(room.page)
     await one.join_as("ann")
-    two = await one.another_tab(network.page)
+    two = await one.another_tab(room.page)
     await two.is_joined()
     for desk in (one, two):
         await desk.open_thread("channel.general")
@@ -108,8 +106,8 @@ async def test_two_tabs_of_one_person_show_the_same(desks: Desks, network: Netwo
     await one.sees("from the second")
 
 
-async def test_two_people_talk_at_once(desks: Desks, network: Network) -> None:
-    ann, bob = await desks.sit(network.page), await desks.sit(network.page)
+async def test_two_people_talk_at_once(desks: Desks, room: Room) -> None:
+    ann, bob = await desks.sit(room.page), await desks.sit(room.page)
     await ann.join_as("ann")
     await bob.join_as("bob")
     for desk in (ann, bob):

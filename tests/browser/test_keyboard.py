@@ -5,10 +5,10 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 
-async def at_a_thread(desks: Desks, network: Network) -> Desk:
+async def at_a_thread(desks: Desks, network: Network | Room) -> Desk:
     """ann, with three threads in the column: general, bob and everyone."""
     desk = await desks.sit(network.page)
     await desk.join_as("ann")
@@ -30,14 +30,14 @@ async def leave_the_composer(desk: Desk) -> None:
 
 
 async def test_opening_a_thread_puts_the_keyboard_where_one_writes(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await at_a_thread(desks, network)
+    desk = await at_a_thread(desks, room)
     await expect(desk.composer).to_be_focused()
 
 
-async def test_alt_and_the_arrows_go_from_thread_to_thread(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_alt_and_the_arrows_go_from_thread_to_thread(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     for thread in ("dm.ann.bob", "broadcast", "channel.general"):
         await desk.page.keyboard.press("Alt+ArrowDown")
         await is_at(desk, thread)
@@ -46,11 +46,9 @@ async def test_alt_and_the_arrows_go_from_thread_to_thread(desks: Desks, network
     await is_at(desk, "broadcast")
 
 
-async def test_alt_shift_and_the_arrows_go_to_what_is_unread(
-    desks: Desks, network: Network
-) -> None:
-    desk = await at_a_thread(desks, network)
-    cyd = await network.join("cyd")
+async def test_alt_shift_and_the_arrows_go_to_what_is_unread(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
+    cyd = await room.join("cyd")
     await cyd.tells("ann", "something new")
     await expect(desk.thread("dm.ann.cyd").locator(".badge")).to_be_visible()
     await desk.page.keyboard.press("Alt+Shift+ArrowDown")
@@ -62,8 +60,8 @@ async def test_alt_shift_and_the_arrows_go_to_what_is_unread(
     await is_at(desk, "dm.ann.cyd")
 
 
-async def test_two_letters_go_to_the_inbox_and_home(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_two_letters_go_to_the_inbox_and_home(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     await leave_the_composer(desk)
     await desk.page.keyboard.type("gi")
     await expect(desk.page.get_by_role("heading", name="Inbox")).to_be_focused()
@@ -71,16 +69,16 @@ async def test_two_letters_go_to_the_inbox_and_home(desks: Desks, network: Netwo
     await expect(desk.page.get_by_role("heading", name="test")).to_be_visible()
 
 
-async def test_letters_that_are_written_are_no_commands(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_letters_that_are_written_are_no_commands(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     await desk.composer.press_sequentially("gi [?]/")
     await expect(desk.composer).to_have_value("gi [?]/")
     await is_at(desk, "channel.general")
     await expect(desk.page.get_by_role("dialog")).to_have_count(0)
 
 
-async def test_brackets_show_and_hide_the_columns(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_brackets_show_and_hide_the_columns(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     left = desk.page.get_by_role("navigation", name="Threads")
     await leave_the_composer(desk)
     await desk.page.keyboard.press("[")
@@ -97,8 +95,8 @@ async def test_brackets_show_and_hide_the_columns(desks: Desks, network: Network
     await expect(desk.details).to_have_count(0)
 
 
-async def test_escape_closes_the_details_and_leads_back(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_escape_closes_the_details_and_leads_back(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     person = desk.page.locator('[data-participant="bob"]')
     await person.focus()
     await desk.page.keyboard.press("Enter")
@@ -108,8 +106,8 @@ async def test_escape_closes_the_details_and_leads_back(desks: Desks, network: N
     await expect(person).to_be_focused()
 
 
-async def test_a_question_mark_shows_all_keys(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_a_question_mark_shows_all_keys(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     await leave_the_composer(desk)
     await desk.page.keyboard.press("?")
     dialog = desk.page.get_by_role("dialog", name="Keys")
@@ -119,10 +117,8 @@ async def test_a_question_mark_shows_all_keys(desks: Desks, network: Network) ->
     await expect(dialog).to_have_count(0)
 
 
-async def test_a_menu_is_used_with_arrows_letters_and_escape(
-    desks: Desks, network: Network
-) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_a_menu_is_used_with_arrows_letters_and_escape(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     button = desk.page.get_by_role("button", name="ann: settings, help, leave")
     await button.focus()
     await desk.page.keyboard.press("ArrowDown")
@@ -136,8 +132,8 @@ async def test_a_menu_is_used_with_arrows_letters_and_escape(
     await expect(button).to_be_focused()
 
 
-async def test_the_first_tab_stop_leads_past_the_columns(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
+async def test_the_first_tab_stop_leads_past_the_columns(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
     await desk.page.reload()
     await desk.is_joined()
     skip = desk.page.get_by_role("link", name="To the conversation")
@@ -147,9 +143,9 @@ async def test_the_first_tab_stop_leads_past_the_columns(desks: Desks, network: 
     await is_at(desk, "channel.general")
 
 
-async def test_leaving_ends_it_and_forgets_the_token(desks: Desks, network: Network) -> None:
-    desk = await at_a_thread(desks, network)
-    other = await desk.another_tab(network.page)
+async def test_leaving_ends_it_and_forgets_the_token(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
+    other = await desk.another_tab(room.page)
     await other.is_joined()
     await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
     await desk.page.get_by_role("menuitem", name="Leave the network").click()

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from tests.browser.support.desk import NARROW, Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 SMALLEST = 28
 """Pixels that something to be pressed has at least, in both directions."""
@@ -23,14 +23,14 @@ def left(desk: Desk) -> Locator:
     return desk.page.get_by_role("navigation", name="Threads")
 
 
-async def joined(desks: Desks, network: Network) -> Desk:
+async def joined(desks: Desks, network: Network | Room) -> Desk:
     desk = await desks.sit(network.page, size=NARROW)
     await desk.join_as("ann")
     return desk
 
 
-async def test_threads_come_first_and_one_fills_the_screen(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
+async def test_threads_come_first_and_one_fills_the_screen(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
     await expect(left(desk)).to_be_in_viewport()
     await expect(desk.page.get_by_role("main")).to_be_hidden()
     await desk.thread("channel.general").click()
@@ -40,10 +40,8 @@ async def test_threads_come_first_and_one_fills_the_screen(desks: Desks, network
     await expect(left(desk)).to_be_visible()
 
 
-async def test_details_lie_over_the_thread_and_back_leads_to_it(
-    desks: Desks, network: Network
-) -> None:
-    desk = await joined(desks, network)
+async def test_details_lie_over_the_thread_and_back_leads_to_it(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
     await desk.thread("channel.general").click()
     await desk.page.get_by_role("button", name="Details of the thread").click()
     await expect(desk.details).to_be_in_viewport()
@@ -55,16 +53,16 @@ async def test_details_lie_over_the_thread_and_back_leads_to_it(
 
 @pytest.mark.parametrize("view", VIEWS)
 async def test_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
-    desks: Desks, network: Network, view: str
+    desks: Desks, room: Room, view: str
 ) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     await bob.posts("general", f"@ann {'w' * 300} and some words")
     await bob.client.call("create_channel", name="a-channel-with-quite-a-long-name")
     await expect(left(desk).locator(".badge.mention").first).to_be_visible()
-    await desk.page.goto(f"{network.page}#/{view}")
+    await desk.page.goto(f"{room.page}#/{view}")
     for opened in ("", "?open=participant:bob", "?open=thread:channel.general"):
-        await desk.page.goto(f"{network.page}#/{view}{opened}")
+        await desk.page.goto(f"{room.page}#/{view}{opened}")
         await expect(desk.details).to_have_count(1 if opened else 0)
         assert await desk.page.evaluate("document.documentElement.scrollWidth") == 360
         assert await desk.page.evaluate(TOO_SMALL, SMALLEST) == []
@@ -74,8 +72,8 @@ async def test_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
     "button",
     ["Browse channels", "Create a channel", "Start a conversation", "Go to or do anything"],
 )
-async def test_dialogs_fit(desks: Desks, network: Network, button: str) -> None:
-    desk = await joined(desks, network)
+async def test_dialogs_fit(desks: Desks, room: Room, button: str) -> None:
+    desk = await joined(desks, room)
     await desk.page.get_by_role("button", name=button).first.click()
     box = await desk.page.get_by_role("dialog").bounding_box()
     assert box is not None
@@ -85,9 +83,9 @@ async def test_dialogs_fit(desks: Desks, network: Network, button: str) -> None:
 
 
 async def test_a_column_hidden_on_a_wide_screen_is_there_on_a_narrow_one(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await desks.sit(network.page)
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await desk.page.get_by_role("button", name="Left column").click()
     await expect(left(desk)).to_be_hidden()

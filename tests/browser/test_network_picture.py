@@ -7,10 +7,10 @@ from playwright.async_api import Locator, WebSocket, expect
 
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 
-async def seated(desks: Desks, network: Network, *, calm: bool = True) -> Desk:
+async def seated(desks: Desks, network: Network | Room, *, calm: bool = True) -> Desk:
     """Ann, who looks at the network."""
     desk = await desks.sit(network.page, calm=calm)
     await desk.join_as("ann")
@@ -32,19 +32,17 @@ async def as_list(desk: Desk) -> None:
     await desk.page.get_by_role("main").get_by_role("button", name="List").click()
 
 
-async def test_everybody_and_every_channel_is_in_the_picture(
-    desks: Desks, network: Network
-) -> None:
-    await network.join("bob")
-    desk = await seated(desks, network)
+async def test_everybody_and_every_channel_is_in_the_picture(desks: Desks, room: Room) -> None:
+    await room.join("bob")
+    desk = await seated(desks, room)
     await expect(nodes(desk)).to_have_count(3)
-    await network.join("cyd")
+    await room.join("cyd")
     await expect(nodes(desk).filter(has_text="cyd")).to_be_visible()
 
 
-async def test_a_message_draws_a_line(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await seated(desks, network)
+async def test_a_message_draws_a_line(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await seated(desks, room)
     await expect(nodes(desk)).to_have_count(3)
     await expect(edges(desk)).to_have_count(0)
     await bob.tells("ann", "hello")
@@ -53,16 +51,16 @@ async def test_a_message_draws_a_line(desks: Desks, network: Network) -> None:
     await expect(edges(desk)).to_have_count(2)
 
 
-async def test_what_was_said_just_before_is_in_the_picture(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
+async def test_what_was_said_just_before_is_in_the_picture(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
     await bob.posts("general", "hello all")
-    desk = await seated(desks, network)
+    desk = await seated(desks, room)
     await expect(edges(desk)).to_have_count(1)
 
 
-async def test_a_message_runs_along_its_line(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await seated(desks, network, calm=False)
+async def test_a_message_runs_along_its_line(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await seated(desks, room, calm=False)
     await expect(nodes(desk)).to_have_count(3)
     await bob.tells("ann", "hello")
     await expect(edges(desk)).to_have_count(1)
@@ -76,9 +74,9 @@ async def test_a_message_runs_along_its_line(desks: Desks, network: Network) -> 
     await desk.page.evaluate("() => window.ran.then(() => true)")
 
 
-async def test_nothing_runs_for_who_prefers_reduced_motion(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await seated(desks, network)
+async def test_nothing_runs_for_who_prefers_reduced_motion(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await seated(desks, room)
     await expect(nodes(desk)).to_have_count(3)
     await desk.page.evaluate(
         "() => { window.ran = 0; new MutationObserver(() => window.ran++)"
@@ -90,19 +88,19 @@ async def test_nothing_runs_for_who_prefers_reduced_motion(desks: Desks, network
 
 
 async def test_a_node_opens_the_participant_and_a_channel_its_thread(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    await network.join("bob")
-    desk = await seated(desks, network)
+    await room.join("bob")
+    desk = await seated(desks, room)
     await nodes(desk).filter(has_text="bob").get_by_role("link").press("Enter")
     await expect(desk.details.get_by_role("heading", name="bob")).to_be_visible()
     await nodes(desk).filter(has_text="general").get_by_role("link").press("Enter")
     await expect(desk.composer).to_be_visible()
 
 
-async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, network: Network) -> None:
-    bob, cyd = await network.join("bob"), await network.join("cyd")
-    desk = await seated(desks, network)
+async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: Room) -> None:
+    bob, cyd = await room.join("bob"), await room.join("cyd")
+    desk = await seated(desks, room)
     await as_list(desk)
     of_bob = desk.page.get_by_role("listitem").filter(has=desk.page.get_by_role("link", name="bob"))
     line = of_bob.last
@@ -120,8 +118,8 @@ async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, network
         await desk.page.evaluate("() => { location.hash = '#/'; }")
 
 
-async def test_g_n_shows_the_network(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_g_n_shows_the_network(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     await desk.page.evaluate("() => document.activeElement.blur()")
     await desk.page.keyboard.press("g")
@@ -130,9 +128,9 @@ async def test_g_n_shows_the_network(desks: Desks, network: Network) -> None:
 
 
 @pytest.mark.parametrize("color", ["light", "dark"])
-async def test_the_network_is_accessible(desks: Desks, network: Network, color: str) -> None:
-    bob = await network.join("bob")
-    desk = await seated(desks, network)
+async def test_the_network_is_accessible(desks: Desks, room: Room, color: str) -> None:
+    bob = await room.join("bob")
+    desk = await seated(desks, room)
     await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
     await bob.tells("ann", "hello")
     await expect(edges(desk)).to_have_count(1)

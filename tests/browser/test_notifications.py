@@ -8,7 +8,7 @@ import re
 from playwright.async_api import Page, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 from tests.unit.configs.people import PATIENCE_S
 
 RECORDER = """
@@ -33,7 +33,7 @@ RECORDER = """
 """A desktop: headless browsers have none. What it would show is in `shown`."""
 
 
-async def sits(desks: Desks, network: Network, *, allowed: bool = True) -> Desk:
+async def sits(desks: Desks, network: Network | Room, *, allowed: bool = True) -> Desk:
     """ann, whose browser has been asked before if `allowed`."""
     desk = await desks.sit(network.page)
     await desk.context.add_init_script(RECORDER)
@@ -66,12 +66,12 @@ async def is_counted(desk: Desk, count: int) -> None:
     await expect(desk.page).to_have_title(re.compile(rf"^\({count}\) "))
 
 
-async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, network: Network) -> None:
-    desk = await desks.sit(network.page)
+async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     icon = desk.page.locator("link[rel=icon]")
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await bob.tells("ann", "one")
     await bob.posts("general", "not for you alone")
     await bob.posts("general", "@ann two")
@@ -84,8 +84,8 @@ async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, network: 
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
 
 
-async def test_the_permission_is_asked_for_by_a_button_only(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network, allowed=False)
+async def test_the_permission_is_asked_for_by_a_button_only(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room, allowed=False)
     assert await desk.page.evaluate("window.asked") == 0
     await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
     await desk.page.get_by_role("menuitem", name="Settings").click()
@@ -95,10 +95,10 @@ async def test_the_permission_is_asked_for_by_a_button_only(desks: Desks, networ
 
 
 async def test_mentions_and_direct_messages_are_told_while_one_looks_elsewhere(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await sits(desks, network)
-    bob = await network.join("bob")
+    desk = await sits(desks, room)
+    bob = await room.join("bob")
     await bob.tells("ann", "seen")
     await is_counted(desk, 1)
     await look_elsewhere(desk.page)
@@ -109,9 +109,9 @@ async def test_mentions_and_direct_messages_are_told_while_one_looks_elsewhere(
     assert sorted(told) == ["bob in #general: @ann a mention", "bob: a message"]
 
 
-async def test_a_click_leads_to_the_message(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
-    bob = await network.join("bob")
+async def test_a_click_leads_to_the_message(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
+    bob = await room.join("bob")
     await look_elsewhere(desk.page)
     await bob.posts("general", "@ann come here")
     await told_by(desk, count=1)
@@ -120,11 +120,11 @@ async def test_a_click_leads_to_the_message(desks: Desks, network: Network) -> N
     assert await desk.page.evaluate("window.shown[0].closed")
 
 
-async def test_of_several_hidden_tabs_one_tells(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
-    other = await desk.another_tab(network.page)
+async def test_of_several_hidden_tabs_one_tells(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
+    other = await desk.another_tab(room.page)
     await other.is_joined()
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await look_elsewhere(desk.page, other.page)
     for n in range(3):
         await bob.tells("ann", f"message {n}")
@@ -134,11 +134,11 @@ async def test_of_several_hidden_tabs_one_tells(desks: Desks, network: Network) 
     assert sorted(told) == [f"bob: message {n}" for n in range(3)]
 
 
-async def test_hidden_tabs_say_nothing_while_one_is_seen(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
-    other = await desk.another_tab(network.page)
+async def test_hidden_tabs_say_nothing_while_one_is_seen(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
+    other = await desk.another_tab(room.page)
     await other.is_joined()
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await look_elsewhere(other.page)
     await bob.tells("ann", "seen in the first tab")
     for each in (desk, other):
@@ -149,14 +149,14 @@ async def test_hidden_tabs_say_nothing_while_one_is_seen(desks: Desks, network: 
     assert await told_by(desk, other, count=1) == ["bob: seen nowhere"]
 
 
-async def test_who_does_not_want_it_is_left_alone(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
+async def test_who_does_not_want_it_is_left_alone(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
     await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
     await desk.page.get_by_role("menuitem", name="Settings").click()
     await desk.page.get_by_role("checkbox", name="Tell me").uncheck()
     await desk.page.reload()
     await desk.is_joined()
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await look_elsewhere(desk.page)
     await bob.tells("ann", "psst")
     await is_counted(desk, 1)

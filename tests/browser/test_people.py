@@ -7,32 +7,32 @@ from playwright.async_api import expect
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.messages import Card
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 
-async def joined(desks: Desks, network: Network) -> Desk:
+async def joined(desks: Desks, network: Network | Room) -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as("ann")
     return desk
 
 
 async def test_agents_come_before_people_and_who_is_here_before_who_is_not(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
+    desk = await joined(desks, room)
     rows = desk.page.locator("[data-participant]")
-    async with Client(WebSocketTransport(network.url), "abe", "human"):
+    async with Client(WebSocketTransport(room.url), "abe", "human"):
         await expect(rows).to_have_count(1)
-    await network.join("zoe")
-    async with Client(WebSocketTransport(network.url), "scout", "agent"):
+    await room.join("zoe")
+    async with Client(WebSocketTransport(room.url), "scout", "agent"):
         await expect(rows.locator(".name")).to_have_text(["scout", "zoe", "abe"])
         await expect(rows.locator(".presence")).to_have_text(["here", "here", "away"])
 
 
-async def test_a_card_tells_what_somebody_is_and_does(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
+async def test_a_card_tells_what_somebody_is_and_does(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
     card = Card(description="Finds things", skills=("search", "maps"))
-    transport = WebSocketTransport(network.url)
+    transport = WebSocketTransport(room.url)
     async with Client(transport, "scout", "agent", card=card):
         await desk.page.locator('[data-participant="scout"]').click()
         await expect(desk.details).to_contain_text("Finds things")
@@ -42,11 +42,9 @@ async def test_a_card_tells_what_somebody_is_and_does(desks: Desks, network: Net
     await expect(desk.details).to_contain_text("away")
 
 
-async def test_the_card_of_one_who_works_leads_to_the_thread(
-    desks: Desks, network: Network
-) -> None:
-    desk = await joined(desks, network)
-    async with Client(WebSocketTransport(network.url), "scout", "agent") as scout:
+async def test_the_card_of_one_who_works_leads_to_the_thread(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    async with Client(WebSocketTransport(room.url), "scout", "agent") as scout:
         await scout.signal("activity", "channel.general", {"state": "thinking"})
         await desk.page.locator('[data-participant="scout"]').click()
         await expect(desk.details).to_contain_text("thinking")
@@ -54,18 +52,18 @@ async def test_the_card_of_one_who_works_leads_to_the_thread(
         await expect(desk.thread("channel.general")).to_have_attribute("aria-current", "page")
 
 
-async def test_a_message_is_a_click_away(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await joined(desks, network)
+async def test_a_message_is_a_click_away(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await joined(desks, room)
     await desk.page.locator('[data-participant="bob"]').click()
     await desk.details.get_by_role("button", name="Message").click()
     await desk.says("hello bob")
     assert (await bob.hears("ann")).text == "hello bob"
 
 
-async def test_a_mention_goes_into_what_one_writes(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await joined(desks, network)
+async def test_a_mention_goes_into_what_one_writes(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await joined(desks, room)
     await desk.open_thread("channel.general")
     await desk.write("Ask")
     await desk.page.locator('[data-participant="bob"]').click()
@@ -76,16 +74,16 @@ async def test_a_mention_goes_into_what_one_writes(desks: Desks, network: Networ
     assert (await bob.hears("ann")).mentions == ("bob",)
 
 
-async def test_the_details_of_a_thread_tell_who_is_in_it(desks: Desks, network: Network) -> None:
-    await network.join("bob")
-    desk = await joined(desks, network)
-    await desk.page.goto(f"{network.page}#/thread/channel.general?open=thread:channel.general")
+async def test_the_details_of_a_thread_tell_who_is_in_it(desks: Desks, room: Room) -> None:
+    await room.join("bob")
+    desk = await joined(desks, room)
+    await desk.page.goto(f"{room.page}#/thread/channel.general?open=thread:channel.general")
     await expect(desk.details).to_contain_text("2 members")
     await desk.details.get_by_role("button", name="bob").click()
     await expect(desk.details).to_contain_text("Person")
 
 
-async def test_somebody_who_is_unknown_is_said_to_be(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
-    await desk.page.goto(f"{network.page}#/?open=participant:nobody")
+async def test_somebody_who_is_unknown_is_said_to_be(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    await desk.page.goto(f"{room.page}#/?open=participant:nobody")
     await expect(desk.details).to_contain_text("Nobody here is called nobody.")

@@ -8,21 +8,21 @@ from playwright.async_api import expect
 
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Network, Room
 
 GENERAL = "channel.general"
 
 
-async def sits(desks: Desks, network: Network, name: str = "ann") -> Desk:
+async def sits(desks: Desks, network: Network | Room, name: str = "ann") -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as(name)
     await desk.open_thread(GENERAL)
     return desk
 
 
-async def test_a_reply_opens_a_thread_below_its_message(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_a_reply_opens_a_thread_below_its_message(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await bob.posts("general", "what about **lunch**?")
     await (await desk.sees("what about lunch?")).click()
     await desk.page.keyboard.press("r")
@@ -38,11 +38,9 @@ async def test_a_reply_opens_a_thread_below_its_message(desks: Desks, network: N
     await expect(desk.message("what about lunch?")).to_contain_text("1 reply")
 
 
-async def test_replies_of_others_are_counted_below_the_message(
-    desks: Desks, network: Network
-) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_replies_of_others_are_counted_below_the_message(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.says("what about lunch?")
     for n in range(2):
         await bob.client.call("reply", message_id="m1", text=f"answer {n}")
@@ -55,10 +53,8 @@ async def test_replies_of_others_are_counted_below_the_message(
     await expect(summary).not_to_contain_text("new")
 
 
-async def test_a_thread_that_was_only_looked_at_leaves_no_trace(
-    desks: Desks, network: Network
-) -> None:
-    desk = await sits(desks, network)
+async def test_a_thread_that_was_only_looked_at_leaves_no_trace(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room)
     await desk.says("what about lunch?")
     await desk.message("lunch").click()
     await desk.page.keyboard.press("r")
@@ -69,10 +65,10 @@ async def test_a_thread_that_was_only_looked_at_leaves_no_trace(
 
 
 async def test_a_message_is_stored_then_delivered_and_says_to_whom(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.says("are you there?")
     await bob.hears("ann")
     message = desk.message("are you there?")
@@ -80,20 +76,18 @@ async def test_a_message_is_stored_then_delivered_and_says_to_whom(
     await expect(message.get_by_title("Delivered to bob")).to_be_visible()
 
 
-async def test_what_waits_for_somebody_who_is_away_says_so(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network, "carol")
+async def test_what_waits_for_somebody_who_is_away_says_so(desks: Desks, room: Room) -> None:
+    desk = await sits(desks, room, "carol")
     await desk.page.close()
-    desk = await sits(desks, network)
+    desk = await sits(desks, room)
     await desk.says("for later")
     await expect(desk.message("for later")).to_have_attribute("data-state", "stored")
     await expect(desk.message("for later").get_by_title("waiting for carol (away)")).to_be_visible()
 
 
-async def test_deliveries_of_before_are_known_after_a_reload(
-    desks: Desks, network: Network
-) -> None:
-    bob = await network.join("bob")
-    desk = await sits(desks, network)
+async def test_deliveries_of_before_are_known_after_a_reload(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await sits(desks, room)
     await desk.says("are you there?")
     await bob.hears("ann")
     await expect(desk.message("are you")).to_have_attribute("data-state", "delivered")
@@ -101,15 +95,15 @@ async def test_deliveries_of_before_are_known_after_a_reload(
     await expect(desk.message("are you")).to_have_attribute("data-state", "delivered")
 
 
-async def test_names_of_nobody_are_told(desks: Desks, network: Network) -> None:
-    await network.join("bob")
-    desk = await sits(desks, network)
+async def test_names_of_nobody_are_told(desks: Desks, room: Room) -> None:
+    await room.join("bob")
+    desk = await sits(desks, room)
     await desk.says("@bbo, look")
     await expect(desk.message("@bbo")).to_contain_text("Nobody here is called @bbo.")
 
 
-async def test_the_details_of_a_message_say_who_has_read_it(desks: Desks, network: Network) -> None:
-    ann, bob = await sits(desks, network), await sits(desks, network, "bob")
+async def test_the_details_of_a_message_say_who_has_read_it(desks: Desks, room: Room) -> None:
+    ann, bob = await sits(desks, room), await sits(desks, room, "bob")
     await ann.says("read this")
     await bob.sees("read this")
     await ann.message("read this").click()

@@ -7,7 +7,7 @@ import asyncio
 from playwright.async_api import Browser, Dialog, Route, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network
+from tests.browser.support.network import Room
 
 HOSTILE = {
     "a script": "<script>window.hit = 1</script>last words",
@@ -40,9 +40,9 @@ _REMAINS = """(log) => [...log.querySelectorAll('[data-message] .prose *')].filt
 _SPILLS = "(it) => it.scrollWidth - it.clientWidth"
 
 
-async def test_hostile_texts_are_shown_harmlessly(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page)
+async def test_hostile_texts_are_shown_harmlessly(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room.page)
     dialogs: list[str] = []
 
     async def note(dialog: Dialog) -> None:
@@ -75,9 +75,9 @@ async def _reads_to_the_end(desk: Desk, words: str) -> None:
     await expect(newest.get_by_text(words)).to_be_visible()
 
 
-async def test_hostile_names_and_json_are_text(desks: Desks, network: Network) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page)
+async def test_hostile_names_and_json_are_text(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room.page)
     await desk.join_as("ann")
     content = {"__proto__": {"hit": 1}, "constructor": "<img src=x onerror='window.hit=1'>"}
     await bob.client.call("send_message", to="ann", content=content)
@@ -86,11 +86,9 @@ async def test_hostile_names_and_json_are_text(desks: Desks, network: Network) -
     assert await desk.page.evaluate("({}).hit ?? window.hit ?? null") is None
 
 
-async def test_the_policy_forbids_inline_scripts_and_other_hosts(
-    desks: Desks, network: Network
-) -> None:
+async def test_the_policy_forbids_inline_scripts_and_other_hosts(desks: Desks, room: Room) -> None:
     desk = await desks.sit("about:blank")
-    response = await desk.page.goto(network.page)
+    response = await desk.page.goto(room.page)
     assert response is not None
     policy = dict(
         part.strip().partition(" ")[::2]
@@ -103,9 +101,7 @@ async def test_the_policy_forbids_inline_scripts_and_other_hosts(
     assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
 
 
-async def test_a_page_of_another_site_cannot_open_the_socket(
-    browser: Browser, network: Network
-) -> None:
+async def test_a_page_of_another_site_cannot_open_the_socket(browser: Browser, room: Room) -> None:
     async def serve(route: Route) -> None:
         await route.fulfill(body="<!doctype html><title>evil</title>", content_type="text/html")
 
@@ -118,17 +114,17 @@ async def test_a_page_of_another_site_cannot_open_the_socket(
         await context.route("http://evil.example/**", serve)
         page = await context.new_page()
         await page.goto("http://evil.example/")
-        assert await asyncio.wait_for(page.evaluate(connect, network.url), 20) == "refused"
-        local = network.url.replace("127.0.0.1", "localhost")
+        assert await asyncio.wait_for(page.evaluate(connect, room.url), 20) == "refused"
+        local = room.url.replace("127.0.0.1", "localhost")
         assert await asyncio.wait_for(page.evaluate(connect, local), 20) == "refused"
         # From the hub's own page it can be opened.
-        await page.goto(network.page)
-        assert await asyncio.wait_for(page.evaluate(connect, network.url), 20) == "open"
+        await page.goto(room.page)
+        assert await asyncio.wait_for(page.evaluate(connect, room.url), 20) == "open"
 
 
-async def test_a_page_of_another_site_cannot_show_this_one(desks: Desks, network: Network) -> None:
+async def test_a_page_of_another_site_cannot_show_this_one(desks: Desks, room: Room) -> None:
     async def serve(route: Route) -> None:
-        body = f"<!doctype html><title>evil</title><iframe src='{network.page}'></iframe>"
+        body = f"<!doctype html><title>evil</title><iframe src='{room.page}'></iframe>"
         await route.fulfill(body=body, content_type="text/html")
 
     desk = await desks.sit("about:blank")

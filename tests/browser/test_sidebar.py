@@ -6,7 +6,7 @@ from playwright.async_api import Locator, expect
 
 from hubbub.client import Client, WebSocketTransport
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Networks
+from tests.browser.support.network import Network, Networks, Room
 
 AGENT = "scout"
 
@@ -26,25 +26,25 @@ async def order(desk: Desk, name: str) -> list[str | None]:
     return [await each.get_attribute("data-thread") for each in found]
 
 
-async def joined(desks: Desks, network: Network, name: str = "ann") -> Desk:
+async def joined(desks: Desks, network: Network | Room, name: str = "ann") -> Desk:
     desk = await desks.sit(network.page)
     await desk.join_as(name)
     return desk
 
 
 async def test_channels_and_everyone_are_there_before_anything_was_said(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
+    desk = await joined(desks, room)
     await expect(desk.thread("channel.general")).to_be_visible()
     await expect(desk.thread("broadcast")).to_have_text("Everyone")
 
 
 async def test_a_direct_message_counts_as_unread_until_its_thread_is_opened(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     await bob.tells("ann", "one")
     await bob.tells("ann", "two")
     row = desk.thread("dm.ann.bob")
@@ -55,11 +55,9 @@ async def test_a_direct_message_counts_as_unread_until_its_thread_is_opened(
     await expect(row).to_have_attribute("aria-current", "page")
 
 
-async def test_mentions_are_counted_apart_from_what_is_unread(
-    desks: Desks, network: Network
-) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+async def test_mentions_are_counted_apart_from_what_is_unread(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     await bob.posts("general", "something for everybody")
     await bob.posts("general", "@ann something for you")
     row = desk.thread("channel.general")
@@ -84,10 +82,10 @@ async def test_channels_stand_by_name_and_direct_threads_by_activity(
 
 
 async def test_new_replies_hang_under_the_thread_of_the_message_they_reply_to(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     said = await bob.client.call("post_to_channel", channel="general", text="Shall we start?")
     assert isinstance(said, dict)
     await bob.client.call("reply", message_id=said["id"], text="I would.")
@@ -98,9 +96,9 @@ async def test_new_replies_hang_under_the_thread_of_the_message_they_reply_to(
     await expect(desk.page.locator(under)).to_have_count(1)
 
 
-async def test_replies_that_are_read_can_be_folded_away(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+async def test_replies_that_are_read_can_be_folded_away(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     said = await bob.client.call("post_to_channel", channel="general", text="Shall we start?")
     assert isinstance(said, dict)
     await bob.client.call("reply", message_id=said["id"], text="I would.")
@@ -120,9 +118,9 @@ async def test_replies_that_are_read_can_be_folded_away(desks: Desks, network: N
     await expect(replies).to_be_visible()
 
 
-async def test_a_tab_of_somebody_else_stays_when_one_leaves(desks: Desks, network: Network) -> None:
-    ann = await joined(desks, network)
-    bob = await ann.another_tab(network.page)
+async def test_a_tab_of_somebody_else_stays_when_one_leaves(desks: Desks, room: Room) -> None:
+    ann = await joined(desks, room)
+    bob = await ann.another_tab(room.page)
     await bob.is_joined()
     await bob.page.get_by_role("button", name="ann: settings, help, leave").click()
     await bob.page.get_by_role("menuitem", name="Leave the network").click()
@@ -139,14 +137,14 @@ async def test_a_tab_of_somebody_else_stays_when_one_leaves(desks: Desks, networ
 
 
 async def test_a_folded_group_shows_only_what_is_new_and_stays_folded(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
+    desk = await joined(desks, room)
     fold = desk.page.get_by_role("button", name="Channels", exact=True)
     await fold.click()
     await expect(fold).to_have_attribute("aria-expanded", "false")
     await expect(desk.thread("channel.general")).to_have_count(0)
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await bob.posts("general", "news")
     await expect(desk.thread("channel.general")).to_be_visible()
     await desk.page.reload()
@@ -154,11 +152,11 @@ async def test_a_folded_group_shows_only_what_is_new_and_stays_folded(
 
 
 async def test_many_read_threads_are_a_few_and_a_button_for_the_others(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
+    desk = await joined(desks, room)
     for n in range(15):
-        async with Client(WebSocketTransport(network.url), f"p{n:02}", "human") as client:
+        async with Client(WebSocketTransport(room.url), f"p{n:02}", "human") as client:
             await client.call("send_text_message", to="ann", text="hello")
     rows = group(desk, "Direct").locator("[data-thread]")
     await expect(rows).to_have_count(15)
@@ -170,12 +168,12 @@ async def test_many_read_threads_are_a_few_and_a_button_for_the_others(
 
 
 async def test_marking_everything_as_read_holds_in_the_other_tab_and_after_a_reload(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
-    other = await desk.another_tab(network.page)
+    desk = await joined(desks, room)
+    other = await desk.another_tab(room.page)
     await other.is_joined()
-    bob = await network.join("bob")
+    bob = await room.join("bob")
     await bob.tells("ann", "hello")
     await bob.posts("general", "@ann hello")
     for each in (desk, other):
@@ -190,9 +188,9 @@ async def test_marking_everything_as_read_holds_in_the_other_tab_and_after_a_rel
     await expect(desk.page.locator("nav .badge")).to_have_count(0)
 
 
-async def test_a_thread_can_be_marked_as_read_from_its_menu(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
-    bob = await network.join("bob")
+async def test_a_thread_can_be_marked_as_read_from_its_menu(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
+    bob = await room.join("bob")
     await bob.tells("ann", "hello")
     row = desk.thread("dm.ann.bob")
     await expect(badge(row, "1 unread")).to_be_visible()
@@ -203,10 +201,10 @@ async def test_a_thread_can_be_marked_as_read_from_its_menu(desks: Desks, networ
 
 
 async def test_what_an_agent_does_shows_beside_it_and_in_its_thread(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    desk = await joined(desks, network)
-    async with Client(WebSocketTransport(network.url), AGENT, "agent") as agent:
+    desk = await joined(desks, room)
+    async with Client(WebSocketTransport(room.url), AGENT, "agent") as agent:
         person = desk.page.locator(f'[data-participant="{AGENT}"]')
         await expect(person.locator(".presence")).to_have_text("here")
         await agent.call("send_text_message", to="ann", text="I shall look.")
@@ -224,19 +222,19 @@ async def test_what_an_agent_does_shows_beside_it_and_in_its_thread(
 
 
 async def test_work_in_a_thread_that_one_may_not_read_shows_without_saying_what(
-    desks: Desks, network: Network
+    desks: Desks, room: Room
 ) -> None:
-    bob = await network.join("bob")
-    desk = await joined(desks, network)
-    async with Client(WebSocketTransport(network.url), AGENT, "agent") as agent:
+    bob = await room.join("bob")
+    desk = await joined(desks, room)
+    async with Client(WebSocketTransport(room.url), AGENT, "agent") as agent:
         await bob.tells(AGENT, "between us")
         await agent.signal("activity", "dm.bob.scout", {"state": "thinking"})
         person = desk.page.locator(f'[data-participant="{AGENT}"]')
         await expect(person.locator(".activity")).to_have_text("working elsewhere")
 
 
-async def test_a_draft_marks_its_thread(desks: Desks, network: Network) -> None:
-    desk = await joined(desks, network)
+async def test_a_draft_marks_its_thread(desks: Desks, room: Room) -> None:
+    desk = await joined(desks, room)
     await desk.open_thread("channel.general")
     await desk.write("not yet")
     await desk.open_thread("broadcast")

@@ -274,3 +274,16 @@ async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(networks: Ne
         sent = await ann.say("bot", "wake up")
         bot = await net.join("bot", "agent", turns=True, latest=True)
         assert [wake["message"]["id"] for wake in bot.ready["pending"]] == [sent["id"]]
+
+
+async def test_who_makes_no_tools_is_told_of_operations_without_their_schemas(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        whole = (await network.join("ann")).ready["operations"]
+        short = (await network.join("bob", schemas=False)).ready["operations"]
+        assert [op["name"] for op in short] == [op["name"] for op in whole]
+        assert all(op["input_schema"]["type"] == "object" for op in whole)
+        assert {key for op in short for key in op} == {
+            "name", "description", "permission", "tool"
+        }  # fmt: skip

@@ -181,7 +181,8 @@ class Desk:
         await self.is_stored(text)
 
     async def is_stored(self, text: str) -> None:
-        await expect(self.message(text).last).to_have_attribute("data-state", _DURABLE)
+        own = self.conversation.locator("[data-message][data-state]").filter(has_text=text)
+        await expect(own.last).to_have_attribute("data-state", _DURABLE)
 
     # Details --------------------------------------------------------------------------------
 

@@ -1,4 +1,9 @@
-"""A network as a user runs it: `hubbub up` in a process, which may be killed and started again."""
+"""Networks with a page.
+
+A `Network` is as a user runs it: `hubbub up` in a process, which may be killed and started again.
+A `Room` is the same hub and the same page on a port of this process, for tests that need people
+only: it is there at once.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,26 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 from pydantic import JsonValue
 
 from hubbub.client import Client, RunFile, WebSocketTransport
+from hubbub.config.models import ChannelConfig, NetworkConfig, NetworkFile
+from hubbub.network.hub import Hub
+from hubbub.network.server import serve_hub
+from hubbub.network.store import open_store
 from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.operations import NewToken, Participants
 from hubbub.testing.model_server import ModelServer
+from hubbub.web.site import About, Site
 from tests.e2e.support.config_network import environment
 from tests.unit.configs.people import Person
 
-__all__ = ["Network", "Networks", "Plan"]
+__all__ = ["Network", "Networks", "Plan", "Room"]
 
 DEADLINE_S = 30.0
 """How long a network may take to come up or to go before the test fails."""
@@ -160,6 +170,39 @@ class Network:
         section |= more if isinstance(more, dict) else {}
         path.write_text(json.dumps({**self._plan, "network": section}))  # JSON is YAML
         return path
+
+
+class Room:
+    """An open network in this process, with the channel `general`."""
+
+    def __init__(self, url: str, people: AsyncExitStack):
+        self.url = url
+        """For clients."""
+        self.page = url.replace("ws://", "http://") + "/"
+        """For browsers."""
+        self.port = int(url.rpartition(":")[2])
+        self._people = people
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Room]:
+        """A room for as long as the context lasts."""
+        general = ChannelConfig()
+        file = NetworkFile(
+            network=NetworkConfig(name="test", auth="open"), channels={"general": general}
+        )
+        site = Site(About(file.network.name, file.network.auth))
+        async with (
+            Hub(file, open_store("sqlite::memory:")) as hub,
+            serve_hub(hub, "127.0.0.1:0", pages=site) as listening,
+            AsyncExitStack() as people,
+        ):
+            yield cls(listening.url, people)
+
+    async def join(self, name: str) -> Person:
+        """Somebody else who takes part."""
+        client = Client(WebSocketTransport(self.url), name, "human")
+        return Person(await self._people.enter_async_context(client))
 
 
 class Networks:

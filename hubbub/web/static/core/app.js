@@ -47,6 +47,7 @@ export class App {
 
   join(participant, token = null) {
     this.state.forget();
+    this.said.value = null; // it was told to whoever has left
     this.mine = this.storage.within(participant);
     this.outbox = new Outbox(
       this.mine.within("outbox"),

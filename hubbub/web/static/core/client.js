@@ -130,7 +130,7 @@ export class Client {
 
   identify() {
     const frame = {
-      op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true,
+      op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true, schemas: false,
     };
     if (this.observe) frame.observe = true;
     if (this.token) frame.token = this.token;

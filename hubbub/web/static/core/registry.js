@@ -46,7 +46,8 @@ export class Registry {
     /**
      * What one can do: {id, title, group?, keys?, slash?, hint?, icon?, menu?, when?(context),
      * run(context, rest)}.
-     * `keys` like "mod+k", "alt+arrowup", "g i", "r"; `slash` is its name after "/" in the composer.
+     * `keys` like "mod+k", "alt+arrowup", "g i", "r"; `slash` is its name after "/" in the composer:
+     * what it throws is said there, and the line stays.
      * `menu` is a number: its place in the reader's own menu. A context is {thread, message, text}
      * as far as there are any.
      */

@@ -1,7 +1,7 @@
 // What the page knows of the network: the frames of the hub go in, signals come out. Applying the
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
-import { seqOf } from "./ids.js";
+import { rootOf, seqOf } from "./ids.js";
 import { Thread } from "./thread.js";
 
 const FLOW = 400; // messages that are remembered for the picture of the network
@@ -44,6 +44,14 @@ export class State {
 
   participant(id) {
     return this.participants.value.get(id) ?? null;
+  }
+
+  /** Whether the reader is in a thread. Of others what was said may be looked at, at most. */
+  takesPart(id) {
+    const root = rootOf(id);
+    const [kind, ...names] = root.split(".");
+    if (kind === "dm") return names.includes(this.me.value);
+    return kind !== "channel" || (this.channels.value.get(names[0])?.joined ?? false);
   }
 
   /** Threads of replies that hang in `thread`, by the seq of the message they reply to. */

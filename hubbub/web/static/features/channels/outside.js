@@ -12,6 +12,7 @@ export function Outside({ app, thread }) {
   return html`<div class="note outside" role="status">
     <${Icon} name="hash" size=${16} />
     <span>${channel ? t.channels.outside(name) : t.channels.unknown(name)}</span>
-    ${channel && html`<button class="small" onClick=${() => join(app, name)}>${t.channels.joinShort}</button>`}
+    ${channel &&
+    html`<button class="small" onClick=${() => join(app, name)}>${t.channels.joinShort}</button>`}
   </div>`;
 }

@@ -136,7 +136,11 @@ function run(app, thread, { name, rest }) {
   const command = app.add.commands.find((each) => each.slash === name);
   if (!command) return t.composer.noCommand(name);
   if (command.when && !command.when(context)) return t.composer.notNow(name);
-  Promise.resolve(command.run(context, rest)).catch((error) => app.say(error.message));
+  try {
+    Promise.resolve(command.run(context, rest)).catch((error) => app.say(error.message));
+  } catch (error) {
+    return error.message;
+  }
   return null;
 }
 

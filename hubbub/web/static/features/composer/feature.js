@@ -1,5 +1,6 @@
 // Writing messages: the composer, drafts, completions, and what others are writing.
 import { effect, html } from "../../core/ui.js";
+import { membersOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
@@ -13,10 +14,15 @@ const LONGEST_QUOTE = 280;
 export default function composer(app) {
   const desk = { drafts: new Drafts(), composer: null, isWanted: false };
   app.drafts = desk.drafts.ids;
-  app.compose = { edit: ({ text, args }) => edit(desk, text, args.quote ?? null) };
+  app.compose = { edit: (entry) => edit(desk, entry) };
   keepDrafts(app, desk.drafts);
   addSources(app);
-  app.add.foot.add({ view: (props) => html`<${Composer} ...${props} desk=${desk} />` });
+  app.add.foot.add({
+    view: (props) =>
+      app.state.takesPart(props.thread.id)
+        ? html`<${Composer} ...${props} desk=${desk} />`
+        : membersOf(props.thread.id).length > 0 && html`<p class="note">${t.composer.lookingOn}</p>`,
+  });
   app.add.notes.add({ order: 90, view: Doing });
   addCommands(app, desk);
 }
@@ -62,6 +68,7 @@ function partOf(message) {
   return text.length > LONGEST_QUOTE ? `${[...text.slice(0, LONGEST_QUOTE)].slice(0, -1).join("")}…` : text;
 }
 
-function edit(desk, text, quote) {
-  desk.composer?.change({ text, quote }, text.length);
+function edit(desk, { thread, text, args: { quote = null } }) {
+  if (desk.composer) desk.composer.change({ text, quote }, text.length);
+  else desk.drafts.write(thread, { text, quote }); // for when one may write there again
 }

@@ -1,6 +1,6 @@
 // A thread in the middle: its title, its messages, and where one writes.
 import { html, useEffect } from "../../core/ui.js";
-import { rootOf, titleOf } from "../../core/ids.js";
+import { titleOf } from "../../core/ids.js";
 import { PAGE } from "../../core/thread.js";
 import { t } from "../../texts.js";
 import { Header } from "./header.js";
@@ -9,7 +9,7 @@ import { Parent } from "./parent.js";
 
 export function Conversation({ app, id, at, shown }) {
   const thread = app.state.threads.value.get(id);
-  const outside = isOutside(app.state, id);
+  const outside = !app.state.takesPart(id);
   useEffect(() => () => forgetIfUnused(app, id), [id]);
   useEffect(() => {
     if (!thread) app.state.thread(id);
@@ -29,12 +29,6 @@ export function Conversation({ app, id, at, shown }) {
       )}
     </div>
   `;
-}
-
-/** A channel that the reader is not in: whether something was said there nobody tells. */
-function isOutside(state, id) {
-  const [kind, name] = rootOf(id).split(".");
-  return kind === "channel" && !state.channels.value.get(name)?.joined;
 }
 
 /** A thread that the page has not been told of may be long all the same, or not exist yet. */

@@ -59,6 +59,7 @@ export class LogState {
     const { app, thread } = this;
     if (!thread.missing(from - AHEAD, to + AHEAD)) return;
     thread.trim(Math.round((from + to) / 2));
+    if (!app.state.takesPart(thread.id) && thread.kind === "channel") return; // nobody tells
     app.load(thread.id, from - AHEAD, to + AHEAD).catch((error) => app.say(error.message));
   }
 

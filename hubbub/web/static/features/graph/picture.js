@@ -41,7 +41,8 @@ function Node({ app, node: { key, kind, name, thread } }) {
     return html`
       <li class="node room" data-node=${key}>
         <a href=${app.router.href("thread", [thread])}>
-          <${Icon} name=${iconOfThread(kindOf(thread))} size=${14} />${title.replace(/^#/, "")}
+          <${Icon} name=${iconOfThread(kindOf(thread))} size=${14} />
+          <span class="cut">${title.replace(/^#/, "")}</span>
         </a>
       </li>
     `;

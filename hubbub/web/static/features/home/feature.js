@@ -1,5 +1,6 @@
 // What one sees before one has gone anywhere: who is here, and how to begin.
 import { html, useComputed } from "../../core/ui.js";
+import { count } from "../../core/numbers.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity } from "../../parts/presence.js";
@@ -23,7 +24,7 @@ function Home({ app }) {
     <h1>${app.state.network.value}</h1>
     <p class="quiet">${t.home.lead}</p>
     ${unread > 0 && html`<p><a class="button primary" href=${app.router.href("inbox", ["threads"])}>
-      <${Icon} name="inbox" />${t.home.unread(unread)}</a></p>`}
+      <${Icon} name="inbox" />${t.home.unread(count(unread))}</a></p>`}
     ${ids && html`<ul class="agents" aria-label=${t.home.agents}>
       ${ids.split(" ").map((id) => html`<${Agent} key=${id} app=${app} id=${id} />`)}
     </ul>`}

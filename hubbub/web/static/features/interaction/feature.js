@@ -8,7 +8,7 @@ const Interaction = lazy(() => import("./views.js").then((module) => module.Inte
 const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence));
 
 export default function interaction(app) {
-  app.add.views.add({ name: "interaction", view: Interaction, title: ([id]) => t.interaction.title(id) });
+  app.add.views.add({ name: "interaction", view: Interaction, title: ([id = ""]) => t.interaction.title(id) });
   app.add.views.add({ name: "sequence", view: ThreadSequence, title: () => t.interaction.diagram });
   app.add.tools.add({ id: "sequence", order: 60, view: AsDiagram });
   app.add.marks.add({ slot: "action", id: "interaction", order: 45, view: ToInteraction });

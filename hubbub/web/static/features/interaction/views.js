@@ -2,7 +2,7 @@
 // messages, drawn in the same way.
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
-import { titleOf } from "../../core/ids.js";
+import { isThread, titleOf } from "../../core/ids.js";
 import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
 import { useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
@@ -63,6 +63,11 @@ function Totals({ found }) {
 }
 
 export function ThreadSequence({ app, args: [id = ""] }) {
+  if (!isThread(id)) return html`<div class="empty"><p>${t.conversation.noThread(id)}</p></div>`;
+  return html`<${LastOfThread} key=${id} app=${app} id=${id} />`;
+}
+
+function LastOfThread({ app, id }) {
   const asTable = useSignal(prefersTable(app));
   const thread = app.state.thread(id);
   const head = thread.head.value;

@@ -17,14 +17,23 @@ export default function people(app) {
   app.add.commands.add({
     id: "direct-start", title: t.sidebar.startDirect, slash: "dm", hint: t.people.dmHint, icon: "message",
     group: t.groups.going, keys: "g m",
-    run: (context, rest = "") => start(app, rest.split(/[\s,@]+/).filter(Boolean), starting),
+    run: (context, rest = "") => start(app, rest, starting),
   });
 }
 
-/** With names, go to the conversation with them; else ask for them. */
-function start(app, names, starting) {
+const NAMES = /^@?[\w-]+(?:\s*,\s*@?[\w-]+)*(?=\s|$)/;
+
+/**
+ * As in the terminal, "ann" or "ann,bob" leads to the conversation with them, and words after that are
+ * said there; without names it asks for them. Throws if somebody is unknown.
+ */
+function start(app, rest, starting) {
+  const [list] = NAMES.exec(rest) ?? [rest];
+  const names = list.split(/[\s,@]+/).filter(Boolean);
   const unknown = names.find((name) => !app.state.participant(name));
-  if (unknown) app.say(t.people.unknown(unknown));
-  else if (names.length) app.talkTo(...names);
-  else starting.value = true;
+  if (unknown) throw new Error(t.people.unknown(unknown));
+  if (!names.length) return void (starting.value = true);
+  app.talkTo(...names);
+  const text = rest.slice(list.length).trim();
+  if (text) app.send(app.here.peek(), text);
 }

@@ -17,7 +17,8 @@ export default function receipts(app) {
 }
 
 function Unresolved({ app, message }) {
-  const names = (app.receipts.value.get(message.id)?.unresolved ?? []).filter((name) => name !== message.sender_id);
+  const unresolved = app.receipts.value.get(message.id)?.unresolved ?? [];
+  const names = unresolved.filter((name) => name !== message.sender_id);
   if (!names.length) return null;
   const isKnown = (name) => app.state.participant(name) !== null;
   const outside = names.filter(isKnown);

@@ -12,7 +12,7 @@ const TurnPanel = lazy(() => import("./inspector.js").then((module) => module.Tu
 const TurnView = lazy(() => import("./inspector.js").then((module) => module.TurnView));
 
 export default function turns(app) {
-  app.add.views.add({ name: "turn", view: TurnView, title: ([id]) => t.turns.title(id) });
+  app.add.views.add({ name: "turn", view: TurnView, title: ([id = ""]) => t.turns.title(id) });
   app.add.views.add({ name: "turns", view: Turns, title: () => t.turns.list });
   app.add.panels.add({ kind: "turn", id: "turn", order: 10, view: TurnPanel });
   app.add.panels.add({ kind: "participant", id: "latest-turns", order: 60, view: LatestTurns });

@@ -63,21 +63,22 @@ function Table({ app, turns }) {
 }
 
 function Row({ app, turn }) {
-  const { columns } = t.turns;
   const tokens = turn.tokens_in || turn.tokens_out;
   return html`
     <tr role="row">
       <td role="cell"><a href=${app.router.href("turn", [turn.id])}>${turn.id}</a></td>
-      <td role="cell" data-of=${columns.started}><${Moment} at=${turn.started_at} /></td>
+      <td role="cell"><${Moment} at=${turn.started_at} /></td>
       <td role="cell">
         <${Outcome} outcome=${turn.outcome} />${" "}<span class="quiet reason">${visible(turn.reason)}</span>
       </td>
-      <td role="cell" class="number" data-of=${columns.took}>${duration(turn.duration_ms)}</td>
-      <td role="cell" class="number" data-of=${columns.steps}>${count(turn.steps)}</td>
-      <td role="cell" class="number" data-of=${columns.tokens}>
+      <td role="cell" class="number">${duration(turn.duration_ms)}</td>
+      <td role="cell" class="number">
+        ${count(turn.steps)}<span class="unit" aria-hidden="true"> ${t.turns.stepsUnit(turn.steps)}</span>
+      </td>
+      <td role="cell" class="number">
         ${tokens ? t.turns.tokens(count(turn.tokens_in), count(turn.tokens_out)) : ""}
       </td>
-      <td role="cell" class="number" data-of=${columns.cost}>${dollars(turn.cost_usd)}</td>
+      <td role="cell" class="number">${dollars(turn.cost_usd)}</td>
     </tr>
   `;
 }
