@@ -1,6 +1,7 @@
 """Hubbub: a messaging network in which AI agents and people work together in threads.
 
-    from hubbub import Agent, Message, tool
+    from hubbub import Agent, Message, tool           # agents in Python, tools of models
+    from hubbub import Hooks, Proceed, Refused        # looking at turns, and refusing calls
 
 `hubbub.client` is for programs that are no agents. Names load when they are first used, so that
 importing one part costs nothing of the others.
@@ -13,17 +14,38 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hubbub.agents.agent import Agent as Agent
+    from hubbub.agents.hooks import Hooks as Hooks
+    from hubbub.agents.hooks import Proceed as Proceed
+    from hubbub.agents.hooks import Refused as Refused
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
+    from hubbub.agents.tools.given import CancelToken as CancelToken
+    from hubbub.agents.tools.given import IdempotencyKey as IdempotencyKey
     from hubbub.protocol.messages import Message as Message
 
 __version__ = "0.1.0"
 
-__all__ = ["Agent", "Message", "ToolFailed", "__version__", "tool"]
+__all__ = [
+    "Agent",
+    "CancelToken",
+    "Hooks",
+    "IdempotencyKey",
+    "Message",
+    "Proceed",
+    "Refused",
+    "ToolFailed",
+    "__version__",
+    "tool",
+]
 
 _HOMES = {
     "Agent": "hubbub.agents.agent",
+    "CancelToken": "hubbub.agents.tools.given",
+    "Hooks": "hubbub.agents.hooks",
+    "IdempotencyKey": "hubbub.agents.tools.given",
     "Message": "hubbub.protocol.messages",
+    "Proceed": "hubbub.agents.hooks",
+    "Refused": "hubbub.agents.hooks",
     "ToolFailed": "hubbub.agents.tools.base",
     "tool": "hubbub.agents.tools.function",
 }

@@ -198,6 +198,9 @@ USING = {
     "U-3": "Commands have a form for programs.",
     "U-4": "The examples of the README and the tutorial work.",
     "U-5": "`why`, `turns` and `turn` show what agents did and why.",
+    "U-6": "What an agent is about to say is shown, is no message, and goes when it is one or not.",
+    "U-7": "The record of a turn is shown with all that the runtime did, and nothing that it did not.",
+    "U-8": "A turn can be tried with another prompt or model: asked once, nothing run, nothing kept.",
 }
 
 RELIABILITY = {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.protocol.codes import ErrorCode
@@ -79,6 +79,9 @@ class Calls:
             answer.exception()  # marks it as seen: a post may be dropped
 
 
+_NO_NUMBERS = b"NaN", b"Infinity"
+
+
 def encode_call(
     ref: str, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
 ) -> bytes:
@@ -92,7 +95,9 @@ def encode_call(
         call = {"op": "call", "ref": ref, "name": name, "args": plain}
         if cid is not None:
             call["cid"] = cid
-        frame = json.dumps(call, ensure_ascii=False, allow_nan=False).encode()
+        frame = to_json(call)  # several times as fast as `json`, which knows NaN for what it is
+        if any(word in frame for word in _NO_NUMBERS):
+            json.dumps(call, allow_nan=False)
     except ValueError as exc:  # NaN, a lone surrogate, an object, a circle
         raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: the arguments are no JSON") from exc
     if len(frame) > limits.frame_bytes:

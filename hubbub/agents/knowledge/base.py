@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +70,8 @@ class _Known:
 
     signature: Signature
     read_ns: int
+    digest: int | None = None
+    """Of its text, within this process."""
     title: str = ""
     problem: str | None = None
 
@@ -135,19 +137,23 @@ class KnowledgeBase:
         for file in found.files:
             known = self._known.get(file.name)
             if known is None or not known.still(file.signature):
-                self._known[file.name] = self._read(index, file)
+                self._known[file.name] = self._read(index, file, known)
         return index
 
-    def _read(self, index: Index, file: Found) -> _Known:
+    def _read(self, index: Index, file: Found, before: _Known | None) -> _Known:
         now = time.time_ns()
         try:
-            pieces = passages(read_text(file, self._limits))
+            text = read_text(file, self._limits)
         except Unreadable as exc:
             index.remove([file.name])
             log.warning("file of the knowledge is left out", file=file.name, reason=str(exc))
             return _Known(file.signature, now, problem=str(exc))
+        digest = hash(text)
+        if before is not None and before.digest == digest:
+            return replace(before, signature=file.signature, read_ns=now)
+        pieces = passages(text)
         index.put(file.name, pieces)
-        return _Known(file.signature, now, title_of(pieces))
+        return _Known(file.signature, now, digest, title_of(pieces))
 
 
 def _labelled(folders: Sequence[Path]) -> dict[str, Path]:

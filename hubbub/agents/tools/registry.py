@@ -43,6 +43,8 @@ class Entry:
     timeout: float | None
     retry: Retry
     budget: int | None
+    coming: MayBeAbsent | None = None
+    """The tool, if it is one that comes and goes: asked once, for it is asked often."""
 
     @property
     def name(self) -> str:
@@ -54,7 +56,7 @@ class Entry:
 
     @property
     def absent(self) -> str | None:
-        return self.tool.absent if isinstance(self.tool, MayBeAbsent) else None
+        return None if self.coming is None else self.coming.absent
 
     @property
     def summary(self) -> str:
@@ -148,4 +150,5 @@ def _entry(tool: Tool, operator: Tuning) -> Entry:
         timeout=tuning.timeout or tool.timeout,
         retry=tuning.retry or Retry(),
         budget=tuning.budget,
+        coming=tool if isinstance(tool, MayBeAbsent) else None,
     )

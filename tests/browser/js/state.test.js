@@ -163,3 +163,66 @@ test("replies are found by the message that they are under", () => {
   state.thread("channel.general.t9"); // opened, and nothing said there
   equal([...state.repliesIn("channel.general").keys()], [1]);
 });
+
+const WRITES = { type: "partial", sender: "bot", thread_id: "dm.ann.bot" };
+
+/** A state in which the bot is about to say something, in step 2 of its turn. */
+function writing(text = "Hel") {
+  const state = new State(() => 5);
+  state.ready(ready([message(1, "dm.ann.bot", 1)]), HELLO);
+  state.signal({ ...WRITES, data: { turn: "bot-m1", step: 2, text, to: "ann" } });
+  return state;
+}
+
+const written = (state) => [...state.partials.value.values()].map(({ turn, text }) => [turn, text]);
+
+test("what an agent is about to say is known, and is no message", () => {
+  const state = writing();
+  const before = seen(state);
+  state.signal({ ...WRITES, data: { turn: "bot-m1", step: 2, text: "Hello" } });
+  equal([...state.partials.value.values()], [
+    { turn: "bot-m1", sender: "bot", thread: "dm.ann.bot", step: 2, text: "Hello", at: 5 },
+  ]);
+  equal(seen(state), before);
+  equal(before.head, 1);
+});
+
+test("the message itself takes the place of what was about to be said, wherever it stands", () => {
+  const bots = { sender_id: "bot", sender_kind: "agent" };
+  for (const thread of ["dm.ann.bot", "dm.ann.bot.t1"]) {
+    const state = writing();
+    state.event({ message: message(2, thread, 2, { ...bots, cause_id: "bot-m9" }) });
+    equal(written(state), [["bot-m1", "Hel"]], "of another turn");
+    state.event({ message: message(3, thread, 3, { ...bots, cause_id: "bot-m1" }) });
+    equal(written(state), []);
+  }
+});
+
+test("what an agent does not say after all is gone", () => {
+  const does = (data) => ({ type: "activity", sender: "bot", thread_id: "dm.ann.bot", data });
+  const ends = {
+    idle: does({ state: "idle", turn: "bot-m1", step: 2 }),
+    "the next step": does({ state: "thinking", turn: "bot-m1", step: 3 }),
+    "the agent gone": { type: "presence", data: { online: [], offline: ["bot"] } },
+  };
+  for (const [how, signal] of Object.entries(ends)) {
+    const state = writing();
+    state.signal(does({ state: "calling", turn: "bot-m1", step: 2 }));
+    state.signal(does({ state: "idle", turn: "bot-m7", step: 9 }));
+    equal(written(state), [["bot-m1", "Hel"]]);
+    state.signal(signal);
+    equal(written(state), [], how);
+  }
+  const state = writing();
+  state.ready({ ...ready([]), resumed: true, cursor: 1 }, HELLO);
+  equal(written(state), [], "a new connection");
+});
+
+test("nobody is shown to say what belongs to another's turn, or no text", () => {
+  const state = writing("Hel");
+  state.signal({ ...WRITES, sender: "cyd", data: { turn: "bot-m1", step: 2, text: "I am bot" } });
+  state.signal({ ...WRITES, data: { turn: "bot-m1", step: 2, text: { a: 1 } } });
+  state.signal({ ...WRITES, thread_id: undefined, data: { turn: "bot-m2", step: 1, text: "x" } });
+  state.signal({ ...WRITES, data: null });
+  equal(written(state), [["bot-m1", "Hel"]]);
+});

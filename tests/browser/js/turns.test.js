@@ -1,8 +1,9 @@
 import { equal, test } from "./harness.js";
 import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messages.js";
 import { count, dollars } from "/static/core/numbers.js";
+import { factsOf } from "/static/features/turns/facts.js";
 import { readTurns } from "/static/features/turns/reading.js";
-import { pretty, timeline, tookMs, totals } from "/static/features/turns/record.js";
+import { filling, pretty, timeline, tookMs, totals } from "/static/features/turns/record.js";
 
 const START = "2026-01-02T03:04:05Z";
 const after = (ms) => new Date(Date.parse(START) + ms).toISOString();
@@ -132,4 +133,26 @@ test("all turns there are, if there are fewer", async () => {
   const { turns, more } = await readTurns(it, "bot", 50);
   equal(it.asked, [{ limit: 50, agent: "bot" }]);
   equal([turns.length, more], [7, false]);
+});
+
+test("a window's layers are parts of it, and what is kept free is one too", () => {
+  const layers = [
+    { name: "system", tokens: 30, cut: 0 }, { name: "knowledge", tokens: 0, cut: 0 },
+    { name: "history", tokens: 0, cut: 50 }, { name: "incoming", tokens: 10, cut: 5 },
+  ];
+  const found = filling({ size: 100, reserve: 20, layers });
+  equal([found.used, found.cut, found.whole], [40, 55, 100]);
+  equal(found.layers.map(({ name }) => name), ["system", "history", "incoming"]);
+  equal(filling({ size: null, reserve: 0, layers }).whole, 40, "of no known size");
+  equal(filling({ size: 20, reserve: 20, layers }).whole, 60, "of less than there is");
+  equal(filling({ reserve: 0, layers: [] }).whole, 1);
+});
+
+test("facts tell the dialect only where a model calls tools by words", () => {
+  const keys = (dialect) => {
+    const start = { id: "bot-m1", model: "small", thread_id: "broadcast", messages: ["m1"], tools: [], dialect };
+    return factsOf(turn([], { start, agent: "bot" }), "ann").map(({ key }) => key);
+  };
+  equal(["native", null, undefined, "tool_call"].map((each) => keys(each).includes("dialect")),
+    [false, false, false, true]);
 });

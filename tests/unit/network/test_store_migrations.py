@@ -103,7 +103,5 @@ def test_a_database_without_memories_can_have_some(db: sqlite3.Connection) -> No
     db.execute("INSERT INTO participant VALUES ('bot', 'agent', '{}')")
     migrate(db, "x")
     db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
-    assert db.execute("SELECT * FROM memory").fetchall() == [
-        ("bot", "k", "1")
-    ]
+    assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
     assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]

@@ -2,6 +2,7 @@
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { rootOf, seqOf } from "./ids.js";
+import { agentOf, turnOf } from "./messages.js";
 import { Thread } from "./thread.js";
 
 const FLOW = 400; // messages that are remembered for the picture of the network
@@ -19,6 +20,7 @@ export class State {
     this.threads = signal(new Map()); // id -> Thread; a new Map when one is added
     this.activities = signal(new Map()); // agent -> Map thread -> {state, tool, turn, since}
     this.busy = signal(new Set()); // agents at work somewhere
+    this.partials = signal(new Map()); // turn -> {turn, sender, thread, step, text, at}: soon to be said
     this.typing = signal(new Map()); // thread -> Map person -> until
     this.delivered = signal(new Map()); // participant -> seq up to which it has everything
     this.flow = signal([]); // the last messages: {seq, sender, thread, to, at, cause}
@@ -78,6 +80,7 @@ export class State {
       this.channels.value = byKey(frame.channels, "name");
       this.activities.value = new Map();
       this.busy.value = new Set();
+      this.partials.value = new Map(); // the next one tells all of the text
       this.summaries(frame.threads);
     });
   }
@@ -115,6 +118,7 @@ export class State {
     if (message.mentions?.includes(this.me.peek())) this.mention(message);
     if (message.seq > this.head.peek()) this.head.value = message.seq;
     this.flows(message);
+    this.endPartial(turnOf(message));
   }
 
   mention(message) {
@@ -154,6 +158,9 @@ export class State {
     const since = this.now() - age_s * 1000;
     if (data.state === "idle") mine.delete(thread_id);
     else mine.set(thread_id, { ...data, since });
+    // A turn that has gone on without saying it, or has ended, will not say it any more.
+    const said = this.partials.peek().get(data.turn);
+    if (said && (data.state === "idle" || data.step > said.step)) this.endPartial(data.turn);
     this.activities.value = new Map(this.activities.peek()).set(sender, mine);
   }
 
@@ -162,6 +169,25 @@ export class State {
     if (activities.delete(agent)) this.activities.value = activities;
     const busy = new Set(this.busy.peek());
     if (busy.delete(agent)) this.busy.value = busy;
+    for (const { turn, sender } of this.partials.peek().values()) {
+      if (sender === agent) this.endPartial(turn);
+    }
+  }
+
+  /** What an agent is about to say. It is no message yet, and may never be one. */
+  on_partial({ sender, thread_id, data }) {
+    const { turn, step, text } = data ?? {};
+    if (!thread_id || typeof text !== "string" || agentOf(turn) !== sender) return;
+    const at = this.partials.peek().get(turn)?.at ?? this.now();
+    const said = { turn, sender, thread: thread_id, step, text, at };
+    this.partials.value = new Map(this.partials.peek()).set(turn, said);
+  }
+
+  endPartial(turn) {
+    if (!this.partials.peek().has(turn)) return;
+    const left = new Map(this.partials.peek());
+    left.delete(turn);
+    this.partials.value = left;
   }
 
   on_typing({ sender, thread_id }) {

@@ -230,6 +230,13 @@ class TestChanges:
         os.utime(path, ns=(moment.st_atime_ns, moment.st_mtime_ns + 1))
         assert (files(docs, "cats"), files(docs, "dogs")) == ([], ["a.md"])
 
+    def test_a_file_that_is_broken_and_mended_is_found_again(
+        self, docs: KnowledgeBase, write: Write
+    ) -> None:
+        for text, expected in (("words", ["a.md"]), (b"words\xff", []), ("words", ["a.md"])):
+            write("a.md", text, age_s=0)
+            assert files(docs, "words") == expected
+
     def test_a_folder_that_goes_and_comes_back(
         self, tmp_path: Path, docs: KnowledgeBase, write: Write
     ) -> None:

@@ -23,8 +23,11 @@ function continues(before, message) {
   );
 }
 
-/** Whether something that is on its way begins with the sender's name; `before`: the message above. */
-export function isNamed(before, entry, me) {
-  const follows = before?.sender_id === me && entry.at - Date.parse(before.sent_at) < GROUP_MS;
-  return !follows || Boolean(entry.args.quote);
+/**
+ * Whether something that is on its way, or being written, begins with the sender's name; `before`:
+ * the message above.
+ */
+export function isNamed(before, entry, sender) {
+  const follows = before?.sender_id === sender && entry.at - Date.parse(before.sent_at) < GROUP_MS;
+  return !follows || Boolean(entry.args?.quote);
 }

@@ -5,6 +5,7 @@ import { dayName } from "../../core/time.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { introOf, isNamed } from "./grouping.js";
+import { ghostsOf } from "./ghost.js";
 import { LogState } from "./log-state.js";
 import { News } from "./news.js";
 import { Row } from "./row.js";
@@ -22,12 +23,13 @@ export function Log({ app, thread, title, at, shown }) {
   thread.changed.value;
   const head = thread.head.value;
   const pending = thread.pending.value;
+  const ghosts = ghostsOf(app.state, thread.id);
   const focus = log.focus.value;
   const me = app.state.me.value;
   const again = app.router.again.value;
   const arrived = useRef(false);
   const virtual = (log.virtual = useVirtual({
-    count: head + pending.length,
+    count: head + pending.length + ghosts.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ESTIMATE_PX,
     overscan: 5,
@@ -76,11 +78,12 @@ export function Log({ app, thread, title, at, shown }) {
         <div class="rows" style=${{ height: `${virtual.getTotalSize()}px` }}>
           ${items.map((item) => {
             const message = thread.at(item.index + 1);
-            const entry = item.index >= head ? pending[item.index - head] : null;
+            const entry = pending[item.index - head] ?? null;
+            const ghost = ghosts[item.index - head - pending.length] ?? null;
             const before = thread.at(item.index);
             return html`<${Row} key=${entry?.cid ?? (message ? item.index : `-${item.index}`)}
               app=${app} thread=${thread} log=${log} item=${item} message=${message} entry=${entry}
-              intro=${introTo({ message, entry, before, index: item.index, head, me })}
+              ghost=${ghost} intro=${introTo({ message, entry, ghost, before, index: item.index, head, me })}
               isNew=${log.newFrom.value === item.index + 1} isFocused=${focus === item.index + 1}
               isMarked=${message !== null && log.marked.value === message.id}
               isActive=${(over || focus) === item.index + 1} enter=${setOver} />`;
@@ -93,8 +96,9 @@ export function Log({ app, thread, title, at, shown }) {
   `;
 }
 
-function introTo({ message, entry, before, index, head, me }) {
+function introTo({ message, entry, ghost, before, index, head, me }) {
   if (message) return introOf(before, message, index === 0);
+  if (ghost) return { day: null, named: isNamed(before, ghost, ghost.sender) };
   return entry && { day: null, named: index === head && isNamed(before, entry, me) };
 }
 

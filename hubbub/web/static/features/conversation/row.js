@@ -1,27 +1,30 @@
-// One place in the log: a message, one that is on its way, or one that is not here yet.
+// One place in the log: a message, one that is on its way, one that an agent is writing, or one that
+// is not here yet.
 import { html, useMemo } from "../../core/ui.js";
 import { dayName } from "../../core/time.js";
 import { t } from "../../texts.js";
 import { Entry } from "./entry.js";
+import { Ghost } from "./ghost.js";
 import { Message } from "./message.js";
 import { Notice } from "./notice.js";
 
 /**
- * @param intro  Of introOf, for messages and entries. `enter(tseq)` is told when the pointer comes.
+ * @param intro  Of introOf, for all that is here. `enter(tseq)` is told when the pointer comes.
  */
 export function Row(props) {
-  const { app, thread, log, item, message, entry, intro, enter } = props;
+  const { app, thread, log, item, message, entry, ghost, intro, enter } = props;
   const { isNew, isFocused, isMarked, isActive } = props;
   const tseq = item.index + 1;
   // The positions of rows change far more often than what is in them.
   const inside = useMemo(() => {
     if (entry) return html`<${Entry} app=${app} entry=${entry} named=${intro.named} />`;
+    if (ghost) return html`<${Ghost} app=${app} ghost=${ghost} named=${intro.named} />`;
     if (!message) return html`<${Skeleton} n=${item.index} />`;
     const View = message.sender_kind === "system" ? Notice : Message;
     return html`<${View} app=${app} thread=${thread} log=${log} message=${message}
       named=${intro.named || isNew} isFocused=${isFocused} isMarked=${isMarked} isActive=${isActive} />`;
-  }, [entry, message, intro?.named, isNew, isFocused, isMarked, isActive]);
-  const known = message || entry;
+  }, [entry, ghost, message, intro?.named, isNew, isFocused, isMarked, isActive]);
+  const known = message || entry || ghost;
   return html`
     <div class="place" data-index=${item.index} ref=${known ? log.virtual.measureElement : null}
       style=${{ transform: `translateY(${item.start}px)`, height: known ? "auto" : `${item.size}px` }}

@@ -31,7 +31,7 @@ function Both({ app, a, b }) {
     <${Difference} title=${t.turns.systemPrompt}
       a=${a.start.system_prompt ?? ""} b=${b.start.system_prompt ?? ""} />
     <h2>${t.turns.steps}</h2>
-    <${Steps} a=${a} b=${b} />
+    <${Steps} app=${app} a=${a} b=${b} />
   `;
 }
 
@@ -78,14 +78,14 @@ function Pair({ label, a, b, differs }) {
   `;
 }
 
-function Steps({ a, b }) {
+function Steps({ app, a, b }) {
   const most = Math.max(a.steps.length, b.steps.length);
   if (!most) return html`<p class="quiet">${t.turns.noSteps}</p>`;
   return html`
     <div class="side-by-side">
       ${[a, b].map(
         (turn) => html`<ol class="steps" aria-label=${turn.start.id}>
-          ${turn.steps.map((step) => html`<${Step} key=${step.n} step=${step} />`)}
+          ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step} />`)}
         </ol>`,
       )}
     </div>

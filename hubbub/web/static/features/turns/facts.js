@@ -5,6 +5,8 @@ import { titleOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
 import { tookMs, totals } from "./record.js";
 
+const OWN_MEANS = new Set([undefined, null, "native"]); // nothing that needs to be told
+
 /** @returns {{key, label, value}[]}  Those that are known. */
 export function factsOf(turn, me) {
   const sum = totals(turn);
@@ -13,6 +15,8 @@ export function factsOf(turn, me) {
     agent: turn.agent,
     thread: titleOf(turn.start.thread_id, me),
     model: turn.start.model,
+    dialect: OWN_MEANS.has(turn.start.dialect) ? null : t.turns.dialects[turn.start.dialect],
+    promptId: turn.start.prompt_id,
     started: fullTime(turn.started_at),
     took: took === null ? null : duration(took),
     steps: count(sum.steps),

@@ -7,7 +7,7 @@ import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
 import { CompareWith } from "./choose.js";
 import { factsOf } from "./facts.js";
-import { Step } from "./steps.js";
+import { Notes, Step } from "./steps.js";
 import { Waterfall } from "./waterfall.js";
 import { useTurn } from "./watching.js";
 
@@ -64,7 +64,7 @@ function Record({ app, turn, wide }) {
     ${turn.steps.length > 0 &&
     html`<h3>${t.turns.steps}</h3>
       <ol class="steps" ref=${list}>
-        ${turn.steps.map((step) => html`<${Step} key=${step.n} step=${step} />`)}
+        ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step} />`)}
       </ol>`}
     <${Seen} start=${start} />
   `;
@@ -78,6 +78,7 @@ function Verdict({ turn: { end } }) {
       <${Outcome} outcome=${outcome} />
       <span>${visible(end?.reason ?? "") || t.turns.meanings[outcome ?? "running"]}</span>
     </p>
+    <${Notes} notes=${end?.notes} />
     ${end?.text && html`<${Folded} title=${t.turns.unpublished} text=${end.text} />`}
   `;
 }
@@ -96,16 +97,20 @@ function Messages({ app, title, ids, none = null }) {
 
 /** What the model was given. */
 function Seen({ start }) {
-  const { prompt, system_prompt, tools } = start;
+  const { prompt, system_prompt, components, tools } = start;
   if (!prompt && !system_prompt && !tools.length) return null;
   return html`
     <h3>${t.turns.seen}</h3>
     ${prompt && html`<${Folded} title=${t.turns.prompt} text=${prompt} />`}
     ${system_prompt && html`<${Folded} title=${t.turns.systemPrompt} text=${system_prompt} />`}
-    ${tools.length > 0 &&
-    html`<p class="offered">
-      <span class="quiet">${t.turns.tools}</span>${" "}
-      ${tools.map((tool) => html`<code>${tool}</code>${" "}`)}
-    </p>`}
+    <${Names} title=${t.turns.components} names=${components} />
+    <${Names} title=${t.turns.tools} names=${tools} />
   `;
+}
+
+function Names({ title, names }) {
+  if (!names?.length) return null;
+  return html`<p class="offered">
+    <span class="quiet">${title}</span>${" "}${names.map((name) => html`<code>${name}</code>${" "}`)}
+  </p>`;
 }

@@ -57,6 +57,20 @@ export function totals(turn) {
   };
 }
 
+/**
+ * What fills the model's window. `whole` is what the whole width of a bar stands for, at least 1;
+ * layers without anything in them are left out.
+ */
+export function filling({ size, reserve, layers }) {
+  const used = add(layers.map((layer) => layer.tokens));
+  return {
+    used,
+    cut: add(layers.map((layer) => layer.cut)),
+    whole: Math.max(size ?? 0, used + reserve, 1),
+    layers: layers.filter((layer) => layer.tokens || layer.cut),
+  };
+}
+
 /** A call's arguments or the like, to be read: JSON over several lines, text as it is. */
 export function pretty(value = null) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);

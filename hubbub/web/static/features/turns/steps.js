@@ -1,20 +1,30 @@
 // What a turn did, step by step: what the model wrote, and the tools it called with what came back.
+import { visible } from "../../core/markdown.js";
 import { duration } from "../../core/time.js";
 import { count, dollars } from "../../core/numbers.js";
 import { html } from "../../core/ui.js";
-import { TitledText } from "../../parts/long-text.js";
+import { Folded, TitledText } from "../../parts/long-text.js";
+import { MessageLink } from "../../parts/message-link.js";
 import { t } from "../../texts.js";
 import { pretty } from "./record.js";
+import { Window } from "./window.js";
 
-export function Step({ step }) {
+export function Step({ app, step }) {
   return html`
     <li class="step" data-step=${step.n} tabindex="-1">
       <h4>
         ${t.turns.step(step.n)}${" "}
         <span class="quiet">${spent(step)}</span>
       </h4>
+      ${step.window && html`<${Window} window=${step.window} />`}
+      ${step.steered?.map((each) => html`<${Steered} key=${each.message} app=${app} steering=${each} />`)}
+      <${Notes} notes=${step.notes} />
+      ${step.reasoning && html`<${TitledText} title=${t.turns.reasoning} text=${step.reasoning} />`}
       ${step.text && html`<${TitledText} title=${t.turns.text} text=${step.text} />`}
+      ${step.calls.length > 1 && t.turns.waits[step.wait] &&
+      html`<p class="quiet">${t.turns.waits[step.wait]}</p>`}
       ${step.calls.map((call) => html`<${Call} key=${call.id} call=${call} />`)}
+      <${Forgotten} step=${step} />
       ${!step.text && !step.calls.length && html`<p class="quiet">${t.turns.emptyStep}</p>`}
     </li>
   `;
@@ -25,7 +35,7 @@ function Call({ call }) {
     <section class="call" data-error=${call.error ? "" : null} aria-label=${t.turns.call(call.name)}>
       <h5>
         <code>${call.name}</code>${" "}
-        <span class="quiet">${call.duration_ms != null ? duration(call.duration_ms) : ""}</span>
+        <span class="quiet">${ran(call)}</span>
         ${call.error && html`<span class="problem">${t.turns.failed(call.error)}</span>`}
       </h5>
       <${TitledText} title=${t.turns.arguments} text=${pretty(call.arguments)} />
@@ -34,6 +44,40 @@ function Call({ call }) {
         : html`<p class="quiet">${t.turns.notRun}</p>`}
     </section>
   `;
+}
+
+/** What a person said meanwhile, as the model was shown it. */
+function Steered({ app, steering: { message, text } }) {
+  return html`
+    <section class="steered" aria-label=${t.turns.steered}>
+      <h5>${t.turns.steered}</h5>
+      <${MessageLink} app=${app} id=${message} />
+      <${Folded} title=${t.turns.asShown} text=${text} />
+    </section>
+  `;
+}
+
+/** What the runtime did besides: a fallback, a repeated request, which role has answered. */
+export function Notes({ notes }) {
+  if (!notes?.length) return null;
+  return html`<ul class="notes-of-turn" aria-label=${t.turns.notes}>
+    ${notes.map((note) => html`<li dir="auto">${visible(note)}</li>`)}
+  </ul>`;
+}
+
+/** Steps that the model itself has put out of its sight, or into fewer words. */
+function Forgotten({ step: { discards, compresses } }) {
+  return html`
+    ${discards?.length > 0 && html`<p class="quiet">${t.turns.discards(discards)}</p>`}
+    ${compresses?.map(
+      ({ n, text }) => html`<${TitledText} key=${n} title=${t.turns.compresses(n)} text=${text} />`,
+    )}
+  `;
+}
+
+function ran({ duration_ms, attempts }) {
+  const took = duration_ms != null ? duration(duration_ms) : "";
+  return [took, attempts > 1 && t.turns.attemptsOfCall(attempts)].filter(Boolean).join(" · ");
 }
 
 /** Results are text, and mostly JSON: then they are easier to read over several lines. */

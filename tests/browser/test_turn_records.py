@@ -1,0 +1,124 @@
+"""What the runtime records of its turns besides the answers, as the inspector shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import expect
+from pydantic import JsonValue
+
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import ModelServer, Refusal, Script
+from tests.browser.support.accessibility import audit
+from tests.browser.support.desk import NARROW, Desk, Desks
+from tests.browser.support.network import Networks, Plan
+from tests.browser.test_turns import fact, go
+from tests.interaction.agent_rig import call, finish, says, send
+
+pytestmark = pytest.mark.behaviour("U-7")
+
+
+def plan(model: dict[str, JsonValue], **agent: JsonValue) -> Plan:
+    endpoint = {"base_url": "${OPENAI_BASE_URL}", "api_key": "${OPENAI_API_KEY}"}
+    return {
+        "models": {"default": {"model": "scripted", **endpoint, **model}},
+        "agents": {"bot": {"kind": "llm", "instruction": "You are bot.", **agent}},
+        "humans": {"ann": {"roles": ["owner"]}},
+    }
+
+
+@asynccontextmanager
+async def looked_into(
+    desks: Desks, networks: Networks, plan: Plan, *answers: AnyAnswer
+) -> AsyncIterator[Desk]:
+    """Ann has asked, the bot has answered "here" in the end, and its turn is shown."""
+    async with ModelServer(Script(answers=list(answers))) as model:
+        network = await networks.start(plan, model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.talk_to("bot")
+        await desk.says("go")
+        await desk.sees("here")
+        await go(desk, "turn/bot-m1")
+        await expect(desk.main.get_by_text("all said").first).to_be_visible()
+        yield desk
+        await desks.leave()
+        await network.close()
+
+
+LAST = says(finish("all said"))
+
+
+async def test_a_step_tells_what_filled_the_models_window(desks: Desks, networks: Networks) -> None:
+    small = plan({"context_window": 9000, "max_output_tokens": 1000})
+    async with looked_into(desks, networks, small, says(send("ann", "here")), LAST) as desk:
+        window = desk.main.get_by_role("group").filter(has_text="tokens of the window").first
+        await expect(window).to_contain_text(re.compile(r"[\d,]+ of 9,000 tokens"))
+        await expect(window.get_by_role("table")).to_have_count(0)
+        await window.locator("summary").click()
+        table = window.get_by_role("table", name="What the model's window held")
+        await expect(table.get_by_role("row", name="System prompt")).to_contain_text(re.compile(r"\d"))
+        await expect(table.get_by_role("row", name="Kept free")).to_contain_text("1,000")
+        await audit(desk.page)
+        await desk.page.set_viewport_size(NARROW)
+        await audit(desk.page)
+
+
+async def test_a_step_tells_its_reasoning_and_what_else_happened(
+    desks: Desks, networks: Networks
+) -> None:
+    thinks = plan({"retries": 1}, prompt={"scratchpad": True})
+    thought = says(send("ann", "here"), text="<scratchpad>Ann wants to go.</scratchpad>")
+    refused = Refusal(status=500, retry_after=0)
+    async with looked_into(desks, networks, thinks, refused, thought, LAST) as desk:
+        first = desk.main.locator("[data-step='1']")
+        await expect(first).to_contain_text("Reasoning, sent to nobody")
+        await expect(first).to_contain_text("Ann wants to go.")
+        await expect(first.get_by_role("list", name="What else happened")).to_be_visible()
+        second = desk.main.locator("[data-step='2']")
+        await expect(second).not_to_contain_text("Reasoning")
+        await expect(second.get_by_role("list", name="What else happened")).to_have_count(0)
+        await desk.main.get_by_text("System prompt").last.scroll_into_view_if_needed()
+        await expect(desk.main.get_by_text("Parts:").locator("..")).to_contain_text("instruction")
+
+
+async def test_a_turn_tells_how_the_model_calls_tools_where_that_is_by_words(
+    desks: Desks, networks: Networks
+) -> None:
+    words = plan({"dialect": "tool_call"})
+    async with looked_into(desks, networks, words, says(send("ann", "here")), LAST) as desk:
+        await expect(fact(desk.main, "Calls tools")).to_contain_text("tool_call")
+
+
+async def test_what_did_not_happen_is_not_shown(desks: Desks, networks: Networks) -> None:
+    two = says(call("list_participants"), send("ann", "here"))
+    async with looked_into(desks, networks, plan({}), two, LAST) as desk:
+        for absent in ("What else happened", "Said while", "Reasoning", "in fewer words", "Waits for"):
+            await expect(desk.main.get_by_text(absent)).to_have_count(0)
+        await expect(fact(desk.main, "Calls tools")).to_have_count(0)
+        await expect(fact(desk.main, "Prompt version")).to_have_count(0)
+
+
+async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it(
+    desks: Desks, networks: Networks
+) -> None:
+    held = says(send("ann", "on my way"), hold="on")
+    async with ModelServer(Script(answers=[held, says(send("ann", "here")), LAST])) as model:
+        network = await networks.start(plan({}), model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.talk_to("bot")
+        await desk.says("go")
+        await model.held("on")
+        await desk.says("but be quick")
+        model.release("on")
+        await desk.sees("here")
+        await go(desk, "turn/bot-m1")
+        said = desk.main.get_by_role("region", name="Said while the turn ran")
+        await expect(said.get_by_role("link", name="but be quick")).to_be_visible()
+        await expect(desk.main.locator("[data-step='2']")).to_contain_text("Said while")
+        await desks.leave()
+        await network.close()
