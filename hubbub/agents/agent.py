@@ -19,11 +19,11 @@ from hubbub.agents.scope import current_scope
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
 from hubbub.protocol.operations import (
     Channels,
     Participants,
-    Recalled,
     SendResult,
     ThreadPage,
     Threads,

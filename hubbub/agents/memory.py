@@ -11,7 +11,7 @@ from hubbub.agents.prompt.context import quoted, unshown
 from hubbub.agents.tools.hub import Caller
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
-from hubbub.protocol.operations import Recalled
+from hubbub.protocol.memory import Recalled
 
 __all__ = ["MEMORY_TOOLS", "Memory"]
 

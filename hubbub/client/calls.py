@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from pydantic import JsonValue
 from pydantic_core import to_json, to_jsonable_python
@@ -79,9 +79,6 @@ class Calls:
             answer.exception()  # marks it as seen: a post may be dropped
 
 
-_NO_NUMBERS = b"NaN", b"Infinity"
-
-
 def encode_call(
     ref: str, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
 ) -> bytes:
@@ -95,9 +92,8 @@ def encode_call(
         call = {"op": "call", "ref": ref, "name": name, "args": plain}
         if cid is not None:
             call["cid"] = cid
-        frame = to_json(call)  # several times as fast as `json`, which knows NaN for what it is
-        if any(word in frame for word in _NO_NUMBERS):
-            json.dumps(call, allow_nan=False)
+        depth = _depth(plain)
+        frame = to_json(call)  # several times as fast as `json`
     except ValueError as exc:  # NaN, a lone surrogate, an object, a circle
         raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: the arguments are no JSON") from exc
     if len(frame) > limits.frame_bytes:
@@ -105,7 +101,7 @@ def encode_call(
         raise OperationError(ErrorCode.TOO_LARGE, text)
     if b"\\u0000" in frame and _has_nul(plain):
         raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: a text contains the character NUL")
-    if _depth(plain) + 1 > limits.json_depth:
+    if depth + 1 > limits.json_depth:
         text = f"{name}: the arguments are nested deeper than {limits.json_depth} levels"
         raise OperationError(ErrorCode.BAD_REQUEST, text)
     return frame
@@ -120,9 +116,11 @@ def _has_nul(value: JsonValue) -> bool:
 
 
 def _depth(value: JsonValue) -> int:
-    """How many objects and lists are inside each other."""
+    """How many objects and lists are inside each other. Raises ValueError for NaN and its like."""
     if isinstance(value, dict):
         return 1 + max(map(_depth, value.values()), default=0)
     if isinstance(value, list):
         return 1 + max(map(_depth, value), default=0)
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no JSON")
     return 0

@@ -7,10 +7,9 @@ received.
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
-from pydantic_core import from_json
 
 from hubbub.protocol.messages import (
     Attachment,
@@ -39,7 +38,6 @@ __all__ = [
     "EndTurn",
     "Envelope",
     "ExplainWake",
-    "Forget",
     "Input",
     "InteractionPage",
     "InteractionWake",
@@ -50,7 +48,6 @@ __all__ = [
     "ListTurns",
     "MarkRead",
     "MarkUnread",
-    "MemoryEntry",
     "MentionPage",
     "NetworkStatus",
     "NewToken",
@@ -62,12 +59,9 @@ __all__ = [
     "ReadStatus",
     "ReadThread",
     "ReadTurn",
-    "Recall",
-    "Recalled",
     "Receipt",
     "Receipts",
     "RecordStep",
-    "Remember",
     "Reply",
     "SendMessage",
     "SendResult",
@@ -201,59 +195,6 @@ class MarkUnread(Input):
     """The thread's id, in either form."""
     since: Position
     """The first position (tseq) that counts as unread again."""
-
-
-Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-
-
-class Remember(Input):
-    key: Key
-    """What you will ask for it by: letters, digits, `_`, `.` and `-`."""
-    value: JsonValue
-    """A text or any JSON, of at most 16 KiB."""
-
-
-class Forget(Input):
-    key: Key
-
-
-class Recall(Input):
-    key: Key | None = None
-    """Left out: all keys."""
-
-
-class MemoryEntry(Model):
-    """A key of the caller."""
-
-    key: str
-    size: int
-    """Bytes of the value as JSON."""
-    value: JsonValue = None
-    """Left out where it has more than 256 bytes."""
-
-    @property
-    def long(self) -> bool:
-        """Whether the value is left out."""
-        return self.value is None and self.size != len("null")
-
-    @classmethod
-    def of(cls, key: str, size: int, value: bytes | None) -> Self:
-        """`value` is JSON, None where it is too long."""
-        return cls(key=key, size=size, value=None if value is None else from_json(value))
-
-
-class Recalled(Model):
-    """What the caller remembers: a value, or its keys."""
-
-    key: str | None = None
-    value: JsonValue = None
-    entries: tuple[MemoryEntry, ...] = ()
-    """By key."""
-
-    @classmethod
-    def of(cls, key: str, value: bytes) -> Self:
-        """`value` is JSON."""
-        return cls(key=key, value=from_json(value))
 
 
 class ListMentions(Input):

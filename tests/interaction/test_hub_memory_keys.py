@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
 from hubbub.network.operations.memory import MOST_KEYS
-from hubbub.protocol.operations import MemoryEntry, Recalled
+from hubbub.protocol.memory import MemoryEntry, Recalled
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.interaction.stores import MoodyStore
 

@@ -84,6 +84,8 @@ class Conversation:
         return self._texts[n]
 
     def _left(self, n: int) -> dict[str, ThreadView]:
+        if n >= self.messages:
+            return {}
         gone = Counter(self._going()[:n])
         views = (ThreadView(id, view.messages[gone[id] :]) for id, view in self._threads.items())
         return {view.id: view for view in views if view.messages}

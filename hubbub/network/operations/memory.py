@@ -11,7 +11,8 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.records import Forgotten, Record, Remembered
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.operations import Done, Forget, MemoryEntry, Recall, Recalled, Remember
+from hubbub.protocol.memory import Forget, MemoryEntry, Recall, Recalled, Remember
+from hubbub.protocol.operations import Done
 
 __all__ = ["MOST_BYTES", "MOST_KEYS", "SHORT_BYTES", "forget", "recall", "remember"]
 

@@ -12,7 +12,7 @@ from hubbub.agents.memory import Memory
 from hubbub.agents.prompt.components import MOST_MEMORIES, default_builder, plain_builder
 from hubbub.agents.prompt.context import PromptContext, quoted, unshown
 from hubbub.errors import OperationError
-from hubbub.protocol.operations import MemoryEntry, Recalled
+from hubbub.protocol.memory import MemoryEntry, Recalled
 
 
 class Hub:
