@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 CONFIG ?= configs/quickstart.yaml
+MODEL ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs screenshots clean
+.PHONY: help run test test-model check bench docs screenshots clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
@@ -20,6 +21,9 @@ test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, those that
 	@$(BIN)/python -m pytest -m "slow and not browser"
 	@$(BIN)/python -m tests.browser.support.chromium
 	@$(BIN)/python -m pytest -n $(JOBS) -m browser
+
+test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
+	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/ruff check .
@@ -50,3 +54,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt scripts/install.sh
 $(VENV)/.installed-dev: pyproject.toml constraints.txt scripts/install.sh
 	@sh scripts/install.sh $(VENV) '.[dev]'
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh
+	@sh scripts/install.sh $(VENV) '.[dev,test-model]'
+	@sh scripts/weights.sh $(VENV)
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@

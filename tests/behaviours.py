@@ -164,6 +164,8 @@ PROMPTS = {
     "Q-7": "Examples are told in the words of the dialect, and the reminder is the very last.",
     "Q-8": "The linter of prompts tells place, rule and remedy, and leaves alone what is right.",
     "Q-9": "Prompts are listed, shown with the config's variables, and compared.",
+    "Q-10": "Cases of prompts and agents are run again and again, with a pass rate and its bounds.",
+    "Q-11": "A rehearsal reaches nobody: calls are checked, and have results without being run.",
 }
 
 TURNS = {

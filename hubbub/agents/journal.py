@@ -21,11 +21,11 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import BeginTurnResult
 from hubbub.protocol.turns import Outcome, Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["PATIENCE", "Journal", "fitted"]
+__all__ = ["PATIENCE", "ROOM", "Journal", "fitted"]
 
 PATIENCE = Backoff(most_s=2.0)
 """The pauses between two tries to tell the hub what it refused for now."""
-_ROOM = 1024
+ROOM = 1024
 """Bytes of a frame that are not the record itself."""
 
 log = get_logger(__name__)
@@ -205,7 +205,7 @@ class Journal:
     @property
     def _room(self) -> int:
         """Bytes that a record may have."""
-        return self._client.hello.limits.frame_bytes - _ROOM
+        return self._client.hello.limits.frame_bytes - ROOM
 
     def _fitted(self, record: BaseModel) -> JsonValue:
         return fitted(record.model_dump(mode="json"), self._room)

@@ -30,6 +30,7 @@ from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
 from hubbub.agents.tools.conduct import Perform, perform
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
@@ -121,7 +122,9 @@ async def run_agent(
                 client, inbox, config, model, template, briefing, tools, choice, hooks, rules,
                 (fork, voice) if fork is not None else None,
             )  # fmt: skip
-            await _run(client, inbox, brain, config, grace_s, greet_cid)
+            bench = Workbench(config, models, tools, briefing.scratchpad)
+            trials = TurnTrials(client, bench)
+            await _run(client, inbox, brain, config, grace_s, greet_cid, trials)
     finally:
         await model.close()
 
@@ -175,10 +178,11 @@ async def _run(
     config: AgentConfig,
     grace_s: float,
     greet_cid: str | None,
+    trials: TurnTrials | None = None,
 ) -> None:
     if config.greet is not None:
         await greet(client, config.greet, greet_cid)
-    await AgentRunner(client, inbox, brain, grace_s=grace_s).run()
+    await AgentRunner(client, inbox, brain, grace_s=grace_s, trials=trials).run()
 
 
 async def greet(client: Client, text: str, cid: str | None = None) -> None:

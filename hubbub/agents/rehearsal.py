@@ -25,6 +25,7 @@ from hubbub.agents.prompt.cases import Performance
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.skills import LOAD_SKILL
 from hubbub.agents.stage import Scene, Stage
+from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.approval import ApprovalRequest, Approved
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.registry import SELECT
@@ -104,7 +105,7 @@ class _Props:
             if tool.speaks:
                 self.stage.hear(arguments)
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-        if tool.name in INSIDE or tool.speaks:
+        if tool.name in INSIDE or (tool.speaks and tool.name != ASK_AGENT):  # who would answer?
             return await tool.run(arguments, site)
         self.stage.stop(tool.name, site.step)
         await asyncio.Event().wait()

@@ -12,6 +12,7 @@ from hubbub.agents.acks import AckWindow
 from hubbub.agents.backlog import Backlog, fill_gaps
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
+from hubbub.agents.trials import TurnTrials
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -62,8 +63,17 @@ class AgentRunner:
     again; one that `cancel` stops is recorded as cancelled.
     """
 
-    def __init__(self, client: Client, inbox: Inbox, brain: Brain, *, grace_s: float = GRACE_S):
+    def __init__(
+        self,
+        client: Client,
+        inbox: Inbox,
+        brain: Brain,
+        *,
+        grace_s: float = GRACE_S,
+        trials: TurnTrials | None = None,
+    ):
         self._client, self._inbox, self._brain = client, inbox, brain
+        self._trials = trials or TurnTrials(client)
         self._grace_s = grace_s
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._observers: dict[str, asyncio.Lock] = {}
@@ -132,6 +142,8 @@ class AgentRunner:
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
             case Signal(type="caught_up", sender="hub"):
                 self._backlog.end()
+            case Signal(type="try_turn", sender="hub"):
+                self._spawn(self._trials.take(item.data))
             case Signal():
                 pass  # the others are for people
 

@@ -29,7 +29,14 @@ from hubbub.protocol.frames import (
     Result,
 )
 from hubbub.protocol.messages import Model
-from hubbub.protocol.operations import BeginTurnResult, Done, SendResult
+from hubbub.protocol.operations import (
+    BeginTurnResult,
+    Done,
+    Participants,
+    SendResult,
+    ThreadPage,
+    Threads,
+)
 from hubbub.protocol.turns import Step, TurnEnd
 from hubbub.protocol.wire import Outlet
 
@@ -141,10 +148,23 @@ class Stage:
                 self.end = TurnEnd.model_validate(args["end"])
                 self._look()
                 return Done()
+            case "list_participants":
+                return Participants(participants=self.scene.ready.participants)
+            case "list_threads":
+                return Threads(threads=self.scene.ready.threads)
+            case "read_thread":
+                return self._read(str(args.get("thread")))
         if "text" in args or "content" in args:
             return self._sent(args)
         words = f"{name} does nothing in a rehearsal"
         raise OperationError(ErrorCode.FORBIDDEN, words)
+
+    def _read(self, thread: str) -> ThreadPage:
+        """For the runtime: a model's call of this kind needs a result of the case."""
+        ready = self.scene.ready
+        id = thread_ids.canonical(thread, ready.participant) or thread
+        found = (summary.messages for summary in ready.threads if summary.id == id)
+        return ThreadPage(thread_id=id, messages=next(found, ()), more=False)
 
     def _look(self) -> None:
         if self.end is not None or self._stopped_at in self.steps:

@@ -16,7 +16,7 @@ from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.errors import OperationError
 from hubbub.protocol.turns import Step, Turn
 
-__all__ = ["Earlier", "ReadTurn", "earlier_steps", "waiting", "waits"]
+__all__ = ["Earlier", "ReadTurn", "earlier_steps", "goes_on_with", "waiting", "waits"]
 
 _WAITS = "waits for an answer"
 _GOES_ON = "goes on with "
@@ -72,7 +72,7 @@ async def earlier_steps(
             return Earlier()
         steps = [step for step in turn.steps if step.n < below]
         found.insert(0, steps)
-        name = _goes_on_with(steps)
+        name = goes_on_with(steps)
     return Earlier(tuple(step for steps in found for step in steps), asked if found else None)
 
 
@@ -101,7 +101,8 @@ def _waits(turn: Turn) -> bool:
     return turn.end is not None and waits(turn.end.reason)
 
 
-def _goes_on_with(steps: Sequence[Step]) -> str | None:
+def goes_on_with(steps: Sequence[Step]) -> str | None:
+    """The turn that a turn with these steps goes on with; None if it begins anew."""
     notes = steps[0].notes if steps else ()
     found = next((note for note in notes if note.startswith(_GOES_ON)), None)
     return found.removeprefix(_GOES_ON) if found is not None else None

@@ -192,7 +192,7 @@ def _write_junit(path: Path, report: Report) -> None:
     for case in report.cases:
         file = shown_path(case.placed.path)
         suite = suites.setdefault(file, Suite(file))
-        told = f"{_figures(case).strip()}, bar {100 * case.bar:g} %"
+        told = f"{' '.join(_figures(case).split())}, bar {100 * case.bar:g} %"
         seconds = sum(run.seconds for run in case.runs)
         reasons = "\n".join(_reasons(case))
         verdict = Verdict(case.placed.case.name, case.status, told, reasons, seconds)

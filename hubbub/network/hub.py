@@ -40,6 +40,7 @@ from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker
 from hubbub.network.state import NetworkState
 from hubbub.network.stored import StoredEvent
+from hubbub.network.trials import Trials
 from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import Decoder, TypedCall, encode_send_result
@@ -77,6 +78,7 @@ class Hub:
         self.store, self.clock = store, clock or SystemClock()
         self.backplane = backplane or LocalBackplane()
         self.metrics = HubMetrics()
+        self.trials = Trials()
         self.operations = _all_operations(mods)
         self.decoder = Decoder(
             {op.name: op.input for op in self.operations.values()},
@@ -146,6 +148,7 @@ class Hub:
         if not self._writer.done():
             await self.log.settle()
         self.news.stop()
+        self.trials.stop()
         for session in list(self._sessions):
             session.close(CloseCode.DRAIN, "the hub is stopping")
 
@@ -205,6 +208,7 @@ class Hub:
         self._sessions.discard(session)
         if self.fanout.discard(session):
             self.metrics.sessions = len(self.fanout)
+            self.trials.left(session)
             self.news.left(session)
 
     def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:

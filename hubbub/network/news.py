@@ -19,7 +19,7 @@ from hubbub.protocol.frames import Signal
 
 __all__ = ["HUBS_SIGNALS", "News"]
 
-HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered", "channel"})
+HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered", "channel", "try_turn"})
 """Types of signals that readers believe, and that no participant may send."""
 
 PRESENCE_AFTER_S = 0.05

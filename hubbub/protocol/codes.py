@@ -41,6 +41,8 @@ class ErrorCode(StrEnum):
     """There is no such interaction for you."""
     UNKNOWN_TURN = "unknown_turn"
     """There is no such turn for you."""
+    NOT_TRIED = "not_tried"
+    """A recorded turn could not be tried again; the message says why."""
     UNKNOWN_KEY = "unknown_key"
     """You remember nothing under that key."""
     CHANNEL_EXISTS = "channel_exists"

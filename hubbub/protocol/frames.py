@@ -227,6 +227,10 @@ class Signal(Model):
     `channel`: people are told that a channel is new or has other members (data: `name`,
     `description`, `members`), at most once in 0.1 s for each channel.
 
+    `try_turn`: an agent that records its turns is asked to put the question of one to its model
+    once more (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the
+    recorded ones), and to answer with `turn_tried`. Nothing else may come of it.
+
     `activity` without a thread: people are told that an agent (`sender`) has begun to work
     somewhere, or no longer works anywhere (data: `state`, `working` or `idle`).
 

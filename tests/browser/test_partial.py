@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 from playwright.async_api import Locator, expect
+from pydantic import JsonValue
 
+from hubbub.client import Client, WebSocketTransport
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Networks, Plan
+from tests.browser.support.network import Networks, Plan, Room
 
 pytestmark = pytest.mark.behaviour("U-6")
 
@@ -63,8 +65,12 @@ async def test_what_an_agent_is_about_to_say_stands_below_the_last_message(
         await expect(ghost(desk)).to_contain_text("Once upon")
         await expect(ghost(desk)).not_to_contain_text("slept")
         await expect(desk.conversation.locator("[data-message]")).to_have_count(1)  # hers
-        asked_at, written_at = await desk.message("story").bounding_box(), await ghost(desk).bounding_box()
-        assert asked_at is not None and written_at is not None
+        asked_at, written_at = (
+            await desk.message("story").bounding_box(),
+            await ghost(desk).bounding_box(),
+        )
+        assert asked_at is not None
+        assert written_at is not None
         assert written_at["y"] >= asked_at["y"] + asked_at["height"]
         await audit(desk.page)
         model.release("half")
@@ -91,3 +97,36 @@ async def test_what_is_being_written_is_no_news_elsewhere(desks: Desks, networks
         await expect(ghost(desk)).to_contain_text("Once upon")
         model.release("half")
         await desk.sees(STORY)
+
+
+_TO_THE_END = "(log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight)"
+
+
+async def test_a_reader_at_the_end_stays_there_and_one_further_up_is_not_moved(
+    desks: Desks, room: Room
+) -> None:
+    async with Client(WebSocketTransport(room.url), "poet", "agent") as poet:
+        desk = await desks.sit(room.page)
+        await desk.join_as("ann")
+        await poet.call("send_text_message", to="ann", text="number 0")
+        await desk.open_thread("dm.ann.poet")
+        for n in range(1, 30):
+            await poet.call("send_text_message", to="ann", text=f"number {n}")
+        await desk.sees("number 29")
+
+        async def writes(lines: int) -> None:
+            text = "\n".join(f"line {n}" for n in range(1, lines + 1))
+            told: dict[str, JsonValue] = {"turn": "poet-m1", "step": 1, "text": text}
+            await poet.signal("partial", "dm.ann.poet", told)
+            await expect(ghost(desk)).to_contain_text(f"line {lines}")
+            await desk.is_drawn()
+
+        for lines in (1, 5, 20):
+            await writes(lines)
+            assert await desk.conversation.evaluate(_TO_THE_END) <= 1
+        await desk.conversation.hover()
+        await desk.page.mouse.wheel(0, -300)
+        await desk.is_drawn()
+        before = await desk.conversation.evaluate("(log) => log.scrollTop")
+        await writes(25)
+        assert await desk.conversation.evaluate("(log) => log.scrollTop") == before

@@ -55,12 +55,14 @@ LAST = says(finish("all said"))
 async def test_a_step_tells_what_filled_the_models_window(desks: Desks, networks: Networks) -> None:
     small = plan({"context_window": 9000, "max_output_tokens": 1000})
     async with looked_into(desks, networks, small, says(send("ann", "here")), LAST) as desk:
-        window = desk.main.get_by_role("group").filter(has_text="tokens of the window").first
+        window = desk.main.get_by_role("group").filter(has_text="Window:").first
         await expect(window).to_contain_text(re.compile(r"[\d,]+ of 9,000 tokens"))
         await expect(window.get_by_role("table")).to_have_count(0)
         await window.locator("summary").click()
         table = window.get_by_role("table", name="What the model's window held")
-        await expect(table.get_by_role("row", name="System prompt")).to_contain_text(re.compile(r"\d"))
+        await expect(table.get_by_role("row", name="System prompt")).to_contain_text(
+            re.compile(r"\d")
+        )
         await expect(table.get_by_role("row", name="Kept free")).to_contain_text("1,000")
         await audit(desk.page)
         await desk.page.set_viewport_size(NARROW)
@@ -81,8 +83,7 @@ async def test_a_step_tells_its_reasoning_and_what_else_happened(
         second = desk.main.locator("[data-step='2']")
         await expect(second).not_to_contain_text("Reasoning")
         await expect(second.get_by_role("list", name="What else happened")).to_have_count(0)
-        await desk.main.get_by_text("System prompt").last.scroll_into_view_if_needed()
-        await expect(desk.main.get_by_text("Parts:").locator("..")).to_contain_text("instruction")
+        await expect(desk.main.get_by_text("Parts:").locator("..")).to_contain_text("identity")
 
 
 async def test_a_turn_tells_how_the_model_calls_tools_where_that_is_by_words(
@@ -96,7 +97,13 @@ async def test_a_turn_tells_how_the_model_calls_tools_where_that_is_by_words(
 async def test_what_did_not_happen_is_not_shown(desks: Desks, networks: Networks) -> None:
     two = says(call("list_participants"), send("ann", "here"))
     async with looked_into(desks, networks, plan({}), two, LAST) as desk:
-        for absent in ("What else happened", "Said while", "Reasoning", "in fewer words", "Waits for"):
+        for absent in (
+            "What else happened",
+            "Said while",
+            "Reasoning",
+            "in fewer words",
+            "Waits for",
+        ):
             await expect(desk.main.get_by_text(absent)).to_have_count(0)
         await expect(fact(desk.main, "Calls tools")).to_have_count(0)
         await expect(fact(desk.main, "Prompt version")).to_have_count(0)
@@ -122,3 +129,57 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         await expect(desk.main.locator("[data-step='2']")).to_contain_text("Said while")
         await desks.leave()
         await network.close()
+
+
+@pytest.mark.behaviour("U-8")
+async def test_a_turn_can_be_tried_with_another_prompt_or_model(
+    desks: Desks, networks: Networks
+) -> None:
+    here = plan({})
+    known = here["models"]
+    assert isinstance(known, dict)
+    endpoint: dict[str, JsonValue] = {"base_url": "${OPENAI_BASE_URL}", "api_key": "scripted"}
+    models: JsonValue = {**known, "big": {"model": "large", **endpoint}}
+    tried = says(send("ann", "ahoy"), hold="trial")
+    async with ModelServer(Script(answers=[says(send("ann", "here")), LAST, tried])) as model:
+        network = await networks.start({**here, "models": models}, model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.talk_to("bot")
+        await desk.says("go")
+        await desk.sees("here")
+        await go(desk, "turn/bot-m1")
+        await desk.main.get_by_text("Try it again…").click()
+        form = desk.main.locator("form")
+        await expect(form.get_by_label("System prompt")).to_have_value(re.compile("You are bot"))
+        await form.get_by_label("System prompt").fill("You are a pirate.")
+        await form.get_by_label("Model").select_option("big")
+        await form.get_by_role("button", name="Try").click()
+        await model.held("trial")
+        await expect(form.get_by_role("status")).to_have_text("Asking the model…")
+        model.release("trial")
+        recorded = desk.main.get_by_role("region", name="As recorded, scripted")
+        await expect(recorded).to_contain_text('"text": "here"')
+        answer = desk.main.get_by_role("region", name="Tried, large")
+        await expect(answer).to_contain_text('"text": "ahoy"')
+        await expect(answer).to_contain_text("Not run")
+        difference = desk.main.get_by_role("region", name="What differs")
+        await expect(difference.locator("ins").filter(has_text="You are a pirate.")).to_be_visible()
+        asked = model.requests[-1].body
+        assert (asked.model, asked.messages[0].content) == ("large", "You are a pirate.")
+        await audit(desk.page)
+        await desk.page.set_viewport_size(NARROW)
+        await audit(desk.page)
+        await desks.leave()
+        await network.close()
+
+
+@pytest.mark.behaviour("U-8")
+async def test_what_went_wrong_with_a_try_is_said(desks: Desks, networks: Networks) -> None:
+    refused = Refusal(status=400, message="no more of that")
+    async with looked_into(
+        desks, networks, plan({"retries": 0}), says(send("ann", "here")), LAST, refused
+    ) as desk:
+        await desk.main.get_by_text("Try it again…").click()
+        await desk.main.get_by_role("button", name="Try").click()
+        await expect(desk.main.get_by_role("alert")).to_contain_text("no more of that")

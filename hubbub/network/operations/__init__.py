@@ -13,6 +13,7 @@ from hubbub.network.operations import (
     messages,
     participants,
     threads,
+    trials,
     turns,
     wakes,
 )
@@ -44,6 +45,9 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     turns.end_turn,
     turns.list_turns,
     turns.read_turn,
+    trials.try_turn,
+    trials.turn_tried,
+    trials.list_models,
     wakes.explain_wake,
     wakes.read_receipts,
     interactions.read_interaction,

@@ -31,7 +31,15 @@ from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
-__all__ = ["begin_turn", "end_turn", "list_turns", "read_turn", "record_step", "summarised"]
+__all__ = [
+    "begin_turn",
+    "end_turn",
+    "list_turns",
+    "read_turn",
+    "readable_turn",
+    "record_step",
+    "summarised",
+]
 
 RECORD = 0.1
 """What a record costs of the rate limit: an agent at work makes several for each thing it says."""
@@ -153,7 +161,7 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
     back in time."""
     agent = args.agent if call.owner else call.participant
     if args.before is not None:
-        await _readable(call, args.before)
+        await readable_turn(call, args.before)
     stored = await call.hub.store.turns(agent, args.limit + 1, args.before)
     page = stored[: args.limit]
     return Turns(turns=tuple(map(summarised, page)), more=len(stored) > len(page))
@@ -162,7 +170,7 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
 @operation(tool=False)
 async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
-    return _turn(await _readable(call, args.id))
+    return _turn(await readable_turn(call, args.id))
 
 
 _WOKEN_BY = "needs the ids of the messages that woke you"
@@ -194,7 +202,7 @@ async def _stored(hub: Hub, turn: str) -> StoredTurn:
     return stored
 
 
-async def _readable(call: Caller, turn: str) -> StoredTurn:
+async def readable_turn(call: Caller, turn: str) -> StoredTurn:
     """The turn, if the caller may read it. Raises `OperationError`."""
     stored = await _stored(call.hub, turn)
     if not call.owner and stored.agent != call.participant:

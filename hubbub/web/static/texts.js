@@ -409,7 +409,7 @@ export const t = {
     compresses: (n) => `Step ${n} in fewer words`,
     attemptsOfCall: (n) => `${n} attempts`,
     window: (used, size, exact) =>
-      `${exact ? "" : "about "}${used} ${size ? `of ${size} ` : ""}tokens of the window`,
+      `Window: ${exact ? "" : "about "}${used}${size ? ` of ${size}` : ""} tokens`,
     leftOut: (n) => `${n} left out`,
     windowTable: "What the model's window held",
     layerColumns: { layer: "Part", tokens: "Tokens", cut: "Left out" },
@@ -429,6 +429,14 @@ export const t = {
     components: "Parts:",
     tools: "Tools:",
     compareWith: "Compare with…",
+    tryAgain: "Try it again…",
+    trialMeaning:
+      "The model is asked once how to begin. Nothing is sent, run or recorded; tokens cost what they cost.",
+    tryNow: "Try",
+    asking: "Asking the model…",
+    itsOwn: (agent) => `The one that ${agent} uses`,
+    recordedBy: (model) => `As recorded, ${model}`,
+    triedBy: (model) => `Tried, ${model}`,
     noOther: (agent) => `${agent} has no other turn yet.`,
     comparison: "Two turns",
     differs: "Differs",

@@ -1,10 +1,13 @@
-// "Compare with…": opens to the agent's other turns, newest first.
+// What can be done with a turn. "Compare with…" opens to the agent's other turns, newest first;
+// "Try it again…" to what its model would do with another prompt.
 import { html, useState } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { Outcome } from "../../parts/outcome.js";
 import { Moment } from "../../parts/moment.js";
 import { t } from "../../texts.js";
 import { useTurns } from "./watching.js";
 
+const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
 const OFFERED = 30;
 
 export function CompareWith({ app, turn }) {
@@ -13,6 +16,19 @@ export function CompareWith({ app, turn }) {
     <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>${t.turns.compareWith}</summary>
       ${open && html`<${Others} app=${app} turn=${turn} />`}
+    </details>
+  `;
+}
+
+/** For owners, of turns that a model was asked in. */
+export function TryAgain({ app, turn }) {
+  const [open, setOpen] = useState(false);
+  const { model, prompt } = turn.start;
+  if (!app.state.owner.value || model == null || prompt == null) return null;
+  return html`
+    <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>${t.turns.tryAgain}</summary>
+      ${open && html`<${Trial} app=${app} turn=${turn} />`}
     </details>
   `;
 }

@@ -92,7 +92,8 @@ function Steps({ app, a, b }) {
   `;
 }
 
-function Difference({ title, a, b }) {
+/** Two texts line by line, under a title; nothing if there is neither. */
+export function Difference({ title, a, b }) {
   if (!a && !b) return null;
   return html`
     <h2>${title}</h2>

@@ -5,7 +5,7 @@ import { MessageLink } from "../../parts/message-link.js";
 import { Folded } from "../../parts/long-text.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
-import { CompareWith } from "./choose.js";
+import { CompareWith, TryAgain } from "./choose.js";
 import { factsOf } from "./facts.js";
 import { Notes, Step } from "./steps.js";
 import { Waterfall } from "./waterfall.js";
@@ -48,10 +48,11 @@ function Record({ app, turn, wide }) {
   };
   return html`
     <${Verdict} turn=${turn} />
-    <p class="turn-tools">
+    <div class="turn-tools">
       ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${t.turns.moreRoom}</a>`}
       <${CompareWith} app=${app} turn=${turn} />
-    </p>
+      <${TryAgain} app=${app} turn=${turn} />
+    </div>
     <dl class="facts">
       ${factsOf(turn, app.state.me.value).map(
         ({ key, label, value }) => html`<dt key=${key}>${label}</dt><dd>${value}</dd>`,

@@ -1,46 +1,56 @@
 // How a question filled the model's context window: a bar of layers, and opened a table of them.
 import { count } from "../../core/numbers.js";
-import { html } from "../../core/ui.js";
+import { html, useState } from "../../core/ui.js";
 import { t } from "../../texts.js";
 import { filling } from "./record.js";
 
 export function Window({ window }) {
-  const { used, cut, whole, layers } = filling(window);
-  const columns = t.turns.layerColumns;
+  const [open, setOpen] = useState(false);
+  const filled = filling(window);
+  const { used, cut, whole, layers } = filled;
   return html`
-    <details class="window">
+    <details class="window" onToggle=${(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <span class="window-bar" aria-hidden="true">
-          ${layers.map(({ name, tokens }) => html`<${Part} key=${name} name=${name} of=${tokens / whole} />`)}
+          ${layers.map(
+            ({ name, tokens }) => html`<${Part} key=${name} name=${name} of=${tokens / whole} />`,
+          )}
           ${window.reserve > 0 && html`<${Part} name="reserve" of=${window.reserve / whole} />`}
         </span>
         <span class="quiet">${t.turns.window(count(used), window.size && count(window.size), window.exact)}</span>
         ${cut > 0 && html`${" "}<span class="cut-away">${t.turns.leftOut(count(cut))}</span>`}
       </summary>
-      <table>
-        <caption class="hidden-text">${t.turns.windowTable}</caption>
-        <thead>
-          <tr><th>${columns.layer}</th><th class="number">${columns.tokens}</th>
-            ${cut > 0 && html`<th class="number">${columns.cut}</th>`}</tr>
-        </thead>
-        <tbody>
-          ${layers.map(
-            (layer) => html`<tr key=${layer.name}>
-              <th scope="row"><i class="swatch" data-layer=${layer.name} />
-                ${t.turns.layers[layer.name] ?? layer.name}</th>
-              <td class="number">${count(layer.tokens)}</td>
-              ${cut > 0 && html`<td class="number">${layer.cut ? count(layer.cut) : ""}</td>`}
-            </tr>`,
-          )}
-          ${window.reserve > 0 &&
-          html`<tr>
-            <th scope="row"><i class="swatch" data-layer="reserve" /> ${t.turns.reserve}</th>
-            <td class="number">${count(window.reserve)}</td>
-            ${cut > 0 && html`<td />`}
-          </tr>`}
-        </tbody>
-      </table>
+      ${open && html`<${Layers} filled=${filled} reserve=${window.reserve} />`}
     </details>
+  `;
+}
+
+function Layers({ filled: { cut, layers }, reserve }) {
+  const columns = t.turns.layerColumns;
+  return html`
+    <table>
+      <caption class="hidden-text">${t.turns.windowTable}</caption>
+      <thead>
+        <tr><th>${columns.layer}</th><th class="number">${columns.tokens}</th>
+          ${cut > 0 && html`<th class="number">${columns.cut}</th>`}</tr>
+      </thead>
+      <tbody>
+        ${layers.map(
+          (layer) => html`<tr key=${layer.name}>
+            <th scope="row"><i class="swatch" data-layer=${layer.name} />
+              ${t.turns.layers[layer.name] ?? layer.name}</th>
+            <td class="number">${count(layer.tokens)}</td>
+            ${cut > 0 && html`<td class="number">${layer.cut ? count(layer.cut) : ""}</td>`}
+          </tr>`,
+        )}
+        ${reserve > 0 &&
+        html`<tr>
+          <th scope="row"><i class="swatch" data-layer="reserve" /> ${t.turns.reserve}</th>
+          <td class="number">${count(reserve)}</td>
+          ${cut > 0 && html`<td />`}
+        </tr>`}
+      </tbody>
+    </table>
   `;
 }
 

@@ -1,0 +1,160 @@
+"""Trying a recorded turn again, for its owner to look at: the model is asked once how to begin it.
+
+What it is asked is what the record says, with another system message or of another model if that is
+wanted. Its tools are described to it as they are now; none of its calls is carried out, nothing is
+sent, and no turn begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from hubbub.agents.asking import Asker, Offers
+from hubbub.agents.chat import chat_messages
+from hubbub.agents.dialects.choice import DIALECTS, DialectChoice
+from hubbub.agents.dialects.words import WordDialect
+from hubbub.agents.journal import ROOM, fitted
+from hubbub.agents.loop import FINISH
+from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
+from hubbub.agents.modes import beginning
+from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
+from hubbub.agents.recording import step_of
+from hubbub.agents.timing import TurnClock
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.waiting import goes_on_with
+from hubbub.client import Client
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.problems import nearest
+from hubbub.errors import ConnectionLost, ModelError, OperationError
+from hubbub.logs import get_logger
+from hubbub.protocol.frames import Ready
+from hubbub.protocol.trials import Trial, TurnTried
+from hubbub.protocol.turns import Step, Turn
+
+__all__ = ["TurnTrials", "Workbench"]
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What an agent that is a model asks with. `tools` makes its toolbox."""
+
+    config: AgentConfig
+    models: Mapping[str, ModelConfig]
+    tools: Callable[[Ready], Toolbox]
+    scratchpad: bool
+    """Whether the model may think in `<scratchpad>` before it acts."""
+
+    async def ask(self, turn: Turn, trial: Trial, ready: Ready) -> tuple[str, Step]:
+        """The name of the model at its endpoint, and the step that it begins the turn with.
+
+        Raises `ModelError`, also for a model that does not exist and a record without a prompt.
+        """
+        from hubbub.agents.models.openai import OpenAIModel
+
+        label = trial.model or self.config.model
+        if label not in self.models:
+            raise ModelError(f"there is no model {label!r}{nearest(label, self.models)}")
+        config = self.models[label]
+        model = OpenAIModel(config, label)
+        try:
+            thinking = ThinkingModel(model) if self.scratchpad else model
+            return model.name, await self._step(turn, trial, thinking, config, ready)
+        finally:
+            await model.close()
+
+    async def _step(
+        self, turn: Turn, trial: Trial, model: Model, config: ModelConfig, ready: Ready
+    ) -> Step:
+        start = turn.start
+        system = start.system_prompt if trial.system_prompt is None else trial.system_prompt
+        if start.prompt is None:
+            raise ModelError("the record of this turn has no prompt")
+        clock = TurnClock()
+        at = clock.ms
+        before = goes_on_with(turn.steps)
+        toolbox = self.tools(ready).for_turn()
+        offers = beginning(toolbox, None if before else self.config.begin_with)
+        as_then = _AsThen(offers, frozenset({*start.tools, FINISH}))
+        answer = await _answer(model, config, start.dialect, system or "", start.prompt, as_then)
+        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
+            answer = without_thoughts(answer)
+        notes = [*_missing(start.tools, toolbox.names)]
+        if before:
+            notes.append(f"the steps of {before}, with which the turn goes on, were not shown")
+        answer = replace(answer, notes=(*notes, *answer.notes))
+        return step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
+
+
+@dataclass(frozen=True, slots=True)
+class _AsThen:
+    """Of the tools that there are now, those that the turn had."""
+
+    offers: Offers
+    names: frozenset[str]
+
+    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+        return tuple(spec for spec in self.offers.described(steps) if spec.name in self.names)
+
+
+async def _answer(
+    model: Model, config: ModelConfig, dialect: str | None, system: str, prompt: str, offers: Offers
+) -> Answer:
+    """A record in a dialect of words has its tools in the system message, so it is kept."""
+    spoken = next((each for each in DIALECTS.values() if each.name == dialect), None)
+    if isinstance(spoken, WordDialect):
+        return spoken.read(await model.answer(Question(chat_messages(system, prompt, ()))))
+    return await Asker(model, offers, system, prompt, DialectChoice(config)).ask(())
+
+
+def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:
+    gone = [name for name in then if name not in now]
+    return [f"tools that it had then and has no more: {', '.join(gone)}"] if gone else []
+
+
+class TurnTrials:
+    """Answers the hub's signals `try_turn`. Without a workbench it says that it cannot."""
+
+    def __init__(self, client: Client, bench: Workbench | None = None):
+        self._client, self._bench = client, bench
+
+    async def take(self, data: JsonValue) -> None:
+        """The data of such a signal."""
+        trial = Trial.model_validate(data)
+        tried = await self._tried(trial)
+        try:
+            await self._client.call(
+                "turn_tried",
+                request=tried.request,
+                model=tried.model,
+                step=tried.step,
+                error=tried.error,
+            )
+        except OperationError as exc:  # the owner has gone, or it took too long
+            log.info("nobody waits for a tried turn", turn=trial.turn, error=str(exc))
+        except ConnectionLost:
+            return  # the hub knows, and has told whoever waited
+
+    async def _tried(self, trial: Trial) -> TurnTried:
+        client, request = self._client, trial.request
+        if self._bench is None:
+            return TurnTried(request=request, error=_CANNOT)
+        try:
+            async with asyncio.timeout(trial.within_s):
+                turn = Turn.model_validate(await client.call("read_turn", id=trial.turn))
+                model, step = await self._bench.ask(turn, trial, client.ready)
+        except TimeoutError:
+            why = f"the model has not answered within {trial.within_s:g} s"
+            return TurnTried(request=request, error=why)
+        except (ModelError, OperationError, ConnectionLost) as exc:
+            return TurnTried(request=request, error=str(exc))
+        short = fitted(step.model_dump(mode="json"), client.hello.limits.frame_bytes - ROOM)
+        return TurnTried(request=request, model=model, step=Step.model_validate(short))
+
+
+_CANNOT = "an agent of this kind does not try turns again: only one that is a single model does"

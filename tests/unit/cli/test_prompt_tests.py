@@ -1,0 +1,257 @@
+"""`prompts test`: from files of cases to a report, with a scripted model behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.cli.junit import Suite, Verdict, write_junit
+from hubbub.testing.model_server import ModelServer, Script
+from tests.unit.cli.conftest import Command
+
+pytestmark = pytest.mark.behaviour("Q-10")
+
+SCRIPT: JsonValue = {
+    "rules": [
+        {"when": {"incoming": "boom"}, "answer": {"status": 400, "message": "no such luck"}},
+        {
+            "when": {"system": "You sort mail of (?P<shop>\\w+)", "prompt": "refund"},
+            "answer": {"text": '{"queue": "billing", "shop": "{{ shop }}"}'},
+        },
+        {"when": {"system": "You sort"}, "answer": {"text": "Hmm."}},
+        {
+            "when": {"step": 1},
+            "answer": {"calls": [{"tool": "find_order", "arguments": {"order": 7}}]},
+        },
+        {
+            "when": {"step": 2},
+            "answer": {
+                "calls": [
+                    {"tool": "send_text_message", "arguments": {"to": "ann", "text": "Sent."}},
+                    {"tool": "finish", "arguments": {"reason": "done"}},
+                ]
+            },
+        },
+    ]
+}
+CONFIG = """\
+network: {{name: shop, auth: open}}
+models:
+  default: {{model: m, base_url: '{url}', retries: 0}}
+  keyless: {{model: m}}
+humans: {{ann: {{}}}}
+agents:
+  clerk: {{instruction: Help., tools: [send_text_message, 'orders.py:find_order']}}
+  sorter: {{prompt: {{name: triage, variables: {{shop: Acme}}}}}}
+  clock: {{kind: python, class: 'orders.py:Clock'}}
+"""
+ORDERS = """\
+from hubbub import Agent, tool
+
+
+@tool
+def find_order(order: int) -> str:
+    '''Look an order up.'''
+    return "this must never run"
+
+
+class Clock(Agent):
+    pass
+"""
+TRIAGE = """\
+cases:
+  - name: a refund goes to billing
+    message: I want a refund.
+    expect: [valid_json, {field: queue, in: [billing]}, {field: shop, in: [Acme]}]
+"""
+CLERK = """\
+agent: clerk
+cases:
+  - name: an order is looked up
+    incoming: Where is order 7?
+    results: {find_order: sent}
+    expect: [{tool_called: find_order}, {matches: Sent}, ends_with_finish]
+"""
+SECOND = CLERK.partition("cases:\n")[2].replace("Where is", "boom")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """The scripted model, in a thread of its own; its URL."""
+    loop, up, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    server = ModelServer(Script.model_validate(SCRIPT))
+    urls: list[str] = []
+
+    async def serve() -> None:
+        async with server:
+            urls.append(server.base_url)
+            up.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert up.wait(20), "the model server did not start"
+    try:
+        yield urls[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(20)
+        loop.close()
+
+
+@pytest.fixture
+def shop(home: Path, endpoint: str) -> Path:
+    (home / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
+    (home / "orders.py").write_text(ORDERS)
+    cases = home / "prompts" / "triage" / "cases"
+    cases.mkdir(parents=True)
+    (cases.parent / "1.0.j2").write_text("You sort mail of {{ shop }}.")
+    (cases / "usual.yaml").write_text(TRIAGE)
+    (home / "clerk.yaml").write_text(CLERK)
+    return home
+
+
+def only_case(shown: JsonValue) -> dict[str, JsonValue]:
+    """The only case of a report as JSON."""
+    assert isinstance(shown, dict)
+    cases = shown["cases"]
+    assert isinstance(cases, list)
+    (case,) = cases
+    assert isinstance(case, dict)
+    return case
+
+
+class TestRunning:
+    def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
+        self, shop: Path, hubbub: Command
+    ) -> None:
+        ran = hubbub("prompts", "test")
+        assert ran.code == 0, ran.err
+        first, last = ran.out.splitlines()
+        assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
+        assert last.startswith("1 of 1 case passed, ")
+
+    def test_an_agent_plays_a_conversation(self, shop: Path, hubbub: Command) -> None:
+        case = only_case(hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json").json())
+        assert (case["status"], case["passed"], case["rate"]) == ("passed", 5, 1.0)
+        assert (case["path"], case["line"]) == ("clerk.yaml", 3)
+
+    def test_under_the_bar_it_fails_and_says_why(self, shop: Path, hubbub: Command) -> None:
+        text = TRIAGE.replace("I want a refund.", "Where are you?")
+        (shop / "c.yaml").write_text("prompt: triage\n" + text)
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "3")
+        assert ran.code == 1
+        assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in ran.out
+        assert "3 x valid_json: it is no JSON: it said 'Hmm.'" in ran.out
+
+    def test_the_bar_may_be_lower_and_a_case_has_its_own(self, shop: Path, hubbub: Command) -> None:
+        text = TRIAGE.replace("I want a refund.", "Where are you?")
+        (shop / "c.yaml").write_text("prompt: triage\n" + text)
+        assert hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "--bar", "0").code == 0
+        own = text.replace("    message:", "    bar: 0\n    runs: 2\n    message:")
+        (shop / "c.yaml").write_text("prompt: triage\n" + own)
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
+        assert ran.code == 0
+        assert "0/2" in ran.out
+
+    def test_a_model_that_fails_is_no_failed_case(self, shop: Path, hubbub: Command) -> None:
+        (shop / "c.yaml").write_text(CLERK.replace("Where is order 7?", "boom"))
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "2")
+        assert ran.code == 1
+        assert "error     0/0   no answer" in ran.out
+        assert "2 x no answer: the model endpoint" in ran.out
+        assert "no such luck" in ran.out
+
+    def test_variables_and_a_version_of_the_case_come_first(
+        self, shop: Path, hubbub: Command
+    ) -> None:
+        (shop / "prompts/triage/0.9.j2").write_text("You sort mail of {{ shop }}, slowly.")
+        text = TRIAGE.replace("[Acme]", "[Zeta]").replace(
+            "    message:", "    prompt: triage@0.9\n    variables: {shop: Zeta}\n    message:"
+        )
+        (shop / "c.yaml").write_text(text)
+        assert hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "1").code == 0
+
+    def test_cases_can_be_chosen_by_name(self, shop: Path, hubbub: Command) -> None:
+        assert hubbub("prompts", "test", "-k", "REFUND", "-n", "1").code == 0
+        ran = hubbub("prompts", "test", "-k", "nothing")
+        assert (ran.code, ran.err) == (2, "hubbub: no case has a name with 'nothing' in it\n")
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("case", "complaint"),
+        [
+            ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but names no agent"),
+            ("message: hi", "'x' has a message, but names no prompt"),
+            ("incoming: hi, agent: clark", "unknown agent 'clark'; did you mean 'clerk'?"),
+            ("incoming: hi, agent: clock", "the agent 'clock' has no model"),
+            ("incoming: hi, agent: clerk, model: big", "unknown model 'big'"),
+            ("incoming: hi, agent: clerk, prompt: triage", "does not use the prompt 'triage'"),
+            ("incoming: hi, agent: clerk, variables: {a: 1}", "has no variables"),
+            ("incoming: hi, agent: clerk, thread: nowhere", "'nowhere' is no thread"),
+            ("incoming: {from: clerk, text: a}, agent: clerk", "message of its own"),
+            ("incoming: hi, agent: clerk, results: {find: x}", "has no tool 'find'"),
+            ("message: hi, prompt: triag", "there is no prompt 'triag'"),
+            ("incomming: hi", "unknown key 'incomming' in cases[1]; did you mean 'incoming'?"),
+            ("message: hi, model: keyless, prompt: triage", "models.keyless has no key"),
+        ],
+    )
+    def test_a_mistake_is_told_with_its_place_before_anything_is_asked(
+        self, shop: Path, hubbub: Command, case: str, complaint: str
+    ) -> None:
+        text = f"cases:\n  - {{name: x, expect: [{{max_tokens: 9}}], {case}}}\n"
+        (shop / "c.yaml").write_text(text)
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
+        assert ran.code == 2, ran.out
+        assert complaint in ran.err
+
+    def test_a_schema_that_is_none_is_told(self, shop: Path, hubbub: Command) -> None:
+        expect = "[{arguments_match: find_order, schema: {type: nonsense}}]"
+        text = f"cases:\n  - {{name: x, agent: clerk, incoming: a, expect: {expect}}}\n"
+        (shop / "c.yaml").write_text(text)
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
+        assert ran.code == 2
+        assert "c.yaml:2: 'x': no JSON Schema" in ran.err
+
+    def test_no_cases_at_all_are_told(self, shop: Path, hubbub: Command) -> None:
+        (shop / "prompts/triage/cases/usual.yaml").unlink()
+        ran = hubbub("prompts", "test")
+        assert ran.code == 2
+        assert "there are no cases" in ran.err
+
+    @pytest.mark.parametrize(
+        "options", [("--runs", "0"), ("--bar", "2"), ("--junit", "no/where.xml"), ("-m", "huge")]
+    )
+    def test_wrong_options_are_the_users_mistake(
+        self, shop: Path, hubbub: Command, options: tuple[str, ...]
+    ) -> None:
+        assert hubbub("prompts", "test", *options).code == 2
+
+
+class TestJUnit:
+    def test_the_file_has_an_element_for_each_case(self, shop: Path, hubbub: Command) -> None:
+        (shop / "c.yaml").write_text(CLERK + SECOND)
+        hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "2", "--junit", "out.xml")
+        (suite,) = ElementTree.parse(shop / "out.xml").getroot()
+        assert suite.attrib["name"] == "c.yaml"
+        counts = [suite.attrib[key] for key in ("tests", "failures", "errors")]
+        assert counts == ["2", "0", "1"]
+        error = suite.find("testcase/error")
+        assert error is not None
+        assert "no such luck" in (error.text or "")
+
+    def test_what_xml_cannot_carry_is_made_visible(self, tmp_path: Path) -> None:
+        suite = Suite("a\x00b", [Verdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
+        write_junit(tmp_path / "out.xml", [suite])
+        (found,) = ElementTree.parse(tmp_path / "out.xml").getroot()
+        case = found.find("testcase")
+        assert case is not None
+        assert case.attrib["name"] == "c⟦U+001B⟧d"
+        assert (case[0].tag, case[0].text) == ("failure", "<f> & ⟦U+D800⟧")
