@@ -25,8 +25,8 @@ from hubbub.agents.prompt.cases import Performance
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.skills import LOAD_SKILL
 from hubbub.agents.stage import Scene, Stage
-from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.approval import ApprovalRequest, Approved
+from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS

@@ -99,7 +99,7 @@ def encode_call(
     if len(frame) > limits.frame_bytes:
         text = f"{name}: the call has {len(frame)} bytes, the hub accepts {limits.frame_bytes}"
         raise OperationError(ErrorCode.TOO_LARGE, text)
-    if b"\\u0000" in frame and _has_nul(plain):
+    if _has_nul(plain):
         raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: a text contains the character NUL")
     if depth + 1 > limits.json_depth:
         text = f"{name}: the arguments are nested deeper than {limits.json_depth} levels"

@@ -208,3 +208,19 @@ async def test_a_rush_beyond_the_rate_limit_leaves_no_turn_without_an_end(
                 await asyncio.sleep(0.1)
                 turns = Turns.model_validate(await operator.call("list_turns", limit=100)).turns
                 ended = sum(1 for turn in turns if turn.outcome == "finished")
+
+
+@pytest.mark.behaviour("T-1")
+async def test_a_record_that_no_frame_holds_is_cut_and_recorded(in_memory: Networks) -> None:
+    tight = config(network={"limits": {"frame": "32KiB"}})
+    script = Script(answers=[says(send("ann", "a" * 20_000), text="b" * 20_000), says(finish())])
+    async with ModelServer(script) as model, rig(in_memory, tight) as net:
+        ann = await net.person()
+        await net.llm("bot", model, instruction="c" * 60_000, tools=["send_text_message"])
+        await ann.say("bot", "hi")
+        turn = await net.turn("bot-m1")
+    assert turn.end is not None
+    assert turn.end.outcome == "finished"
+    assert "characters) …" in (turn.start.system_prompt or "")
+    assert (turn.steps[0].text or "").startswith("bbb")
+    assert "(20000 characters)" in (turn.steps[0].text or "")

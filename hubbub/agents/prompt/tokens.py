@@ -49,6 +49,11 @@ _LINES = re.compile(r"[^\n]*\n(?:[^\S\n]*\n|[\r/][^\n]*\n?)*|[^\n]+")
 encodings reaches from one of these into the next."""
 
 
+_BLOCK_END, _MOST_BLOCK = "</thread>\n", 32_768
+_LEANS = re.compile(r"[^\S\n]*\n|[\r/]|\Z")
+"""What belongs to the line before it: see `_LINES`. Nothing at all does, too."""
+
+
 class TokenCounter(Protocol):
     """Counts what a model makes of a text."""
 
@@ -72,16 +77,35 @@ class _ByLines:
     def __init__(self, measure: Callable[[str], int]):
         self._line = lru_cache(16_384)(measure)
         self._piece = lru_cache(1_024)(measure)
+        self._block = lru_cache(512)(self._of_lines)
 
     def count(self, text: str) -> int:
         if len(text) <= _LONG and "\n" not in text:
             return self._line(text)
+        if len(text) <= _PIECE:
+            return self._of_lines(text)
+        return sum(map(self._of_block, _blocks(text)))
+
+    def _of_block(self, block: str) -> int:
+        return self._block(block) if len(block) <= _MOST_BLOCK else self._of_lines(block)
+
+    def _of_lines(self, text: str) -> int:
         return sum(map(self._of_line, _LINES.findall(text)))
 
     def _of_line(self, line: str) -> int:
         if len(line) <= _LONG:
             return self._line(line)
         return sum(map(self._piece, _pieces(line)))
+
+
+def _blocks(text: str) -> list[str]:
+    """The text as parts that are counted one by one: of a conversation, its threads, which mostly
+    stay as they are. All of it where a part would not begin with a line of its own.
+    """
+    *blocks, last = text.split(_BLOCK_END)
+    if any(_LEANS.match(part) for part in (*blocks[1:], last)):
+        return [text]
+    return [*(f"{block}{_BLOCK_END}" for block in blocks), last]
 
 
 def _pieces(line: str) -> Iterator[str]:

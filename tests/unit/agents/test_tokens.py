@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hubbub.agents.chat import chat_messages
 from hubbub.agents.models.base import Question
 from hubbub.agents.prompt import vocabulary
+from hubbub.agents.prompt.tokens import _LINES as LINES
 from hubbub.agents.prompt.tokens import (
     Estimate,
     Exact,
@@ -196,3 +197,19 @@ def test_the_schemas_of_tools_count() -> None:
     assert spec_tokens(Letters(), tool) == size
     chat = chat_messages("", "", [])
     assert question_tokens(Letters(), Question(chat, [tool])) == 3 + 4 + 4 + size
+
+
+THREADS = st.lists(
+    st.sampled_from(
+        ["</thread>\n", "</thread>", "\n", "  \n", "\u3000\n", "\r", "/", "word " * 300, "<thread>"]
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(THREADS)
+def test_a_conversation_is_counted_thread_by_thread_as_it_is_line_by_line(text: str) -> None:
+    counter = Estimate()
+    lines = sum(map(Estimate().count, LINES.findall(text)))
+    assert counter.count(text) == lines
+    assert counter.count(text) == lines, "the second time, too"
