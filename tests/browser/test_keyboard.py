@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.async_api import expect
+import asyncio
+
+from playwright.async_api import Route, expect
 
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.network import Network, Room
@@ -154,3 +156,19 @@ async def test_leaving_ends_it_and_forgets_the_token(desks: Desks, room: Room) -
     for each in (desk, other):
         await each.page.reload()
         await expect(each.page.get_by_role("button", name="Join")).to_be_focused()
+
+
+async def test_a_view_that_arrives_late_gets_the_keyboard(desks: Desks, room: Room) -> None:
+    desk = await at_a_thread(desks, room)
+    arriving = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await arriving.wait()
+        await route.continue_()
+
+    await desk.page.route("**/features/inbox/inbox.js", late)
+    await leave_the_composer(desk)
+    await desk.page.keyboard.type("gi")
+    await expect(desk.main).to_be_focused()
+    arriving.set()
+    await expect(desk.page.get_by_role("heading", name="Inbox")).to_be_focused()

@@ -26,7 +26,7 @@ ORIGIN = "http://localhost/"
 POLICY = {"Content-Security-Policy": "default-src 'self'; script-src 'self'; style-src 'self'"}
 SPIN = """
     const end = (ms) => { const t = performance.now(); while (performance.now() - t < ms); };
-    onclick = () => setTimeout(() => end(90));
+    onclick = () => setTimeout(() => end(400)); // long enough on a machine with much to do
 """
 PIXELS = """async (bytes) => {
     const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)]));

@@ -1,4 +1,5 @@
 // What is fetched when it is first shown: not everybody looks into everything every day.
+import { focusView } from "../core/focus.js";
 import { html, useEffect, useState } from "../core/ui.js";
 import { t } from "../texts.js";
 
@@ -14,7 +15,8 @@ export function lazy(load) {
     };
     useEffect(() => {
       if (!Loaded) fetch();
-    }, []);
+      else if (document.activeElement?.id === "middle") focusView(); // it waits for this view
+    }, [Loaded]);
     if (Loaded) return html`<${Loaded} ...${props} />`;
     if (!problem) return null;
     return html`
