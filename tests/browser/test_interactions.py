@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 from playwright.async_api import expect
 
@@ -12,27 +9,7 @@ from hubbub.testing.model_server import ModelServer
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.network import Network, Networks, Room
-from tests.browser.support.team import LAST, PLAN, QUESTION, script
-
-
-@asynccontextmanager
-async def asked(desks: Desks, networks: Networks) -> AsyncIterator[Desk]:
-    """Ann has asked in the helper's thread, and has been answered."""
-    async with ModelServer(script()) as model:
-        network = await networks.start(PLAN, model=model)
-        desk = await desks.sit(network.page)
-        await desk.join_as("ann")
-        await go(desk, "thread/dm.ann.helper")
-        await desk.says(QUESTION)
-        await desk.sees(LAST)
-        yield desk
-        await desks.leave()
-        await network.close()
-
-
-async def go(desk: Desk, address: str) -> None:
-    """To an address within the page."""
-    await desk.page.evaluate("(to) => { location.hash = to; }", f"#/{address}")
+from tests.browser.support.team import LAST, PLAN, QUESTION, THREAD, asked, script
 
 
 async def talked(desks: Desks, network: Network | Room, count: int) -> Desk:
@@ -67,7 +44,7 @@ async def test_arrows_say_who_spoke_to_whom_and_who_was_woken(
     desks: Desks, networks: Networks
 ) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         drawn = desk.page.get_by_role("group", name="Messages in order")
         await expect(drawn.get_by_role("link", name="ann to helper, wakes helper")).to_be_visible()
         await expect(drawn.get_by_role("link", name=f"helper to ann: {LAST}")).to_be_visible()
@@ -83,9 +60,9 @@ async def test_an_owner_looks_into_what_agents_say_and_marks_nothing_there(
     desks: Desks, networks: Networks
 ) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "thread/dm.expert.helper/m2")
+        await desk.visit("thread", "dm.expert.helper", "m2")
         await desk.sees("Big.")
-        await go(desk, "thread/dm.ann.helper")
+        await desk.visit("thread", THREAD)
         await desk.says("thank you")  # later than a mark would have been told
         await expect(desk.message("thank you")).to_have_attribute("data-state", "delivered")
         await expect(desk.page.get_by_text("you are in no thread")).to_have_count(0)
@@ -97,7 +74,7 @@ async def test_what_one_may_not_read_is_an_arrow_without_words(
     async with asked(desks, networks) as ann:
         desk = await desks.sit(ann.page.url.partition("#")[0])
         await desk.join_as("bob")  # in an open network he is an owner as well
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         page = desk.page.get_by_role("main")
         await expect(page.get_by_text("2 of them not for you to read")).to_be_visible()
         drawn = desk.page.get_by_role("group", name="Messages in order")
@@ -119,7 +96,7 @@ async def test_an_arrow_opens_its_message_and_a_bar_its_turn_by_keyboard(
     desks: Desks, networks: Networks
 ) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         drawn = desk.page.get_by_role("group", name="Messages in order")
         await drawn.get_by_role("link", name="ann to helper").press("Enter")
         await expect(desk.details.get_by_text("Who was woken")).to_be_visible()
@@ -130,12 +107,12 @@ async def test_an_arrow_opens_its_message_and_a_bar_its_turn_by_keyboard(
 
 async def test_the_diagram_is_a_table_for_who_wants_one(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         page = desk.page.get_by_role("main")
         await page.get_by_role("button", name="Table").click()
         await expect(page.get_by_role("row").nth(1)).to_contain_text("ann")
         await expect(page.get_by_role("row").nth(1).get_by_role("link")).to_have_text(QUESTION)
-        await go(desk, "sequence/dm.ann.helper")  # it is remembered
+        await desk.visit("sequence", THREAD)  # it is remembered
         await expect(page.get_by_role("row")).to_have_count(3)
 
 
@@ -144,10 +121,10 @@ async def test_a_diagram_grows_while_it_is_shown(desks: Desks, networks: Network
         network = await networks.start(PLAN, model=model)
         desk = await desks.sit(network.page)
         await desk.join_as("ann")
-        await go(desk, "thread/dm.ann.helper")
+        await desk.visit("thread", THREAD)
         await desk.says(QUESTION)
         await model.held("end")
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         drawn = desk.page.get_by_role("group", name="Messages in order")
         await expect(drawn.get_by_role("link", name="Turn helper-m1: Running")).to_be_visible()
         model.release("end")
@@ -170,7 +147,7 @@ async def test_a_thread_has_a_tool_that_draws_it(desks: Desks, room: Room) -> No
 
 async def test_what_is_said_later_joins_the_drawing_of_a_thread(desks: Desks, room: Room) -> None:
     desk = await talked(desks, room, 1)
-    await go(desk, "sequence/channel.general")
+    await desk.visit("sequence", "channel.general")
     drawn = desk.page.get_by_role("group", name="Messages in order")
     await expect(drawn.get_by_role("link")).to_have_count(1)
     cyd = await room.join("cyd")
@@ -181,7 +158,7 @@ async def test_what_is_said_later_joins_the_drawing_of_a_thread(desks: Desks, ro
 async def test_an_interaction_that_does_not_exist_is_said_so(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    await go(desk, "interaction/i999")
+    await desk.visit("interaction", "i999")
     await expect(desk.page.get_by_role("alert")).to_contain_text("i999")
 
 
@@ -189,7 +166,7 @@ async def test_an_interaction_that_does_not_exist_is_said_so(desks: Desks, room:
 async def test_diagrams_are_accessible(desks: Desks, networks: Networks, color: str) -> None:
     async with asked(desks, networks) as desk:
         await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
-        await go(desk, "interaction/i1")
+        await desk.visit("interaction", "i1")
         await expect(desk.page.get_by_role("group", name="Messages in order")).to_be_visible()
         await audit(desk.page)
         await desk.page.set_viewport_size(NARROW)

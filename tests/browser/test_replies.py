@@ -113,3 +113,21 @@ async def test_the_details_of_a_message_say_who_has_read_it(desks: Desks, room: 
     await ann.details.get_by_text("As JSON").click()
     await expect(ann.details.locator("pre").last).to_contain_text('"id": "m1"')
     await audit(ann.page)
+
+
+async def test_replies_nest_as_deep_as_the_hub_says(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    await room.join("ann")
+    limit = bob.client.hello.limits.thread_depth
+    thread, above = GENERAL, await bob.client.call("post_to_channel", channel="general", text="0")
+    desk = await sits(desks, room)
+    for depth in range(1, limit + 1):
+        assert isinstance(above, dict)
+        above = await bob.client.call("reply", message_id=above["id"], text=f"{depth}")
+        assert isinstance(above, dict)
+        thread = str(above["thread_id"])
+        await desk.visit("thread", thread)
+        await (await desk.sees(f"{depth}")).hover()
+        offered = desk.conversation.get_by_role("button", name="Reply in a thread")
+        await expect(desk.conversation.get_by_role("button", name="Details")).to_be_visible()
+        await expect(offered).to_have_count(1 if depth < limit else 0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from playwright.async_api import Locator, expect
@@ -13,29 +11,7 @@ from hubbub.testing.model_server import ModelServer
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.network import Networks
-from tests.browser.support.team import LAST, PLAN, QUESTION, script
-
-THREAD = "dm.ann.helper"
-
-
-@asynccontextmanager
-async def asked(desks: Desks, networks: Networks) -> AsyncIterator[Desk]:
-    """Ann has asked, and has been answered."""
-    async with ModelServer(script()) as model:
-        network = await networks.start(PLAN, model=model)
-        desk = await desks.sit(network.page)
-        await desk.join_as("ann")
-        await go(desk, f"thread/{THREAD}")
-        await desk.says(QUESTION)
-        await desk.sees(LAST)
-        yield desk
-        await desks.leave()
-        await network.close()
-
-
-async def go(desk: Desk, address: str) -> None:
-    """To an address within the page."""
-    await desk.page.evaluate("(to) => { location.hash = to; }", f"#/{address}")
+from tests.browser.support.team import LAST, PLAN, QUESTION, THREAD, asked, script
 
 
 async def first_turn(desk: Desk) -> str:
@@ -69,7 +45,7 @@ async def test_i_shows_the_turn_of_the_message_that_has_the_focus(
 async def test_a_turn_tells_what_was_done_and_spent(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
         turn = await first_turn(desk)
-        await go(desk, f"turn/{turn}")
+        await desk.visit("turn", turn)
         page = desk.page.get_by_role("main")
         await expect(page.get_by_text("the expert was asked").first).to_be_visible()
         await expect(fact(page, "Model")).to_have_text("scripted")
@@ -87,7 +63,7 @@ async def test_the_time_of_a_turn_is_a_table_that_leads_to_its_steps(
     desks: Desks, networks: Networks
 ) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, f"turn/{await first_turn(desk)}")
+        await desk.visit("turn", await first_turn(desk))
         table = desk.page.get_by_role("table", name="in order")
         await expect(table.get_by_role("rowheader")).to_have_text(
             ["scripted", "send_text_message", "send_text_message", "scripted", "finish"]
@@ -98,7 +74,7 @@ async def test_the_time_of_a_turn_is_a_table_that_leads_to_its_steps(
 
 async def test_the_prompt_opens_when_asked_for(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, f"turn/{await first_turn(desk)}")
+        await desk.visit("turn", await first_turn(desk))
         page = desk.page.get_by_role("main")
         await expect(page.get_by_text("You are the helper.")).to_have_count(0)
         await page.get_by_text("System prompt").click()
@@ -110,10 +86,10 @@ async def test_a_running_turn_is_shown_as_it_goes(desks: Desks, networks: Networ
         network = await networks.start(PLAN, model=model)
         desk = await desks.sit(network.page)
         await desk.join_as("ann")
-        await go(desk, f"thread/{THREAD}")
+        await desk.visit("thread", THREAD)
         await desk.says(QUESTION)
         await model.held("end")
-        await go(desk, f"turn/{await first_turn(desk)}")
+        await desk.visit("turn", await first_turn(desk))
         page = desk.page.get_by_role("main")
         await expect(page.get_by_text("The agent is at work.")).to_be_visible()
         await expect(fact(page, "Steps")).to_have_text("1")
@@ -127,7 +103,7 @@ async def test_a_running_turn_is_shown_as_it_goes(desks: Desks, networks: Networ
 async def test_two_turns_stand_side_by_side(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
         turn = await first_turn(desk)
-        await go(desk, f"turn/{turn}")
+        await desk.visit("turn", turn)
         page = desk.page.get_by_role("main")
         await page.get_by_text("Compare with…").click()
         await page.get_by_role("listitem").get_by_role("link", name="helper-m").first.click()
@@ -145,7 +121,7 @@ async def test_the_latest_turns_are_listed_and_narrowed_to_an_agent(
 ) -> None:
     async with asked(desks, networks) as desk:
         await desk.page.keyboard.press("Escape")
-        await go(desk, "turns")
+        await desk.visit("turns")
         page = desk.page.get_by_role("main")
         await expect(page.get_by_role("row")).to_have_count(4)  # with the heads
         await page.get_by_label("Turns of").select_option("expert")
@@ -156,17 +132,18 @@ async def test_the_latest_turns_are_listed_and_narrowed_to_an_agent(
 
 async def test_an_agents_panel_has_its_latest_turns(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, f"thread/{THREAD}?open=participant:expert")
+        await desk.visit("thread", THREAD, opened=("participant", "expert"))
         turns = desk.details.locator("section").filter(has_text="Latest turns")
         await expect(turns.get_by_text("Finished")).to_have_count(1)
 
 
 async def test_a_message_tells_whom_it_woke_and_why(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "thread/channel.desk")
+        await desk.visit("thread", "channel.desk")
         await desk.says("@expert are you there?")
         asked_by = await desk.message("are you there").get_attribute("data-message")
-        await go(desk, f"thread/channel.desk?open=message:{asked_by}")
+        assert asked_by is not None
+        await desk.visit("thread", "channel.desk", opened=("message", asked_by))
         woken = desk.details.get_by_role("listitem").filter(has_text="Because")
         await expect(woken.filter(has_text="expert")).to_contain_text("it mentions the agent")
         await expect(woken.filter(has_text="helper")).to_contain_text("Not woken")
@@ -182,9 +159,9 @@ async def test_who_is_no_owner_is_told_why_there_is_nothing_to_see(
         token = await network.token("bob")
         desk = await desks.sit(network.page)
         await desk.join_with_token("bob", token)
-        await go(desk, "turn/helper-m1")
+        await desk.visit("turn", "helper-m1")
         await expect(desk.page.get_by_text("Only owners of the network")).to_be_visible()
-        await go(desk, "turns")
+        await desk.visit("turns")
         await expect(desk.page.get_by_text("Only owners of the network")).to_be_visible()
         await desks.leave()
         await network.close()
@@ -192,7 +169,7 @@ async def test_who_is_no_owner_is_told_why_there_is_nothing_to_see(
 
 async def test_a_turn_that_does_not_exist_is_said_so(desks: Desks, networks: Networks) -> None:
     async with asked(desks, networks) as desk:
-        await go(desk, "turn/helper-m999")
+        await desk.visit("turn", "helper-m999")
         await expect(desk.page.get_by_text("There is no record of this turn")).to_be_visible()
 
 
@@ -201,19 +178,19 @@ async def test_views_of_turns_are_accessible(desks: Desks, networks: Networks, c
     async with asked(desks, networks) as desk:
         await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
         turn = await first_turn(desk)
-        await go(desk, f"turn/{turn}")
+        await desk.visit("turn", turn)
         page = desk.page.get_by_role("main")
         await page.get_by_text("Prompt", exact=False).last.click()
         await audit(desk.page)
-        await go(desk, "turns")
+        await desk.visit("turns")
         await expect(page.get_by_role("row")).to_have_count(4)
         await audit(desk.page)
         newest = await page.get_by_role("link", name="helper-m").first.inner_text()
         await desk.page.set_viewport_size(NARROW)
         await audit(desk.page)
-        await go(desk, f"turns/{turn}/{newest}")
+        await desk.visit("turns", turn, newest)
         await expect(page.get_by_role("region", name="What differs").first).to_be_visible()
         await audit(desk.page)
-        await go(desk, f"thread/{THREAD}?open=turn:{turn}")
+        await desk.visit("thread", THREAD, opened=("turn", turn))
         await expect(fact(desk.details, "Agent")).to_be_visible()
         await audit(desk.page)

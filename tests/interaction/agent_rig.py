@@ -23,7 +23,22 @@ from tests.interaction.peers import Network, Networks, Peer, soon
 POLL_S = 0.02
 """Between two looks at a record that nobody announces: within what an operator may ask a second."""
 
-__all__ = ["POLL_S", "Rig", "call", "finish", "says", "send"]
+__all__ = ["POLL_S", "Gate", "Rig", "call", "finish", "says", "send"]
+
+
+class Gate:
+    """Where a handler waits until the test has seen it there."""
+
+    def __init__(self) -> None:
+        self.reached, self.open = asyncio.Event(), asyncio.Event()
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.open.wait()
+
+    async def until_reached(self) -> None:
+        async with soon():
+            await self.reached.wait()
 
 
 class Rig:

@@ -14,25 +14,10 @@ from hubbub.agents.runner import AgentRunner
 from hubbub.agents.voice import Voice
 from hubbub.clock import SystemClock
 from hubbub.testing.model_server import ModelServer, Script
-from tests.interaction.agent_rig import Rig, finish, rig, says, send
+from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
 
 DESK = config(channels={"desk": {"members": "all"}})
-
-
-class Gate:
-    """Where a handler waits until the test has seen it there."""
-
-    def __init__(self) -> None:
-        self.reached, self.open = asyncio.Event(), asyncio.Event()
-
-    async def wait(self) -> None:
-        self.reached.set()
-        await self.open.wait()
-
-    async def until_reached(self) -> None:
-        async with soon():
-            await self.reached.wait()
 
 
 async def everything(net: Rig, ann: Peer) -> list[str]:

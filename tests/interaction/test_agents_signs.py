@@ -11,7 +11,7 @@ from hubbub import Agent, Message
 from hubbub.protocol.codes import CloseCode
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script
-from tests.interaction.agent_rig import Rig, finish, rig, says, send
+from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, soon
 
 State = dict[str, Any]  # the data of a signal: plain JSON, as it is
@@ -20,17 +20,6 @@ State = dict[str, Any]  # the data of a signal: plain JSON, as it is
 class Echo(Agent):
     async def on_direct(self, message: Message) -> str:
         return f"you said: {message.text}"
-
-
-class Gate:
-    """Where a handler waits until the test has seen it there."""
-
-    def __init__(self) -> None:
-        self.reached, self.open = asyncio.Event(), asyncio.Event()
-
-    async def wait(self) -> None:
-        self.reached.set()
-        await self.open.wait()
 
 
 class Slow(Agent):

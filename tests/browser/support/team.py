@@ -3,10 +3,16 @@ answers, and the helper tells ann."""
 
 from __future__ import annotations
 
-from hubbub.testing.model_server import Answer, Call, Rule, Script, When
-from tests.browser.support.network import Plan
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-__all__ = ["LAST", "PLAN", "QUESTION", "script"]
+from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.network import Networks, Plan
+
+__all__ = ["LAST", "PLAN", "QUESTION", "THREAD", "asked", "script"]
+
+THREAD = "dm.ann.helper"
 
 QUESTION = "How big is Jupiter?"
 LAST = "It is big."
@@ -69,3 +75,18 @@ def _send(to: str, text: str) -> Call:
 
 def _finish(reason: str) -> Call:
     return Call(tool="finish", arguments={"reason": reason})
+
+
+@asynccontextmanager
+async def asked(desks: Desks, networks: Networks) -> AsyncIterator[Desk]:
+    """Ann has asked in the helper's thread, and has been answered."""
+    async with ModelServer(script()) as model:
+        network = await networks.start(PLAN, model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.visit("thread", THREAD)
+        await desk.says(QUESTION)
+        await desk.sees(LAST)
+        yield desk
+        await desks.leave()
+        await network.close()

@@ -1,6 +1,6 @@
 // The page's one object: what features get. It joins the pieces (client, state, outbox, router,
 // registry) and has the handful of things that most features do: send, read, open, show.
-import { batch, computed, effect, signal } from "../vendor/signals.js";
+import { batch, computed, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
 import { directThread, kindOf, membersOf, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
@@ -276,5 +276,3 @@ function provisional(entry, result, me) {
     sent_at: new Date(entry.at).toISOString(),
   };
 }
-
-export { effect };

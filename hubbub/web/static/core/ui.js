@@ -1,13 +1,13 @@
 // What parts of the page draw with: components, hooks, signals.
-import { h, render, Fragment } from "../vendor/preact.js";
+import { h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 
 export {
-  useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState,
+  useEffect, useId, useLayoutEffect, useMemo, useRef, useState,
 } from "../vendor/preact-hooks.js";
 export {
-  batch, computed, effect, signal, untracked, useComputed, useSignal, useSignalEffect,
+  batch, computed, effect, signal, useComputed, useSignal,
 } from "../vendor/signals.js";
-export { h, render, Fragment };
+export { h, render };
 
 export const html = htm.bind(h);

@@ -1,5 +1,5 @@
 // Channels: making, finding, joining, leaving.
-import { computed, effect, html, signal } from "../../core/ui.js";
+import { html, signal } from "../../core/ui.js";
 import { rootOf } from "../../core/ids.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
@@ -9,10 +9,7 @@ import { Outside } from "./outside.js";
 const Browse = lazy(() => import("./browse.js").then((module) => module.Browse));
 const Create = lazy(() => import("./create.js").then((module) => module.Create));
 
-const SOON_MS = 500;
-
 export default function channels(app) {
-  followMembers(app);
   app.add.notes.add({ order: 10, view: Outside });
   const shown = signal(null); // "browse", "create" or null
   const close = () => (shown.value = null);
@@ -50,21 +47,5 @@ export default function channels(app) {
     id: "channel-leave", title: t.channels.leave, slash: "leave", icon: "leave", group,
     when: ({ thread }) => thread !== null && rootOf(thread).startsWith("channel."),
     run: ({ thread }, rest = "") => leave(app, rest.trim().replace(/^#/, "") || rootOf(thread).slice(8)),
-  });
-}
-
-/** Somebody new is in channels, and whose details are shown may have joined or left some. */
-function followMembers(app) {
-  const count = computed(() => app.state.participants.value.size);
-  const shown = computed(() => {
-    const { open } = app.route.value;
-    return open && ["thread", "participant"].includes(open.kind) ? open.id : null;
-  });
-  let timer = 0;
-  effect(() => {
-    clearTimeout(timer);
-    if (!app.state.me.value || !count.value) return;
-    const ask = () => app.refreshChannels().catch(() => {}); // left meanwhile
-    timer = setTimeout(ask, shown.value ? 0 : SOON_MS);
   });
 }

@@ -20,10 +20,12 @@ export function Network({ app }) {
   const [everything, setEverything] = useState(false);
   const source = useFlow(app, everything);
   const graph = useGraph(app, source);
+  const busy = everything && !(source.ofAll && source.status.value.state === "ready");
   return html`
     <header class="title">
       <h1>${t.graph.title}</h1>
-      <${Tools} app=${app} asList=${asList} everything=${everything} setEverything=${setEverything} />
+      <${Tools} app=${app} asList=${asList} everything=${everything} setEverything=${setEverything}
+        busy=${busy} />
     </header>
     <div class="network-view">
       ${everything && source.status.value.state === "refused" &&
@@ -35,7 +37,7 @@ export function Network({ app }) {
   `;
 }
 
-function Tools({ app, asList, everything, setEverything }) {
+function Tools({ app, asList, everything, setEverything, busy }) {
   const choose = (list) => {
     asList.value = list;
     app.storage.set("network:list", list);
@@ -49,7 +51,7 @@ function Tools({ app, asList, everything, setEverything }) {
     <div class="network-tools">
       ${app.state.owner.value &&
       html`<label class="option" title=${t.graph.everythingHint}>
-        <input type="checkbox" checked=${everything}
+        <input type="checkbox" checked=${everything} aria-busy=${busy}
           onChange=${(event) => setEverything(event.target.checked)} />
         ${t.graph.everything}
       </label>`}

@@ -6,12 +6,13 @@ import { LATELY_MS } from "./flows.js";
 
 const KEPT = 600; // messages
 
-/** {before, flow, status}: `before` a list and `flow` a signal of {message, at}, oldest first. */
+/** {before, flow, status, ofAll}: `before` a list and `flow` a signal of {message, at}, oldest first. */
 export function useFlow(app, everything) {
   const [own] = useState(() => ({
     flow: app.state.flow,
     status: app.client.status,
     before: knownBefore(app),
+    ofAll: false,
   }));
   const [all, setAll] = useState(null);
   useEffect(() => {
@@ -41,7 +42,7 @@ function watch(app, before) {
     { observe: true },
   );
   client.join(me, token);
-  return { client, flow, before, status: client.status };
+  return { client, flow, before, status: client.status, ofAll: true };
 }
 
 /** Messages of the last minutes that this page had before it was looked at, or was told on joining. */

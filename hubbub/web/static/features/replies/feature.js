@@ -5,8 +5,6 @@ import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { Summary } from "./summary.js";
 
-const DEEPEST = 3; // the hub refuses deeper ones
-
 export default function replies(app) {
   const here = computed(() => (app.here.value ? app.state.repliesIn(app.here.value) : new Map()));
   app.add.marks.add({
@@ -19,7 +17,7 @@ export default function replies(app) {
   app.add.marks.add({ slot: "action", order: 10, view: ReplyAction });
   app.add.commands.add({
     id: "reply", title: t.replies.reply, group: t.conversation.group, keys: "r",
-    when: ({ message }) => message !== null && canReply(message),
+    when: ({ message }) => message !== null && canReply(app, message),
     run: ({ message }) => {
       const thread = replyThread(message.thread_id, message.seq);
       app.state.thread(thread); // it may not exist yet
@@ -29,14 +27,15 @@ export default function replies(app) {
 }
 
 function ReplyAction({ app, message, thread }) {
-  if (!canReply(message)) return null;
+  if (!canReply(app, message)) return null;
   const run = () => app.run("reply", { thread: thread.id, message, text: "" });
   return html`<button type="button" class="icon small" aria-label=${t.replies.reply}
     title=${t.replies.replyKey} onClick=${run}><${Icon} name="replies" /></button>`;
 }
 
-function canReply({ thread_id: thread }) {
+/** The hub says how deep threads of replies may hang in each other. */
+function canReply(app, { thread_id: thread }) {
   let depth = 0;
   for (let up = parentOf(thread); up !== null; up = parentOf(up)) depth++;
-  return depth < DEEPEST;
+  return depth < app.state.limits.thread_depth;
 }
