@@ -201,8 +201,8 @@ USING = {
     "U-4": "The examples of the README and the tutorial work.",
     "U-5": "`why`, `turns` and `turn` show what agents did and why.",
     "U-6": "What an agent is about to say is shown, is no message, and goes when it is one or not.",
-    "U-7": "The record of a turn is shown with all that the runtime did, and nothing that it did not.",
-    "U-8": "A turn can be tried with another prompt or model: asked once, nothing run, nothing kept.",
+    "U-7": "The record of a turn is shown with what the runtime did, and nothing that it did not.",
+    "U-8": "A turn can be tried with another prompt or model: asked once, nothing run or kept.",
 }
 
 RELIABILITY = {
@@ -227,7 +227,7 @@ TOOLS = {
     "K-10": "A sandboxed function is bounded in memory, processor time, files, output and time.",
     "K-11": "A sandboxed function has no network and no processes, and leaves nothing behind.",
     "K-12": "Tools of MCP servers, by stdio and HTTP, are the agent's under the server's prefix.",
-    "K-13": "A server that fails, dies or hangs takes its tools with it, is told of, and comes back.",
+    "K-13": "A server that fails, dies or hangs takes its tools along, is told of, and comes back.",
     "K-14": "No process of an MCP server outlives its agent.",
 }
 

@@ -274,7 +274,7 @@ class AgentRunner:
             await journal.settled()
 
     async def _run_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        """Until its end is recorded; CancelledError: the process ends, the hub will offer it again."""
+        """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""
         try:
             await self._brain.take_turn(plan, journal)
         except asyncio.CancelledError:

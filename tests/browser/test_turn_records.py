@@ -15,7 +15,7 @@ from hubbub.testing.model_server import ModelServer, Refusal, Script
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.network import Networks, Plan
-from tests.browser.test_turns import fact, go
+from tests.browser.test_turns import fact
 from tests.interaction.agent_rig import call, finish, says, send
 
 pytestmark = pytest.mark.behaviour("U-7")
@@ -42,7 +42,7 @@ async def looked_into(
         await desk.talk_to("bot")
         await desk.says("go")
         await desk.sees("here")
-        await go(desk, "turn/bot-m1")
+        await desk.visit("turn", "bot-m1")
         await expect(desk.main.get_by_text("all said").first).to_be_visible()
         yield desk
         await desks.leave()
@@ -123,7 +123,7 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         await desk.says("but be quick")
         model.release("on")
         await desk.sees("here")
-        await go(desk, "turn/bot-m1")
+        await desk.visit("turn", "bot-m1")
         said = desk.main.get_by_role("region", name="Said while the turn ran")
         await expect(said.get_by_role("link", name="but be quick")).to_be_visible()
         await expect(desk.main.locator("[data-step='2']")).to_contain_text("Said while")
@@ -148,7 +148,7 @@ async def test_a_turn_can_be_tried_with_another_prompt_or_model(
         await desk.talk_to("bot")
         await desk.says("go")
         await desk.sees("here")
-        await go(desk, "turn/bot-m1")
+        await desk.visit("turn", "bot-m1")
         await desk.main.get_by_text("Try it again…").click()
         form = desk.main.locator("form")
         await expect(form.get_by_label("System prompt")).to_have_value(re.compile("You are bot"))
