@@ -145,7 +145,17 @@ def test_make_alone_shows_what_there_is() -> None:
     ran = subprocess.run(
         ["make"], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
     )
-    targets = "help run test test-model check bench docs screenshots clean".split()
+    targets = [
+        "help",
+        "run",
+        "test",
+        "test-model",
+        "check",
+        "bench",
+        "docs",
+        "screenshots",
+        "clean",
+    ]
     told = [line.split()[:2] for line in ran.stdout.splitlines()]
     assert told == [["make", target] for target in targets]
 
