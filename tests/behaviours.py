@@ -239,7 +239,7 @@ CONTROL = {
     "Y-5": "A reply required by a steering message is asked for, whatever was said before it.",
     "Y-6": "A turn taken up again shows a steering message in the same place.",
     "Y-7": "Hooks are told of turns and calls, and may refuse a call, but not change it.",
-    "Y-8": "A hook that raises or hangs is noted in the record, and the turn goes on.",
+    "Y-8": "A hook that fails is noted and ends no turn; a call that it should judge does not run.",
     "Y-9": "A message that is being written is shown in its thread, and nothing else is.",
     "Y-10": "A turn ends when its tokens or its time are used up; a tool's time is its own.",
 }

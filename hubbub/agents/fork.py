@@ -19,17 +19,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.asking import Asker
-from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
-from hubbub.agents.models.base import Model, ToolSpec
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.tools.base import CallSite, ToolFailed
@@ -145,11 +145,9 @@ class Host:
 
     config: ForkConfig
     journal: Journal
-    model: Model
-    choice: DialectChoice
+    asker: Asker
+    """What the turn asks its model with: sub-agents ask the same model, in the same window."""
     toolbox: Toolbox
-    system: str
-    """The system message of the turn."""
     loop: Loop
     """The turn's."""
     recorded: Sequence[Step]
@@ -159,7 +157,6 @@ class Host:
     shows: bool = False
     """Whether goals and results may be posted: nobody is woken by it."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
-    _one_waits: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, fork: Fork, site: CallSite) -> str:
         """Run a sub-agent. Raises `ToolFailed`."""
@@ -201,11 +198,6 @@ class Host:
             raise ToolFailed(words, error="too_many_helpers")
         return parent.child(ordinal), ordinal
 
-    async def durable(self) -> None:
-        """Wait until all that has been recorded is durable; helpers side by side, one by one."""
-        async with self._one_waits:
-            await self.journal.durable()
-
     # The sub-agent -------------------------------------------------------------------------------
 
     async def _result(self, fork: Fork, place: Place, name: str) -> str:
@@ -213,14 +205,22 @@ class Host:
         mine = [s for s in self.recorded if place.holds(s.n)]
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
         loop = self._loops[place] = Loop(Rules(max_steps=self.config.max_steps), names, steps)
-        system = f"{self.system}\n\n{_TOLD}"
-        offer = _Part(self.toolbox, frozenset(names))
-        asker = Asker(self.model, offer, system, _prompt(fork), self.choice)
-        end = await _SubTurn(self, loop, asker, place, name).run()
+        end = await _SubTurn(self, loop, self._asker(fork, names), place, name).run()
         if end.outcome == "finished":
             return end.reason or "done"
         words = f"failed: {end.outcome}: {end.reason}"
         raise ToolFailed(f"{words}; it said: {end.text}" if end.text else words, error=end.outcome)
+
+    def _asker(self, fork: Fork, names: Collection[str]) -> Asker:
+        turn, prompt = self.asker, _prompt(fork)
+        rules = turn.fitting.rules if turn.fitting is not None else ContextRules()
+        return replace(
+            turn,
+            toolbox=_Part(self.toolbox, frozenset(names)),
+            system=f"{turn.system}\n\n{_TOLD}",
+            prompt=prompt,
+            fitting=Fitting(rules, FixedMessage(prompt), self.toolbox.writing),
+        )
 
     def _names(self, place: Place) -> tuple[str, ...]:
         hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
@@ -302,7 +302,7 @@ class _SubTurn:
     async def _run_tools(self, run: RunTools) -> list[Command]:
         host, step = self.host, run.step
         if host.toolbox.must_be_recorded(run.calls):
-            await host.durable()
+            await host.journal.durable()
         results = await host.toolbox.run(
             host.journal.plan.id,
             step.n + self.place.base,

@@ -6,8 +6,12 @@ class Audit(Hooks):
             return Refused("files are deleted in working hours only")
         return Proceed()
 
-A hook that raises, hangs or gives no verdict changes nothing: the turn goes on as if it were not
-there, and its record has a note. What must hold whatever happens belongs into a tool's permission.
+A hook that fails (raises, hangs, gives no verdict) ends no turn, and its record has a note:
+
+on_turn_start    nothing else: it has nothing to refuse
+on_tool_start    the call does not run: a hook that might have refused it has not been heard
+on_tool_end      nothing else: the call has run, or has been refused
+on_turn_end      nothing else: the turn is over
 """
 
 from __future__ import annotations
@@ -98,7 +102,9 @@ class Hooks(Protocol):
         return None
 
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
-        """A call is about to run; before its permission is looked at. The first refusal counts."""
+        """A call is about to run; before its permission is looked at. The first refusal counts, and
+        a failure of this method is one.
+        """
         return Proceed()
 
     def on_tool_end(
@@ -163,19 +169,21 @@ class HookChain:
                 case Proceed():
                     pass
                 case Refused(reason):
-                    told = failure("refused", f"this call may not run: {reason}")
-                    return CallResult(call.id, told, "refused")
+                    return _refused(call, "refused", reason)
+                case None:  # the note says what happened; what was raised is not the model's to read
+                    return _refused(call, "hook_failed", _NOT_CHECKED)
                 case _:
                     assert_never(verdict)
         return None
 
-    async def _verdict(self, hook: Hooks, call: ToolCallRecord) -> Verdict:
+    async def _verdict(self, hook: Hooks, call: ToolCallRecord) -> Verdict | None:
+        """What the hook says; None if it fails."""
         said = await self._tell(hook.on_tool_start, self._turn, _copy(call))
         if isinstance(said, Proceed | Refused):
             return said
         if said is not _NOTHING:
             self._note(hook.on_tool_start, f"gave no verdict but {type(said).__name__}")
-        return Proceed()
+        return None
 
     async def _tell(self, method: Callable[..., object], *told: object) -> object:
         """What the hook returns; `_NOTHING` if it fails."""
@@ -206,6 +214,14 @@ class HookChain:
 _NOTHING = object()
 _MOST = 500
 """Characters of a note about a hook."""
+_NOT_CHECKED = (
+    "a check that every call must pass has failed by itself, so the call has had no effect. "
+    "Do without it, or say that you cannot do it at present"
+)
+
+
+def _refused(call: ToolCallRecord, error: str, why: str) -> CallResult:
+    return CallResult(call.id, failure(error, f"this call may not run: {why}"), error)
 
 
 def _copy(call: ToolCallRecord) -> ToolCall:

@@ -68,6 +68,8 @@ class Journal:
         self._backoff = backoff
         self._begun = False
         self._posts: deque[_Post] = deque()
+        self._settling = asyncio.Lock()
+        """Several may wait for the record; one of them at a time looks after it."""
         self._refused_for_now = False
 
     async def take_up(self) -> TurnPlan:
@@ -129,7 +131,10 @@ class Journal:
         self._post("record_step", step.n, {"turn": self.plan.id, "step": step})
 
     async def durable(self) -> None:
-        """Wait until all that has been recorded is durable. Raises `ConnectionLost`."""
+        """Wait until all that has been recorded is durable. Several may wait at the same time.
+
+        Raises `ConnectionLost`.
+        """
         await self._settle()
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
@@ -157,18 +162,21 @@ class Journal:
 
     async def _settle(self) -> None:
         """In order: what follows something that was refused for now was refused for its sake."""
-        while self._posts:
-            post = self._posts[0]
-            try:
-                await asyncio.shield(post.future)  # who stops waiting does not withdraw the record
-            except OperationError as exc:
-                self._refused_for_now |= exc.temporary
-                if not self._refused_for_now:
-                    _refused(self.plan.id, post.name, exc)
-                elif not self._replaced(post):
-                    await self._tell_again(post)
-            self._posts.popleft()
-        self._refused_for_now = False
+        async with self._settling:
+            while self._posts:
+                await self._settle_one(self._posts[0])
+                self._posts.popleft()
+            self._refused_for_now = False
+
+    async def _settle_one(self, post: _Post) -> None:
+        try:
+            await asyncio.shield(post.future)  # who stops waiting does not withdraw the record
+        except OperationError as exc:
+            self._refused_for_now |= exc.temporary
+            if not self._refused_for_now:
+                _refused(self.plan.id, post.name, exc)
+            elif not self._replaced(post):
+                await self._tell_again(post)
 
     def _replaced(self, post: _Post) -> bool:
         return any(later.key == post.key for later in islice(self._posts, 1, None))

@@ -159,8 +159,8 @@ class LlmBrain:
         tool, voice = self._forks
         around = hooks.around if hooks else None
         host = Host(
-            tool.config, journal, self._model, self._dialects, toolbox, asker.system, loop,
-            recorded, voice, around, shows=self._wakes_nobody(journal.plan),
+            tool.config, journal, asker, toolbox, loop, recorded, voice, around,
+            shows=self._wakes_nobody(journal.plan),
         )  # fmt: skip
         return tool.hosted(journal.plan.id, host)
 

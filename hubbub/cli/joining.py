@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hubbub.cli.naming import check_name, did_you_mean
+from hubbub.cli.naming import check_name, default_name, did_you_mean
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, UserError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor
@@ -179,7 +179,6 @@ async def check_known(target: Target, name: str, kind: Kind | None = None) -> No
 
 def default_person(target: Target, name: str | None) -> str:
     """Who somebody is, as in `hubbub chat`. Raises `UserError` for what cannot be a name."""
-    from hubbub.cli.chat.entry import default_name
     from hubbub.client.runfile import find_network
 
     if name is not None:

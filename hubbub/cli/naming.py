@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hubbub.cli.chat.text import one_line
 from hubbub.config.problems import closest
 from hubbub.errors import UserError
 from hubbub.protocol import thread_ids
 
-__all__ = ["check_name", "did_you_mean", "find_thread", "label", "names_in"]
+__all__ = ["check_name", "default_name", "did_you_mean", "find_thread", "label", "names_in"]
 
 _REPLIES = re.compile(r"(?P<top>.+?)(?P<replies>(?:\.t[1-9]\d*|\s*›\s*m[1-9]\d*)+)")
 
@@ -22,6 +22,14 @@ def check_name(name: str) -> str:
             f"{name!r} cannot be a name: letters, digits, - and _, at most 64, and no reserved word"
         )
     return name
+
+
+def default_name(humans: Sequence[str], user: str) -> str:
+    """Who this probably is: a person whom the config names, else the user's name made legal."""
+    if humans:
+        return humans[0]
+    legal = re.sub(r"[^A-Za-z0-9_-]+", "-", user).strip("-")[:64]
+    return legal if thread_ids.is_participant_id(legal) else "guest"
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:

@@ -127,6 +127,12 @@ class Broken(Hooks):
     def on_turn_end(self, turn, end):
         raise RuntimeError("no ink")
 
+class Guard(Hooks):
+    def on_tool_start(self, turn, call):
+        if call.name == "list_channels":
+            raise RuntimeError("no key")
+        return super().on_tool_start(turn, call)
+
 class NoHooks:
     pass
 """
@@ -169,6 +175,25 @@ class TestHooks:
             "the hook Broken.on_tool_end raised RuntimeError: no paper",
         )
         assert turn.end.notes == ("the hook Broken.on_turn_end raised RuntimeError: no ink",)
+
+    @pytest.mark.behaviour("Y-8")
+    async def test_a_call_that_a_hook_could_not_judge_does_not_run(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "bad.py").write_text(BAD_HOOKS)
+        turn, model = await one_turn(
+            in_memory,
+            tmp_path,
+            says(call("list_channels")),
+            says(send("ann", "I cannot look at present"), finish()),
+            hooks=["bad.py:Guard"],
+        )
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+        assert turn.steps[0].calls[0].error == "hook_failed"
+        assert turn.steps[0].notes == ("the hook Guard.on_tool_start raised RuntimeError: no key",)
+        assert "has had no effect" in model.requests[1].body.messages[-1].text
+        assert len(turn.sent) == 1
 
     async def test_what_is_no_hook_is_told_before_anything_is_sent(
         self, in_memory: Networks, tmp_path: Path

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import re
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
 from hubbub.cli.chat.conversation import Console, run_chat
 from hubbub.cli.chat.pipe import PipeConsole
 from hubbub.cli.joining import unreachable
-from hubbub.cli.naming import check_name
+from hubbub.cli.naming import check_name, default_name
 from hubbub.client import Address, Client, WebSocketTransport, find_network
 from hubbub.errors import ConnectionLost, OperationError, UserError
-from hubbub.protocol.thread_ids import is_participant_id
 
-__all__ = ["chat", "default_name"]
+__all__ = ["chat"]
 
 
 def chat(
@@ -53,14 +51,6 @@ def chat(
         return asyncio.run(_chat(client, found, partial(begin, opening=opening)))
     except KeyboardInterrupt:
         return 130
-
-
-def default_name(humans: Sequence[str], user: str) -> str:
-    """Who this probably is: a person whom the config names, else the user's name made legal."""
-    if humans:
-        return humans[0]
-    legal = re.sub(r"[^A-Za-z0-9_-]+", "-", user).strip("-")[:64]
-    return legal if is_participant_id(legal) else "guest"
 
 
 def _check_full() -> None:

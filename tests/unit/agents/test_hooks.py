@@ -1,4 +1,4 @@
-"""Hooks: told what a turn does, able to refuse, unable to disturb."""
+"""Hooks: told what a turn does, able to refuse a call, unable to end a turn."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ def chain(*hooks: Hooks, within_s: float = 5.0) -> HookChain:
 
 async def paid() -> CallResult:
     return CallResult("c1", "paid")
+
+
+async def never() -> CallResult:
+    raise AssertionError("the call must not run")
 
 
 class Diary(Hooks):
@@ -97,29 +101,83 @@ class TestRefusing:
 
 
 class TestFailing:
-    """What a hook does wrong stays its own affair."""
+    """A hook that fails ends no turn; a call that it should have judged does not run."""
 
+    @pytest.mark.behaviour("Y-8")
     @pytest.mark.parametrize("verdict", [None, True, "no", Refused])
-    async def test_what_is_no_verdict_lets_the_call_run_and_is_noted(
-        self, verdict: JsonValue
-    ) -> None:
+    async def test_without_a_verdict_the_call_does_not_run(self, verdict: JsonValue) -> None:
         class Forgetful(Hooks):
             def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
                 return verdict  # type: ignore[return-value]  # what this is about
 
         hooks = chain(Forgetful())
-        assert (await hooks.around(CALL, paid)).result == "paid"
+        assert (await hooks.around(CALL, never)).error == "hook_failed"
         (note,) = hooks.notes()
         assert "Forgetful.on_tool_start gave no verdict" in note
         assert hooks.notes() == ()
 
     @pytest.mark.behaviour("Y-8")
-    async def test_what_it_raises_is_noted(self) -> None:
+    async def test_a_guard_that_fails_lets_nothing_pass_and_the_model_is_told(self) -> None:
+        class Guard(Hooks):
+            async def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+                raise RuntimeError("password hunter2 is wrong")
+
+        asked_before, asked_later = Diary(), Diary()
+        hooks = chain(asked_before, Guard(), asked_later)
+        result = await hooks.around(CALL, never)
+        assert (result.id, result.error) == ("c1", "hook_failed")
+        assert "has had no effect" in result.result
+        assert "hunter2" not in result.result
+        (note,) = hooks.notes()
+        assert note.endswith("Guard.on_tool_start raised RuntimeError: password hunter2 is wrong")
+        assert [line.split()[0] for line in asked_before.lines] == ["call", "result"]
+        assert [line.split()[0] for line in asked_later.lines] == ["result"], "not asked any more"
+
+    @pytest.mark.behaviour("Y-8")
+    @pytest.mark.parametrize("what", ["hangs", "hangs in a thread", "cancels itself"])
+    async def test_a_guard_that_says_nothing_lets_nothing_pass(self, what: str) -> None:
+        release = threading.Event()
+
+        class Waiting(Hooks):
+            async def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+                if what == "cancels itself":
+                    raise asyncio.CancelledError
+                await asyncio.Event().wait()
+                return Proceed()
+
+        class WaitingInAThread(Hooks):
+            def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+                release.wait()
+                return Proceed()
+
+        guard = WaitingInAThread() if what == "hangs in a thread" else Waiting()
+        hooks = chain(guard, within_s=0.01)
+        assert (await hooks.around(CALL, never)).error == "hook_failed"
+        assert len(hooks.notes()) == 1
+        release.set()
+
+    async def test_a_turn_that_is_cancelled_while_a_guard_thinks_is_cancelled(self) -> None:
+        reached = asyncio.Event()
+
+        class Thinking(Hooks):
+            async def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+                reached.set()
+                await asyncio.Event().wait()
+                return Proceed()
+
+        task = asyncio.ensure_future(chain(Thinking()).around(CALL, never))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    @pytest.mark.behaviour("Y-8")
+    async def test_what_only_listens_stops_nothing_when_it_raises(self) -> None:
         class Broken(Hooks):
             async def on_turn_start(self, turn: TurnInfo) -> None:
                 raise RuntimeError("no disk")
 
-            def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+            def on_tool_end(self, turn: TurnInfo, call: ToolCall, result: CallResult) -> None:
                 raise TimeoutError("of its own")
 
             def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> None:

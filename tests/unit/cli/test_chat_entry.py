@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.chat.entry import chat, default_name
+from hubbub.cli.chat.entry import chat
 from hubbub.cli.joining import Unreachable
+from hubbub.cli.naming import default_name
 from hubbub.errors import UserError
 from hubbub.protocol.thread_ids import is_participant_id
 

@@ -26,6 +26,13 @@ ENVIRON = {"NAME": "ann", "EMPTY": "", "WITH_REF": "${NAME}"}
         ("${MISSING:-http://h:1/v1}", "http://h:1/v1"),
         ("$NAME and $$", "$NAME and $$"),
         ("$${NAME}", "${NAME}"),
+        ("$$${NAME}", "$${NAME}"),
+        ("${MISSING:-${NAME}}", "ann"),
+        ("${MISSING:-a ${GONE:-b${EMPTY:-c}}d} ${NAME}", "a bcd ann"),
+        ("${NAME:-${GONE}}", "ann"),
+        ("${MISSING:-$${NAME}}", "${NAME}"),
+        ('${MISSING:-{"a": {}}}', '{"a": {}}'),
+        ('{"key": "${NAME}"}', '{"key": "ann"}'),
     ],
 )
 def test_references_are_replaced_and_the_rest_stays(text: str, expected: str) -> None:
@@ -48,6 +55,32 @@ def test_what_is_no_reference_is_an_error_that_shows_it(text: str) -> None:
         expand(text, ENVIRON)
     assert text in str(caught.value)
     assert "${NAME:-default}" in str(caught.value)
+
+
+@pytest.mark.behaviour("L-2")
+def test_a_default_that_is_needed_is_looked_at() -> None:
+    with pytest.raises(MissingVariable, match="variable GONE is not set"):
+        expand("${MISSING:-${GONE}}", ENVIRON)
+
+
+@pytest.mark.parametrize("text", ["a ${NAME", "${A:-${NAME}", "${A:-{}", "${"])
+def test_a_reference_that_is_never_closed_is_an_error_that_shows_it(text: str) -> None:
+    with pytest.raises(MissingVariable) as caught:
+        expand(text, ENVIRON)
+    assert f"'{text[text.index('$') :]}' is never closed" in str(caught.value)
+
+
+def test_references_cannot_stand_in_each_other_without_end() -> None:
+    with pytest.raises(MissingVariable, match="too deep"):
+        expand("${A:-" * 500 + "}" * 500, {})
+
+
+@given(st.text(alphabet="aN ${}:-", max_size=60))
+def test_whatever_stands_there_is_replaced_or_refused(text: str) -> None:
+    try:
+        expand(text, {"N": "ann"})
+    except MissingVariable as error:
+        assert str(error)
 
 
 @given(st.text(alphabet="ab ${}:-N"))

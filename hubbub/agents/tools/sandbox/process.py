@@ -13,15 +13,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.sandbox.exchange import Request
 from hubbub.agents.tools.sandbox.limits import Limits
-
-if TYPE_CHECKING:
-    from hubbub.agents.tools.sandbox.work import Request
 
 __all__ = ["Target", "run_in_process", "target_of"]
 

@@ -8,46 +8,15 @@ import importlib
 import inspect
 import linecache
 from pathlib import Path
-from typing import NotRequired, TypedDict
-
-from pydantic import JsonValue
 
 from hubbub.agents.loading import load_module
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.function import FunctionTool, as_text
 from hubbub.agents.tools.given import CancelToken
 from hubbub.agents.tools.sandbox import jail
+from hubbub.agents.tools.sandbox.exchange import Answer, Request
 
-__all__ = ["Answer", "Request", "answer"]
-
-
-class Request(TypedDict):
-    """What the agent asks of the process."""
-
-    path: list[str]
-    """Where modules are looked for."""
-    module: str | None
-    """The function's module, if it can be imported by name; else it is `file`."""
-    file: str
-    function: str
-    arguments: dict[str, JsonValue]
-    site: tuple[str, int, int, str]
-    """The call's turn, step, index and thread."""
-    limits: dict[str, float]
-    parent: int
-    """Who dies with the sandbox, the other way round."""
-
-
-class Answer(TypedDict):
-    """What comes back: a result, or how the call failed."""
-
-    layers: list[str]
-    """What stands between the function and the rest."""
-    result: NotRequired[str]
-    error: NotRequired[str]
-    message: NotRequired[str]
-    retry: NotRequired[bool]
-    near: NotRequired[list[str]]
+__all__ = ["answer"]
 
 
 def answer(request: Request) -> Answer:

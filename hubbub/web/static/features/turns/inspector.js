@@ -7,6 +7,7 @@ import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
 import { CompareWith, TryAgain } from "./choose.js";
 import { factsOf } from "./facts.js";
+import { Problem } from "./problem.js";
 import { Notes, Step } from "./steps.js";
 import { Waterfall } from "./waterfall.js";
 import { useTurn } from "./watching.js";
@@ -29,13 +30,6 @@ function Inspector({ app, id, wide }) {
   if (error) return html`<${Problem} app=${app} error=${error} />`;
   if (!turn) return html`<p class="quiet" role="status">${t.turns.loading}</p>`;
   return html`<${Record} app=${app} turn=${turn} wide=${wide} />`;
-}
-
-/** Why there is nothing to see. */
-export function Problem({ app, error }) {
-  const early = error.code === "unknown_turn";
-  const text = !early ? error.message : app.state.owner.value ? t.turns.unknown : t.turns.ownersOnly;
-  return html`<p class="quiet" role="status">${text}</p>`;
 }
 
 function Record({ app, turn, wide }) {

@@ -2,7 +2,7 @@
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
 import { html, useEffect, useRef, useState } from "../../core/ui.js";
 import { t } from "../../texts.js";
-import { Difference } from "./compare.js";
+import { Difference } from "./difference.js";
 import { Step } from "./steps.js";
 
 export function Trial({ app, turn }) {
