@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.pipeline import Pipeline
@@ -309,11 +309,17 @@ class Writes:
         await done
 
     def notice(
-        self, thread_id: str, text: str, details: dict[str, str], once: str, *, to: str
+        self,
+        thread_id: str,
+        text: str,
+        details: Mapping[str, JsonValue],
+        once: str,
+        *,
+        to: Iterable[str],
     ) -> None:
         """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
 
-        It mentions `to`, whom it concerns, if that participant still reads the thread.
+        It mentions those of `to`, whom it concerns, who still read the thread.
         """
         thread = self._state.threads.ensure(thread_id)
         draft = Draft(
@@ -323,7 +329,7 @@ class Writes:
             type=thread.type,
             content={"notice": details.get("code", ""), **details},
             recipients=thread_ids.members_of(thread_id),
-            mentions=(to,) if self._state.may_read(thread, to) else (),
+            mentions=tuple(who for who in to if self._state.may_read(thread, who)),
             text_representation=text,
         )
         self.speak(draft, _Waiter(), cid=once, digest=0)

@@ -143,7 +143,7 @@ async def test_a_silent_finish_after_steering_is_asked_about_once_and_told(
         assert [c.error for c in turn.steps[3].calls] == [None]
         assert (await ann.event())["message"]["content"] == "on it"
         notice = (await ann.event())["message"]["content"]
-        assert (notice["code"], notice["message"]) == ("finished", "m3")
+        assert (notice["code"], notice["messages"]) == ("finished", ["m3"])
         assert await heard(net, ann) == []
 
 

@@ -135,7 +135,7 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
         assert notice["text_representation"].startswith("calc ")
         assert "(because)" in notice["text_representation"]
         assert notice["content"]["code"] == outcome
-        assert notice["content"]["message"] == sent["id"]
+        assert notice["content"]["messages"] == [sent["id"]]
         (seen,) = await calc.sync()
         assert seen.get("wake") is None  # a notice wakes nobody
         why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
@@ -160,17 +160,15 @@ async def test_an_answer_or_an_optional_reply_leaves_nobody_waiting(networks: Ne
 
 
 @pytest.mark.behaviour("W-9")
-async def test_each_message_of_a_silent_turn_gets_its_notice_where_it_stands(
-    networks: Networks,
-) -> None:
+async def test_several_messages_of_a_silent_turn_get_one_notice(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         more = await ann.say("calc", "hello?")
         await calc.call("begin_turn", start=start(turn, sent, more))
         await calc.call("end_turn", end={"id": turn, "outcome": "model_error"})
         await network.quiet()
-        notices = [event["message"]["content"]["message"] for event in await ann.sync()]
-        assert notices == [sent["id"], more["id"]]
+        notices = [event["message"]["content"]["messages"] for event in await ann.sync()]
+        assert notices == [[sent["id"], more["id"]]]
 
 
 @pytest.mark.behaviour("T-4")
@@ -307,7 +305,7 @@ class TestSteered:
             await network.quiet()
             said = [event["message"]["content"] for event in await ann.sync()]
             assert said[0] == "4"
-            assert [notice["message"] for notice in said[1:]] == [more["id"]]
+            assert [notice["messages"] for notice in said[1:]] == [[more["id"]]]
 
     async def test_it_names_messages_that_there_are(self, networks: Networks) -> None:
         async with networks.start() as network:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
@@ -117,32 +120,39 @@ def _count(hub: Hub, end: TurnEnd, stored: StoredTurn) -> None:
 
 
 async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
-    """Post one notice for each message that required a reply and got none.
+    """Post one notice, where they stand, for the messages that required a reply and got none.
 
     What the turn has sent counts as the answer to what woke it, and to what it was steered by
     before it was sent.
     """
-    unanswered = _unanswered(stored)
-    if not unanswered:
-        return
+    waiting = defaultdict[str, list[Message]](list)
+    for id in _unanswered(stored):
+        message = await _awaits_reply(hub, stored, id)
+        if message is not None:
+            waiting[message.thread_id].append(message)
     told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
     reason = f" ({told})" if told else ""
     text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
-    for message_id in unanswered:
-        seq = parse_message_id(message_id) or 0
-        wake = await hub.store.wake(stored.agent, seq)
-        body = await hub.store.message(seq)
-        if wake is None or wake.reply != "required" or body is None:
-            continue
-        details = {
+    for thread_id, messages in waiting.items():
+        details: dict[str, JsonValue] = {
             "code": end.outcome,
             "agent": stored.agent,
             "turn": stored.id,
-            "message": message_id,
+            "messages": [message.id for message in messages],
         }
-        once = f"notice:{stored.id}:{seq}"[:200]
-        waits = Message.model_validate_json(body)
-        hub.writes.notice(waits.thread_id, text, details, once, to=waits.sender_id)
+        once = f"notice:{stored.id}:{messages[0].seq}"[:200]
+        people = dict.fromkeys(message.sender_id for message in messages)
+        hub.writes.notice(thread_id, text, details, once, to=people)
+
+
+async def _awaits_reply(hub: Hub, stored: StoredTurn, message_id: str) -> Message | None:
+    """The message, if somebody waits for what the agent says to it."""
+    seq = parse_message_id(message_id) or 0
+    wake = await hub.store.wake(stored.agent, seq)
+    body = await hub.store.message(seq)
+    if wake is None or wake.reply != "required" or body is None:
+        return None
+    return Message.model_validate_json(body)
 
 
 def _unanswered(stored: StoredTurn) -> list[str]:
