@@ -16,9 +16,9 @@ help: ## show this list
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
 
-test: $(VENV)/.installed-dev ## all tests: the fast ones in parallel, those that start processes, the page's
+test: $(VENV)/.installed-dev ## all tests: the fast ones, then processes and properties at length, then the page
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
-	@$(BIN)/python -m pytest -m "slow and not browser"
+	@HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS) -m "(slow or hypothesis) and not browser"
 	@$(BIN)/python -m tests.browser.support.chromium
 	@$(BIN)/python -m pytest -n $(JOBS) -m browser
 

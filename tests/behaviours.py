@@ -147,7 +147,7 @@ AGENTS = {
     "A-16": "No malformed answer crashes a turn, nor runs a call that is not valid.",
     "A-17": "An endpoint that does not know tools is asked in words, from then on and visibly.",
     "A-18": "A step waits for all its calls, any, or most; the cancelled ones say so.",
-    "A-19": "Asking, declining and showing a plan are always possible ways out.",
+    "A-19": "Asking, declining and showing a plan are ways out that are there unless disabled.",
     "A-20": "What a model marks of its steps is left out of what it is shown, never half a pair.",
     "A-21": "A question fits its window, keeps what must stay, and tells what was left out.",
     "A-22": "Tokens are counted exactly for OpenAI's encodings, without a network; else estimated.",
@@ -256,6 +256,9 @@ ROLES = {
     "O-9": "In the mode `interactive` a person is asked after each call that does something.",
     "O-10": "A turn begins with the tool that the config names.",
     "O-11": "A helper has one goal, a thread of its own, bounds, and exactly one result.",
+    "O-12": "What a person says while roles work is heard by the next one, and all after it.",
+    "O-13": "A question to a role or a helper fits the window of its model.",
+    "O-14": "The prompt of an agent, in parts or versions, is that of its roles.",
 }
 
 KNOWLEDGE = {

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.examples import FULL
 from tests.interaction.peers import Networks
 
-settings.register_profile(
-    "fast",
-    max_examples=50,
-    deadline=None,  # no test asserts a time
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("thorough", max_examples=1000, deadline=None)
+BROWSER = Path(__file__).parent / "browser"
+
+for _name, _count in {"fast": FULL // 5 * 2, "full": FULL, "thorough": 20 * FULL}.items():
+    settings.register_profile(
+        _name,
+        max_examples=_count,
+        deadline=None,  # no test asserts a time
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The tests of the page are not even read where none of them would be run."""
+    chosen: str = config.option.markexpr
+    unwanted = chosen == "not slow" or chosen.endswith("not browser")
+    return True if unwanted and collection_path == BROWSER else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What collecting makes stays to the end: no collector need look at its million objects again.
+
+    Cycles that tests leave behind are found as ever, but not after each few tests: a fifth of the
+    time of all tests went into looking for them.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 10)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.behaviours import BEHAVIOURS
@@ -13,19 +14,30 @@ from tests.behaviours import BEHAVIOURS
 TESTS = Path(__file__).parent
 
 
-def named() -> Iterator[tuple[str, str]]:
+@cache
+def named() -> list[tuple[str, str]]:
     """Every id that a marker names, with the place."""
-    for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(
-                "mark.behaviour"
-            ):
-                continue
-            place = f"{path.relative_to(TESTS)}:{node.lineno}"
-            assert node.args, f"{place}: names no behaviour"
-            for argument in node.args:
-                assert isinstance(argument, ast.Constant), f"{place}: needs ids as they stand"
-                yield str(argument.value), place
+    return [pair for path in sorted(TESTS.rglob("test_*.py")) for pair in _named_in(path)]
+
+
+def _named_in(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not _is_behaviour(node.func):
+            continue
+        place = f"{path.relative_to(TESTS)}:{node.lineno}"
+        assert node.args, f"{place}: names no behaviour"
+        for argument in node.args:
+            assert isinstance(argument, ast.Constant), f"{place}: needs ids as they stand"
+            yield str(argument.value), place
+
+
+def _is_behaviour(called: ast.expr) -> bool:
+    """Whether it is something's `mark.behaviour`; few calls are, and taking one apart is dear."""
+    return (
+        isinstance(called, ast.Attribute)
+        and called.attr == "behaviour"
+        and ast.unparse(called.value).endswith("mark")
+    )
 
 
 def test_every_behaviour_has_a_test() -> None:

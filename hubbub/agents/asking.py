@@ -35,7 +35,8 @@ class Offers(Protocol):
 
 def callable_names(toolbox: Toolbox, dialect: Dialect) -> tuple[str, ...]:
     """The names that a model may call in a turn that begins in this dialect."""
-    return tuple(name for name in toolbox.names if name not in dialect.hides)
+    without = dialect.hides | dialect.beside
+    return tuple(name for name in toolbox.names if name not in without)
 
 
 def offered(toolbox: Offers, dialect: Dialect, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
@@ -154,7 +155,8 @@ class Asker:
         self.choice.fall_back(why)
         dialect = self.choice.current
         answer = await self._asked(dialect, steps, heard)
-        return replace(answer, notes=(f"{why}; asked again in {dialect.name}", *answer.notes))
+        notes = (f"{why}; asked again in {dialect.name}", *answer.notes)
+        return replace(answer, dialect=dialect.name, notes=notes)
 
     def _may_fall_back(self, dialect: Dialect) -> bool:
         return dialect.name == "native" and self.choice.may_fall_back

@@ -53,9 +53,21 @@ class Briefing:
         threads: Iterable[Thread],
     ) -> SystemPrompt:
         """The system message of a turn. Raises `ConfigError` when a template of the user fails."""
+        context = await self.context(plan, toolbox, dialect, ready, threads)
+        return self.prompts.of(context, plan.thread_id)
+
+    async def context(
+        self,
+        plan: TurnPlan,
+        toolbox: Toolbox,
+        dialect: Dialect,
+        ready: Ready,
+        threads: Iterable[Thread],
+    ) -> PromptContext:
+        """What the parts of the system message may look at."""
         me = ready.participant
         shown = islice(threads, self.config.history.threads)
-        context = PromptContext(
+        return PromptContext(
             agent=me,
             network=self.network,
             tools=offered(toolbox, dialect, ()),
@@ -73,7 +85,6 @@ class Briefing:
             participants=self._companions(ready),
             state=await self._state(toolbox, ready),
         )
-        return self.prompts.of(context, plan.thread_id)
 
     async def _state(self, toolbox: Toolbox, ready: Ready) -> Mapping[str, str]:
         """What the agent remembers, if it has a tool that has to do with it."""

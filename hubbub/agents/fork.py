@@ -29,6 +29,7 @@ from hubbub.agents.asking import Asker
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.places import Place, forks
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.scratchpad import without_thoughts
@@ -44,15 +45,8 @@ from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
-__all__ = ["APART", "ForkTool", "Host", "Place", "apart"]
+__all__ = ["ForkTool", "Host"]
 
-APART = 10_000
-"""Numbers of steps from here on are those of sub-agents."""
-_OWN_STEPS = 1000
-"""Numbers that a sub-agent has for its own steps."""
-_MOST = 16
-_BLOCKS = (_OWN_STEPS * (1 + _MOST), _OWN_STEPS)
-"""Numbers that a sub-agent of the first and the second depth has, its own sub-agents included."""
 _MOST_SHOWN = 8000
 """Characters of a goal or a result that are posted."""
 
@@ -70,30 +64,6 @@ class Fork(BaseModel):
     """All that is needed of what you know: nothing else is seen, not even the conversation."""
     timeout: Annotated[float | None, Field(gt=0)] = None
     """Seconds that it may take; left out: as long as is allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the steps of a turn or a sub-agent are numbered: from `base` + 1 on."""
-
-    base: int = 0
-    depth: int = 0
-    """0: the turn itself."""
-
-    def child(self, ordinal: int) -> Place:
-        """The place of its `ordinal`th sub-agent, from 1."""
-        if self.depth == 0:
-            return Place(APART + (ordinal - 1) * _BLOCKS[0], 1)
-        return Place(self.base + ordinal * _BLOCKS[1], 2)
-
-    def holds(self, n: int) -> bool:
-        """Whether step `n` is its own, and not one of a sub-agent."""
-        return self.base < n <= self.base + (APART - 1 if self.depth == 0 else _OWN_STEPS - 1)
-
-
-def apart(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """The steps of the turn itself, and those of its sub-agents."""
-    return tuple(s for s in steps if s.n < APART), tuple(s for s in steps if s.n >= APART)
 
 
 class ForkTool:
@@ -158,6 +128,9 @@ class Host:
     """Whether goals and results may be posted: nobody is woken by it."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.loop.apart = sum(step.tokens_in + step.tokens_out for step in self.recorded)
+
     async def run(self, fork: Fork, site: CallSite) -> str:
         """Run a sub-agent. Raises `ToolFailed`."""
         place, ordinal = self._place(site)
@@ -186,13 +159,7 @@ class Host:
         running = {Place(): self.loop, **self._loops}
         parent, loop = next((p, lp) for p, lp in running.items() if p.holds(site.step))
         offset = parent.base if parent.depth else 0
-        calls = [
-            (step.n + offset, index)
-            for step in loop.steps
-            for index, call in enumerate(step.calls)
-            if call.name == FORK and call.error not in ("unknown_tool", "too_many_helpers")
-        ]
-        ordinal = calls.index((site.step, site.index)) + 1
+        ordinal = forks(loop.steps).index((site.step - offset, site.index)) + 1
         if ordinal > self.config.most:
             words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
             raise ToolFailed(words, error="too_many_helpers")
@@ -290,12 +257,15 @@ class _SubTurn:
         return step.model_copy(update={"n": step.n + self.place.base, "notes": notes})
 
     async def _ask(self) -> list[Command]:
-        clock = self.host.journal.clock
+        turn, clock = self.host.loop, self.host.journal.clock
+        if (overspent := turn.overspent()) is not None:
+            return self.loop.stopped("max_steps", overspent)
         at = clock.ms
         try:
             answer = await self.asker.ask(self.loop.steps)
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
+        turn.apart += answer.tokens_in + answer.tokens_out
         answer = without_thoughts(replace(answer, notes=(self.name, *answer.notes)))
         return self.loop.answered(answer, at, clock.since(at))
 

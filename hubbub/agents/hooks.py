@@ -29,6 +29,7 @@ from pydantic import JsonValue
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.loop import CallResult, failure
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.user_code import contained, told
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import ToolCallRecord, TurnEnd
@@ -170,7 +171,7 @@ class HookChain:
                     pass
                 case Refused(reason):
                     return _refused(call, "refused", reason)
-                case None:  # the note says what happened; what was raised is not the model's to read
+                case None:  # a note says what was raised: that is not the model's to read
                     return _refused(call, "hook_failed", _NOT_CHECKED)
                 case _:
                     assert_never(verdict)
@@ -185,24 +186,16 @@ class HookChain:
             self._note(hook.on_tool_start, f"gave no verdict but {type(said).__name__}")
         return None
 
-    async def _tell(self, method: Callable[..., object], *told: object) -> object:
+    async def _tell(self, method: Callable[..., object], *news: object) -> object:
         """What the hook returns; `_NOTHING` if it fails."""
-        task = asyncio.current_task()
-        assert task is not None
-        before = task.cancelling()
         try:
             async with asyncio.timeout(self._within_s) as limit:
-                return await _call(partial(method, *told))
-        except asyncio.CancelledError:
-            if task.cancelling() > before:
-                raise  # else the hook has cancelled itself
-            self._note(method, "cancelled itself")
+                with contained():
+                    return await _call(partial(method, *news))
         except Exception as exc:  # noqa: BLE001 - a user's code may raise anything; it is noted
             late = isinstance(exc, TimeoutError) and limit.expired()
-            words = f"{type(exc).__name__}: {exc}"
-            self._note(
-                method, f"took more than {self._within_s:g} s" if late else f"raised {words}"
-            )
+            took = f"took more than {self._within_s:g} s"
+            self._note(method, took if late else f"raised {told(exc)}")
         return _NOTHING
 
     def _note(self, method: Callable[..., object], what: str) -> None:

@@ -12,13 +12,15 @@ from collections.abc import Collection, Sequence
 
 from pydantic import JsonValue
 
+from hubbub.agents.first_call import NOT_FIRST
 from hubbub.agents.tools.ways_out import ASK_HUMAN
+from hubbub.agents.waiting import ASKS
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["acted", "is_question", "question", "without_questions"]
 
 _NOTE = "interactive: asks before it goes on"
-_NOT_RUN = ("unknown_tool", "invalid_arguments")
+_NOT_RUN = ("unknown_tool", "invalid_arguments", NOT_FIRST)
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
 
@@ -34,13 +36,13 @@ def acted(step: Step, quiet: Collection[str]) -> bool:
 
 def question(step: Step, quiet: Collection[str], n: int) -> Step:
     """Step `n`: whether to go on after `step`."""
-    lines = [_told(call) for call in step.calls if call.name not in quiet]
+    lines = [_told(c) for c in step.calls if c.name not in quiet and c.error != NOT_FIRST]
     asked: dict[str, JsonValue] = {
         "question": "\n".join([*lines, "Shall I go on?"]),
         "options": ["go on", "stop"],
     }
     call = ToolCallRecord(id=f"ask_{n}", name=ASK_HUMAN, arguments=asked)
-    return Step(n=n, calls=(call,), notes=(_NOTE,))
+    return Step(n=n, calls=(call,), notes=(ASKS, _NOTE))
 
 
 def is_question(step: Step) -> bool:

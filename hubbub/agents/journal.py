@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.shortening import fitted, without_cut_calls
 from hubbub.agents.timing import TurnClock
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
@@ -117,7 +117,8 @@ class Journal:
         steps: tuple[Step, ...] = ()
         if self.plan.resumed:
             told = await self._insist("begin_turn", {"start": self._fitted(start)})
-            steps = BeginTurnResult.model_validate(told).steps
+            recorded = BeginTurnResult.model_validate(told).steps
+            steps = tuple(map(without_cut_calls, recorded))
         else:
             self._post("begin_turn", "begin", {"start": start})
         self._begun = True
@@ -205,46 +206,27 @@ class Journal:
             for key, record in records.items()
         }
         future = self._client.post(name, cid=None, **args)
-        if _too_large(future):  # not looked at before: measuring costs as much as sending
-            args = {key: fitted(value, self._room) for key, value in args.items()}
+        if _unsent(future):  # not looked at before: measuring costs as much as sending
+            args = {key: self._cut(value) for key, value in args.items()}
             future = self._client.post(name, cid=None, **args)
         self._posts.append(_Post(name, key, args, future))
 
-    @property
-    def _room(self) -> int:
-        """Bytes that a record may have."""
-        return self._client.hello.limits.frame_bytes - ROOM
-
     def _fitted(self, record: BaseModel) -> JsonValue:
-        return fitted(record.model_dump(mode="json"), self._room)
+        return self._cut(record.model_dump(mode="json"))
+
+    def _cut(self, record: JsonValue) -> JsonValue:
+        """The record as the hub takes it: two levels of the frame are around it."""
+        limits = self._client.hello.limits
+        return fitted(record, limits.frame_bytes - ROOM, limits.json_depth - 2)
 
 
-def _too_large(answer: asyncio.Future[JsonValue]) -> bool:
-    """Whether the client has refused to send it for its size."""
+def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
+    """Whether the client has refused to send it, for its size or its depth."""
     if not answer.done() or answer.cancelled():
         return False
     refusal = answer.exception()
-    return isinstance(refusal, OperationError) and refusal.code == ErrorCode.TOO_LARGE
-
-
-def fitted(value: JsonValue, limit: int) -> JsonValue:
-    """`value`, with its long texts cut as far as needed for at most `limit` bytes of JSON."""
-    most, short = limit, value
-    while len(json.dumps(short, ensure_ascii=False).encode()) > limit and most > 64:
-        most //= 2
-        short = _shortened(value, most)
-    return short
-
-
-def _shortened(value: JsonValue, most: int) -> JsonValue:
-    if isinstance(value, str) and len(value) > most:
-        half = most // 2
-        return f"{value[:half]}… ({len(value)} characters) …{value[-half:]}"
-    if isinstance(value, list):
-        return [_shortened(item, most) for item in value]
-    if isinstance(value, dict):
-        return {key: _shortened(item, most) for key, item in value.items()}
-    return value
+    refusals = (ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST)
+    return isinstance(refusal, OperationError) and refusal.code in refusals
 
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:

@@ -93,7 +93,9 @@ async def run_agent(
         given = (client, inbox, voice, base_dir, models, template, servers, conduct)
         async with (
             servers,
-            role_brain(config, name, *given, [*load_hooks(config, base_dir), *hooks]) as roles,
+            role_brain(
+                config, name, *given, [*load_hooks(config, base_dir), *hooks], mods
+            ) as roles,
         ):
             await _run(client, inbox, roles, config, grace_s, greet_cid)
         return

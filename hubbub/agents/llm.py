@@ -13,15 +13,16 @@ from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.asking import Asker, callable_names
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
-from hubbub.agents.fork import APART, ForkTool, Host, apart
+from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.interactive import without_questions
 from hubbub.agents.journal import Journal
 from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Model
-from hubbub.agents.modes import beginning, quiet_tools
-from hubbub.agents.partial import Partials
+from hubbub.agents.modes import beginning, first_tool, quiet_tools
+from hubbub.agents.partial import Pace, Partials, unrefusable
+from hubbub.agents.places import APART, apart
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.render import ConversationTemplate
@@ -71,6 +72,7 @@ class LlmBrain:
         self._hooks, self._context, self._forks = hooks, context or ContextRules(), forks
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
+        self._pace = Pace(client.hello.limits.calls_per_second)
 
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
@@ -96,10 +98,11 @@ class LlmBrain:
         )
         toolbox, earlier = self._tools.for_turn(), await self._earlier(journal)
         dialect = self._dialects.current
+        first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
         asker = Asker(
             self._model,
-            beginning(toolbox, None if earlier.steps else self._config.begin_with),
+            beginning(toolbox, first),
             system.body,
             conversation.text,
             self._dialects,
@@ -118,7 +121,7 @@ class LlmBrain:
             tools=names,
         )
         steps, helpers = apart(recorded)
-        loop = Loop(self._rules(plan, toolbox), names, steps, earlier.steps)
+        loop = Loop(self._rules(plan, toolbox, first), names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me)
         journal.before_end = hooks.turn_ended
         async with self._activities.of(plan) as activity:
@@ -131,10 +134,15 @@ class LlmBrain:
                     activity,
                     hooks,
                     Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer"),
-                    Partials(self._tell_partial, plan, self._inbox),
+                    self._partials(plan, toolbox),
                     earlier,
                     self._briefing.scratchpad,
                 ).run(self._config.turn_timeout)
+
+    def _partials(self, plan: TurnPlan, toolbox: Toolbox) -> Partials:
+        mode = self._config.permission_mode
+        names = unrefusable(toolbox.registry.entries, mode, self._hooks)
+        return Partials(self._tell_partial, plan, self._inbox, names, self._pace)
 
     async def _earlier(self, journal: Journal) -> Earlier:
         """What this turn goes on with: only the mode `interactive` ends turns with a question."""
@@ -170,13 +178,14 @@ class LlmBrain:
         others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
         return not others & agents
 
-    def _rules(self, plan: TurnPlan, toolbox: Toolbox) -> Rules:
+    def _rules(self, plan: TurnPlan, toolbox: Toolbox, first: str | None) -> Rules:
         return Rules(
             max_steps=self._config.max_steps,
             max_tokens=self._config.max_tokens,
             reply_required=plan.reply_required,
             speaking=toolbox.speaking,
             quiet=quiet_tools(toolbox) if self._config.mode == "interactive" else None,
+            begin_with=first,
         )
 
 
@@ -220,7 +229,7 @@ class _Turn:
                     todo.extend(await self._run_tools(run))
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
-                    if waits(reason):  # the turn that goes on reads this one's record
+                    if waits(self.loop.steps):  # the turn that goes on reads this one's record
                         await self.journal.durable()
 
     async def _ask(self, n: int) -> list[Command]:

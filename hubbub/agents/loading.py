@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeVar
 
+from hubbub.agents.user_code import told
 from hubbub.errors import ConfigError
 
 __all__ = ["construct", "load_attribute", "load_module"]
@@ -42,7 +43,8 @@ def load_attribute(place: str, base: Path) -> object:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Import a file, once per process. Its folder becomes importable, so that it may be split up.
+    """Import a file, once per process. Its folder becomes importable, so that it may be split up;
+    files there replace no module that can be imported otherwise, whatever they are called.
 
     Raises `ConfigError` as `load_attribute`.
     """
@@ -55,7 +57,7 @@ def load_module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigError("this is no Python file (its name must end in .py)", path)
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+        sys.path.append(str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -79,8 +81,7 @@ def construct(class_: type[Made]) -> Made:
 
 
 def _told(exc: BaseException) -> str:
-    text = str(exc) if not isinstance(exc, SyntaxError) else exc.msg
-    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+    return f"{type(exc).__name__}: {exc.msg}" if isinstance(exc, SyntaxError) else told(exc)
 
 
 def _line(exc: BaseException, path: Path) -> int | None:

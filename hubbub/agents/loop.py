@@ -19,7 +19,8 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish`                                               end: finished
     mode `interactive`, and a call has done something      ask a person, then
-                                                           end: finished, waiting
+                                                           end: finished, waiting;
+                                                           cancelled if that cannot be asked
     as many steps or tokens as allowed                     end: max_steps
     otherwise                                              ask the model
 """
@@ -30,6 +31,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from hubbub.agents.first_call import held_back
 from hubbub.agents.interactive import acted, is_question, question
 from hubbub.agents.models.base import Answer
 from hubbub.agents.recording import CallResult, failure, step_of, with_result
@@ -66,6 +68,8 @@ class Rules:
     """Names of the tools that send a message."""
     quiet: frozenset[str] | None = None
     """Mode `interactive`: names of the tools after which nobody is asked. None: mode `auto`."""
+    begin_with: str | None = None
+    """The tool that the turn's first call must be of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,8 @@ class Loop:
         """
         self.steps = [*earlier, *steps]
         self.ended = False
+        self.apart = 0
+        """Tokens of the turn's sub-agents, which count with its own."""
         self._earlier = len(earlier)
         self._rules = rules
         self._tools = sorted({*tools, FINISH})
@@ -172,10 +178,10 @@ class Loop:
             return [RunTools(last, open_calls, again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
-        if is_question(last) and last.calls[0].error is None:
-            return [self._end(End("finished", waiting(last.calls[0].arguments)))]
+        if is_question(last):
+            return [self._end(_asked(last.calls[0]))]
         quiet = self._rules.quiet
-        if quiet is not None and not is_question(last) and acted(last, quiet):
+        if quiet is not None and acted(last, quiet):
             self.steps.append(question(last, quiet, self._n))
             return [Record(self.steps[-1]), RunTools(self.steps[-1], self.steps[-1].calls, False)]
         return [self._ask()]
@@ -196,16 +202,22 @@ class Loop:
             return self._end(End("no_action", reason, last.text))
         return self._ask()
 
+    def overspent(self) -> str | None:
+        """Why nothing more may be asked in this turn, if its tokens are used up."""
+        used = self.apart + sum(step.tokens_in + step.tokens_out for step in self._own)
+        most = self._rules.max_tokens
+        if most is None or used < most:
+            return None
+        return f"not finished after {used} tokens (at most {most})"
+
     def _ask(self) -> Command:
-        used = sum(step.tokens_in + step.tokens_out for step in self._own)
         last = self.steps[-1]
         last_words = None if last.calls else last.text
         if len(self._own) >= self._rules.max_steps:
             reason = f"not finished after {len(self._own)} steps"
             return self._end(End("max_steps", reason, last_words))
-        if self._rules.max_tokens is not None and used >= self._rules.max_tokens:
-            reason = f"not finished after {used} tokens (at most {self._rules.max_tokens})"
-            return self._end(End("max_steps", reason, last_words))
+        if (overspent := self.overspent()) is not None:
+            return self._end(End("max_steps", overspent, last_words))
         return AskModel(self._n)
 
     def _end(self, end: End) -> End:
@@ -244,7 +256,8 @@ class Loop:
     # Steps --------------------------------------------------------------------------------------
 
     def _step(self, answer: Answer, at_ms: float | None, duration_ms: float | None) -> Step:
-        return step_of(answer, self._n, self._tools, at_ms, duration_ms)
+        step = step_of(answer, self._n, self._tools, at_ms, duration_ms)
+        return held_back(step, self._own, self._rules.begin_with)
 
     def _settle(self, results: Mapping[str, CallResult]) -> None:
         last = self.steps[-1]
@@ -261,19 +274,27 @@ _REPLY_REQUIRED = (
 def repetition(steps: Sequence[Step]) -> str | None:
     """The name of a call that goes in circles, if the last step shows one.
 
-    The same call (name and arguments) three times within the last four steps, or two steps that
-    have taken turns for four. What was called before a person steered the turn is no repetition.
+    The same call (name and arguments) in three of the last four steps, or two steps that have taken
+    turns for four. Equal calls of one step (three throws of a die) are none, nor is what was called
+    before a person steered the turn.
     """
     recent: list[Step] = []
     for step in steps[-_WINDOW:]:
         recent = [step] if step.steered else [*recent, step]
     window = [[_signature(c) for c in step.calls] for step in recent]
-    everything = [signature for calls in window for signature in calls]
     for signature in window[-1]:
-        if everything.count(signature) >= _THRESHOLD:
+        if sum(signature in calls for calls in window) >= _THRESHOLD:
             return signature[0]
     alternates = len(window) == _WINDOW and window[:2] == window[2:] and all(window)
     return window[-1][0][0] if alternates else None
+
+
+def _asked(call: ToolCallRecord) -> End:
+    """After the question whether to go on: without an answer nothing goes on."""
+    if call.error is None:
+        return End("finished", waiting(call.arguments))
+    failed = f"{call.name} failed: {call.result}"
+    return End("cancelled", f"nobody could be asked whether to go on: {failed}")
 
 
 def _signature(call: ToolCallRecord) -> tuple[str, str]:

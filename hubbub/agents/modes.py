@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from hubbub.agents.asking import Offers
+from hubbub.agents.first_call import begun
 from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.registry import SELECT
@@ -16,30 +17,33 @@ from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Step
 
-__all__ = ["beginning", "check_beginning", "quiet_tools"]
+__all__ = ["beginning", "check_beginning", "first_tool", "quiet_tools"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """A toolbox of which a model may call just one tool, until it has called something."""
+    """A toolbox of which a model may call just one tool, until it has."""
 
     toolbox: Toolbox
     tool: ToolSpec
 
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
         """That tool alone, or what the toolbox describes."""
-        begun = any(step.calls for step in steps)
-        return self.toolbox.described(steps) if begun else (self.tool,)
+        return self.toolbox.described(steps) if begun(steps) else (self.tool,)
 
 
-def beginning(toolbox: Toolbox, begin_with: str | None) -> Offers:
-    """What a model may call when it must begin with that tool. One that is absent for the moment is
-    nothing to begin with.
+def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
+    """The tool that a turn must begin with, or None: one that is absent for the moment is nothing
+    to begin with.
     """
     entry = toolbox.registry.get(begin_with) if begin_with is not None else None
-    if entry is None or entry.absent is not None:
-        return toolbox
-    return _Beginning(toolbox, entry.tool.spec)
+    return None if entry is None or entry.absent is not None else entry.name
+
+
+def beginning(toolbox: Toolbox, first: str | None) -> Offers:
+    """What a model is told of when a turn must begin with that tool: see `first_tool`."""
+    entry = toolbox.registry.get(first) if first is not None else None
+    return toolbox if entry is None else _Beginning(toolbox, entry.tool.spec)
 
 
 def check_beginning(toolbox: Toolbox, config: AgentConfig, agent: str) -> None:

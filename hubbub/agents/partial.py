@@ -4,6 +4,9 @@ Only the `text` of a call that will speak in the turn's own thread is told, as f
 written; its call must be the endpoint's own (dialect `native`). Everything else stays unsaid: words
 outside of calls, thoughts, other tools' arguments, and what is meant for somebody else. In a
 dialect of words it is known only at the end what of them was a thought, so nothing is told of them.
+
+Nor is a call told of that may yet be refused (`unrefusable`): by a person or by a hook. What a mod
+of the hub may refuse, the hub itself passes on to nobody.
 """
 
 from __future__ import annotations
@@ -12,21 +15,23 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from hubbub.agents.activity import Tell
+from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Delta, OnDelta
 from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.tools.policy import Allow, Judged, PermissionMode, decide
 from hubbub.protocol import thread_ids
 
-__all__ = ["Growing", "Partials", "read_growing"]
+__all__ = ["Growing", "Pace", "Partials", "read_growing", "unrefusable"]
 
 EVERY_S = 0.2
-"""Seconds between two signals of a turn."""
+"""Seconds between two signals of a turn, at least."""
 MOST_TEXT = 8000
 """Characters of the text that are told: the last ones."""
 
@@ -90,6 +95,43 @@ def _open_text(written: str) -> str:
 
 
 @dataclass(slots=True)
+class Pace:
+    """How often the turns of one agent tell of what they write: the more of them write, the more
+    seldom each does.
+
+    Signals are paid for like calls, at a fifth of the price. So that an agent never uses up by them
+    what it needs to record its turns and to speak, all of them together cost at most a fifth of
+    what it may call.
+    """
+
+    calls_per_second: float = 20.0
+    """The hub's limit."""
+    writing: int = 0
+    """Answers that are told of at present."""
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds from one signal of a turn to its next."""
+        return max(EVERY_S, self.writing / self.calls_per_second)
+
+
+def unrefusable(
+    tools: Iterable[Judged], mode: PermissionMode, hooks: Iterable[Hooks]
+) -> frozenset[str]:
+    """Names of the tools that speak as soon as they are called: no person must approve the call,
+    and no hook is asked.
+    """
+    if any(_judges(hook) for hook in hooks):
+        return frozenset()
+    return frozenset(t.name for t in tools if t.speaks and isinstance(decide(t, mode), Allow))
+
+
+def _judges(hook: Hooks) -> bool:
+    """Whether the hook has an `on_tool_start` of its own."""
+    return getattr(hook.on_tool_start, "__func__", None) is not Hooks.on_tool_start
+
+
+@dataclass(slots=True)
 class _Writing:
     """A call that is being written."""
 
@@ -106,12 +148,16 @@ class Partials:
         tell: Tell,
         plan: TurnPlan,
         inbox: Inbox,
+        names: Collection[str],
+        pace: Pace | None = None,
         *,
-        every_s: float = EVERY_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        self._tell, self._plan, self._inbox = tell, plan, inbox
-        self._every_s, self._sleep = every_s, sleep
+        """`names`: of the tools whose calls may be told of. `pace` is that of all turns of the
+        agent.
+        """
+        self._tell, self._plan, self._inbox, self.names = tell, plan, inbox, names
+        self.pace, self._sleep = pace or Pace(), sleep
 
     @contextlib.asynccontextmanager
     async def of(self, step: int) -> AsyncIterator[OnDelta]:
@@ -127,10 +173,12 @@ class Partials:
         await self._tell(self._plan.thread_id, {"turn": self._plan.id, **data})
 
     async def pause(self) -> None:
-        await self._sleep(self._every_s)
+        await self._sleep(self.pace.pause_s)
 
     def is_here(self, name: str, members: Mapping[str, JsonValue]) -> bool:
-        """Whether a call speaks where the turn's thread is read, as far as that is known."""
+        """Whether a call surely speaks where the turn's thread is read, as far as it is known."""
+        if name not in self.names:
+            return False
         there = self._destination(name, members)
         return there is not None and thread_ids.root(there) == thread_ids.root(self._plan.thread_id)
 
@@ -175,13 +223,14 @@ class _Answer:
         if delta.attempt != self._attempt:
             self._attempt = delta.attempt
             self._calls.clear()
-        if delta.call is None:
+        if delta.call is None or not self._partials.names:
             return
         writing = self._calls.setdefault(delta.call, _Writing())
         writing.name = delta.name or writing.name
         writing.pieces.append(delta.text)
         self._news.set()
         if self._task is None:
+            self._partials.pace.writing += 1
             self._task = asyncio.create_task(self._tell_slowly())
 
     async def tell_rest(self) -> None:
@@ -191,6 +240,7 @@ class _Answer:
 
     async def stop(self) -> None:
         if self._task is not None:
+            self._partials.pace.writing -= 1
             self._task.cancel()
             await asyncio.wait({self._task})
 

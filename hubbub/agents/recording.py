@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, SHOW_PLAN
 from hubbub.protocol.turns import Step, ToolCallRecord
 
-__all__ = ["MAX_DEPTH", "CallResult", "failure", "read_json", "step_of", "with_result"]
+__all__ = [
+    "MAX_DEPTH",
+    "CallResult",
+    "failure",
+    "read_arguments",
+    "read_json",
+    "step_of",
+    "with_result",
+]
 
 MAX_DEPTH = 20
 """Levels of arguments: a recorded step must stay within the depth that the hub accepts."""
@@ -61,6 +71,7 @@ def step_of(
         discards=answer.discards,
         compresses=answer.compresses,
         window=answer.window,
+        dialect=answer.dialect,
         notes=answer.notes,
         at_ms=at_ms,
         duration_ms=duration_ms,
@@ -71,21 +82,43 @@ def _call(
     call: CallRequest, names: Sequence[str], spare: str, taken: set[str], cut: bool
 ) -> ToolCallRecord:
     """The record of a call; one that cannot be run has its result already."""
-    id = call.id if call.id and call.id not in taken else spare
+    id = _free(call.id or spare, spare, taken)
     taken.add(id)
-    arguments = _parse(call.arguments)
+    arguments, wrong = _parse(call.arguments)
     if call.name not in names:
-        near = get_close_matches(call.name, names, 3, 0.4)
-        told = failure("unknown_tool", f"there is no tool {call.name!r}", near=near or names)
+        near = _near(call.name, names)
+        told = failure("unknown_tool", f"there is no tool {call.name!r}", near=near)
         return ToolCallRecord(
             id=id, name=call.name, arguments=arguments, result=told, error="unknown_tool"
         )
-    if isinstance(arguments, str):
-        told = failure("invalid_arguments", _CUT if cut else _NO_OBJECT, retry=True)
+    if wrong is not None:
+        told = failure("invalid_arguments", _CUT if cut else wrong, retry=True)
         return ToolCallRecord(
             id=id, name=call.name, arguments=arguments, result=told, error="invalid_arguments"
         )
     return ToolCallRecord(id=id, name=call.name, arguments=arguments)
+
+
+def _near(name: str, names: Sequence[str]) -> Sequence[str]:
+    """Up to three tools that may be meant; without any, some of those that do the agent's work."""
+    if near := get_close_matches(name, names, 3, 0.6):
+        return near
+    own = [known for known in names if known not in _ALL_HAVE]
+    return (own or names)[:_MOST_NAMED]
+
+
+_MOST_NAMED = 10
+_ALL_HAVE = ("finish", ASK_HUMAN, DECLINE, SHOW_PLAN, TIDY_STEPS)
+"""Tools of the runtime: a name that is like no other means none of them."""
+
+
+def _free(id: str, spare: str, taken: Collection[str]) -> str:
+    """The id, or one made of `spare` if another call of the step has it: results find their calls
+    by their ids.
+    """
+    while id in taken:
+        id, spare = spare, f"{spare}_"
+    return id
 
 
 _CUT = "the answer was cut off at its length limit, so the arguments are incomplete; be shorter"
@@ -100,23 +133,51 @@ def failure(error: str, message: str, *, retry: bool = False, near: Sequence[str
     return json.dumps(told, ensure_ascii=False)
 
 
-def _parse(text: str) -> dict[str, JsonValue] | str:
-    """The arguments as an object, or the text as it was. No text at all means no arguments."""
+def _parse(text: str) -> tuple[dict[str, JsonValue] | str, str | None]:
+    """The arguments as an object; or the text as it was, and what is wrong with it."""
     try:
-        value = read_json(text or "{}")
-    except ValueError:
-        return reveal(text)
-    return value if isinstance(value, dict) else reveal(text)
+        return read_arguments(text), None
+    except ValueError as exc:
+        return reveal(text), reveal(f"{_NO_OBJECT}: {exc}")
+
+
+def read_arguments(text: str) -> dict[str, JsonValue]:
+    """The arguments of a call; no text at all means none. Raises ValueError for what is no JSON
+    object, or could mean two things, in every dialect alike.
+    """
+    value = _read(text or "{}", MAX_DEPTH, _unique)
+    if not isinstance(value, dict):
+        raise ValueError("there are no names in it")
+    return value
 
 
 def read_json(text: str, depth: int = MAX_DEPTH) -> JsonValue:
     """The value as the wire can carry it. Raises ValueError for what is no JSON or nested deeper
     than `depth`.
     """
+    return _read(text, depth, dict)
+
+
+_Pairs: TypeAlias = list[tuple[str, JsonValue]]
+
+
+def _read(text: str, depth: int, made: Callable[[_Pairs], dict[str, JsonValue]]) -> JsonValue:
     try:
-        return _clean(json.loads(text, parse_constant=_refuse, parse_float=_finite), depth)
+        value = json.loads(
+            text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=made
+        )
+        return _clean(value, depth)
     except RecursionError as exc:
         raise ValueError("nested too deep") from exc
+
+
+def _unique(pairs: _Pairs) -> dict[str, JsonValue]:
+    made: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"the key {name[:60]!r} is given twice")
+        made[name] = value
+    return made
 
 
 def _refuse(constant: str) -> NoReturn:

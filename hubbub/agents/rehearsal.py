@@ -27,7 +27,9 @@ from hubbub.agents.skills import LOAD_SKILL
 from hubbub.agents.stage import Scene, Stage
 from hubbub.agents.tools.approval import ApprovalRequest, Approved
 from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.tools.naming import wrong_names
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import FORK
@@ -56,7 +58,7 @@ async def rehearse(
     Its MCP servers and hooks are left out, and it does not greet. Calls that need a person's
     approval have it. Raises `ConfigError` as `run_agent`.
     """
-    alone = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
+    alone = _alone(config, name, scene, base_dir)
     stage = Stage(scene)
     async with Client(MemoryTransport(stage.attach), name, "agent", turns=True) as client:
         work = asyncio.create_task(
@@ -89,6 +91,23 @@ async def rehearse(
         reason=end.reason if end else "",
         lacking=stage.lacking,
     )
+
+
+def _alone(config: AgentConfig, name: str, scene: Scene, base_dir: Path) -> AgentConfig:
+    """The agent without what reaches out of it, and without what it says of its servers' tools."""
+    alone = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
+    if not config.mcp:
+        return alone
+    offered = {o.name for o in scene.ready.operations if o.tool and o.permission != "admin"}
+    own = ToolKit(config, name, base_dir).own_names
+    theirs = set(wrong_names(alone, offered, own)) - set(wrong_names(config, offered, own))
+    gone = {(wrong.key, wrong.at) for wrong in theirs}
+    disabled = [t for n, t in enumerate(config.disabled_tools) if ("disabled_tools", n) not in gone]
+    settings = {t: s for t, s in config.tool_settings.items() if ("tool_settings", t) not in gone}
+    update: dict[str, object] = {"disabled_tools": disabled, "tool_settings": settings}
+    if ("begin_with", None) in gone:
+        update["begin_with"] = None
+    return alone.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)

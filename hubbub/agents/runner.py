@@ -13,6 +13,7 @@ from hubbub.agents.backlog import Backlog, fill_gaps
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.agents.trials import TurnTrials
+from hubbub.agents.user_code import contained, told
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -214,7 +215,8 @@ class AgentRunner:
         lock = self._observers.setdefault(message.thread_id, asyncio.Lock())
         async with lock:
             try:
-                await self._brain.observe(message)
+                with contained():
+                    await self._brain.observe(message)
             except ConnectionLost:
                 return  # not acknowledged: it is overheard again
             except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
@@ -276,7 +278,8 @@ class AgentRunner:
     async def _run_turn(self, plan: TurnPlan, journal: Journal) -> None:
         """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""
         try:
-            await self._brain.take_turn(plan, journal)
+            with contained():
+                await self._brain.take_turn(plan, journal)
         except asyncio.CancelledError:
             if plan.id not in self._cancelled:
                 raise
@@ -286,7 +289,7 @@ class AgentRunner:
             raise
         except Exception as exc:  # noqa: BLE001 - one turn's failure must not end the others
             traceback.print_exception(exc)
-            await journal.end("handler_error", f"{type(exc).__name__}: {exc}")
+            await journal.end("handler_error", told(exc))
 
     @contextlib.contextmanager
     def _last_words(self) -> Iterator[None]:

@@ -28,6 +28,7 @@ from hubbub.protocol.frames import (
     Ready,
     Result,
 )
+from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Model
 from hubbub.protocol.operations import (
     BeginTurnResult,
@@ -152,6 +153,8 @@ class Stage:
                 return Participants(participants=self.scene.ready.participants)
             case "list_threads":
                 return Threads(threads=self.scene.ready.threads)
+            case "recall":
+                return Recalled()
             case "read_thread":
                 return self._read(str(args.get("thread")))
         if "text" in args or "content" in args:

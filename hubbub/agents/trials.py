@@ -17,19 +17,23 @@ from hubbub.agents.asking import Asker, Offers
 from hubbub.agents.chat import chat_messages
 from hubbub.agents.dialects.choice import DIALECTS, DialectChoice
 from hubbub.agents.dialects.words import WordDialect
-from hubbub.agents.journal import ROOM, fitted
+from hubbub.agents.first_call import held_back
+from hubbub.agents.journal import ROOM
 from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
-from hubbub.agents.modes import beginning
+from hubbub.agents.modes import beginning, first_tool
+from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.recording import step_of
+from hubbub.agents.shortening import fitted
 from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.waiting import goes_on_with
+from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
-from hubbub.errors import ConnectionLost, ModelError, OperationError
+from hubbub.errors import ConfigError, ConnectionLost, ModelError, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.trials import Trial, TurnTried
@@ -64,12 +68,27 @@ class Workbench:
         model = OpenAIModel(config, label)
         try:
             thinking = ThinkingModel(model) if self.scratchpad else model
-            return model.name, await self._step(turn, trial, thinking, config, ready)
+            rules = await self._rules(turn.agent, label)
+            return model.name, await self._step(turn, trial, thinking, config, rules, ready)
         finally:
             await model.close()
 
+    async def _rules(self, agent: str, model: str) -> ContextRules:
+        """What a question to that model has to fit into."""
+        config = self.config.model_copy(update={"model": model})
+        try:
+            return await context_rules(config, agent, self.models[model])
+        except ConfigError as exc:
+            raise ModelError(str(exc)) from exc
+
     async def _step(
-        self, turn: Turn, trial: Trial, model: Model, config: ModelConfig, ready: Ready
+        self,
+        turn: Turn,
+        trial: Trial,
+        model: Model,
+        config: ModelConfig,
+        rules: ContextRules,
+        ready: Ready,
     ) -> Step:
         start = turn.start
         system = start.system_prompt if trial.system_prompt is None else trial.system_prompt
@@ -79,16 +98,19 @@ class Workbench:
         at = clock.ms
         before = goes_on_with(turn.steps)
         toolbox = self.tools(ready).for_turn()
-        offers = beginning(toolbox, None if before else self.config.begin_with)
-        as_then = _AsThen(offers, frozenset({*start.tools, FINISH}))
-        answer = await _answer(model, config, start.dialect, system or "", start.prompt, as_then)
+        wanted = self.config.begin_with
+        first = first_tool(toolbox, wanted if not before and wanted in start.tools else None)
+        as_then = _AsThen(beginning(toolbox, first), frozenset({*start.tools, FINISH}))
+        fitting = Fitting(rules, FixedMessage(start.prompt), toolbox.writing)
+        answer = await _answer(model, config, start.dialect, system or "", fitting, as_then)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
             answer = without_thoughts(answer)
         notes = [*_missing(start.tools, toolbox.names)]
         if before:
             notes.append(f"the steps of {before}, with which the turn goes on, were not shown")
         answer = replace(answer, notes=(*notes, *answer.notes))
-        return step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
+        step = step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
+        return held_back(step, (), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +125,20 @@ class _AsThen:
 
 
 async def _answer(
-    model: Model, config: ModelConfig, dialect: str | None, system: str, prompt: str, offers: Offers
+    model: Model,
+    config: ModelConfig,
+    dialect: str | None,
+    system: str,
+    fitting: Fitting,
+    offers: Offers,
 ) -> Answer:
     """A record in a dialect of words has its tools in the system message, so it is kept."""
     spoken = next((each for each in DIALECTS.values() if each.name == dialect), None)
     if isinstance(spoken, WordDialect):
-        return spoken.read(await model.answer(Question(chat_messages(system, prompt, ()))))
-    return await Asker(model, offers, system, prompt, DialectChoice(config)).ask(())
+        fitted = fitting.fit(lambda text, *_: Question(chat_messages(system, text, ())), (), ())
+        return replace(spoken.read(await model.answer(fitted.question)), window=fitted.window)
+    prompt, choice = fitting.conversation.without(0), DialectChoice(config)
+    return await Asker(model, offers, system, prompt, choice, fitting=fitting).ask(())
 
 
 def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:
@@ -152,8 +181,14 @@ class TurnTrials:
             why = f"the model has not answered within {trial.within_s:g} s"
             return TurnTried(request=request, error=why)
         except (ModelError, OperationError, ConnectionLost) as exc:
-            return TurnTried(request=request, error=str(exc))
-        short = fitted(step.model_dump(mode="json"), client.hello.limits.frame_bytes - ROOM)
+            return TurnTried(request=request, error=str(exc) or type(exc).__name__)
+        except Exception as exc:  # the agent has turns to run, whatever this met
+            log.warning("a turn could not be tried", turn=trial.turn, exc_info=exc)
+            return TurnTried(request=request, error=f"the trial failed: {type(exc).__name__}")
+        limits = client.hello.limits
+        short = fitted(
+            step.model_dump(mode="json"), limits.frame_bytes - ROOM, limits.json_depth - 2
+        )
         return TurnTried(request=request, model=model, step=Step.model_validate(short))
 
 

@@ -1,6 +1,7 @@
 """Turns that end with a question, and go on in the turn that its answer begins.
 
-A turn is recorded as finished and `waits for an answer`. The answer is the next message in its
+The last step of such a turn is a question of the runtime's own, with the note `asks`: notes are the
+runtime's, so nothing that a model writes makes a turn wait. The answer is the next message in its
 thread; the turn that it starts finds the question, the agent's own last message there, which names
 the turn that asked. So what belongs together follows from the thread and the records alone.
 """
@@ -14,9 +15,14 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.errors import OperationError
+from hubbub.ids import turn_id
+from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, Turn
 
-__all__ = ["Earlier", "ReadTurn", "earlier_steps", "goes_on_with", "waiting", "waits"]
+__all__ = ["ASKS", "Earlier", "ReadTurn", "earlier_steps", "goes_on_with", "waiting", "waits"]
+
+ASKS = "asks"
+"""The first note of a step that asks a person, and ends the turn."""
 
 _WAITS = "waits for an answer"
 _GOES_ON = "goes on with "
@@ -58,31 +64,62 @@ async def earlier_steps(
     thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
 ) -> Earlier:
     """What this turn goes on with: nothing, unless it answers the question of the agent's last turn
-    in this thread, and comes from somebody who had woken that. Steps from number `below` on are
-    left out.
+    in this thread, comes from somebody who had woken that, and no turn has come to its end with the
+    answer since. Steps from number `below` on are left out.
     """
-    found: list[Sequence[Step]] = []
-    name = asked = _last_turn(thread, plan, me)
-    while name is not None and len(found) < MOST_TURNS:
-        try:
-            turn = await read(name)
-        except OperationError:
-            break  # a record that is no more
-        if not found and not (_waits(turn) and _answers(thread, plan, turn)):
-            return Earlier()
-        steps = [step for step in turn.steps if step.n < below]
-        found.insert(0, steps)
-        name = goes_on_with(steps)
-    return Earlier(tuple(step for steps in found for step in steps), asked if found else None)
+    turn = await _unfinished(thread, plan, me, read, below)
+    last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
+    while turn is not None and len(found) < MOST_TURNS:
+        found.insert(0, _below(turn, below))
+        name = goes_on_with(found[0])
+        turn = await _readable(name, read) if name is not None else None
+    return Earlier(tuple(step for steps in found for step in steps), last)
 
 
-def _last_turn(thread: Thread | None, plan: TurnPlan, me: str) -> str | None:
-    """The turn in which the agent spoke last before the incoming messages."""
+async def _unfinished(
+    thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, below: int
+) -> Turn | None:
+    """The turn that has asked, or the last one that has tried to go on with it since."""
+    question = _last_words(thread, plan, me)
+    asked = question.cause_id if question is not None else None
+    if question is None or asked is None or not asked.startswith(f"{me}-"):
+        return None
+    turn = await _readable(asked, read)
+    if turn is None or not (_ended_so(turn, below) and _answers(thread, plan, turn)):
+        return None
+    for message in _between(thread, question, plan):
+        later = await _readable(turn_id(me, message.seq), read)  # None: it woke nobody
+        if later is not None and goes_on_with(later.steps) == turn.start.id:
+            if later.end is not None and later.end.outcome == "finished":
+                return None
+            turn = later
+    return turn
+
+
+async def _readable(name: str, read: ReadTurn) -> Turn | None:
+    """The turn called so; None if there is no record of it, or no more."""
+    try:
+        return await read(name)
+    except OperationError:
+        return None
+
+
+def _below(turn: Turn, below: int) -> Sequence[Step]:
+    return [step for step in turn.steps if step.n < below]
+
+
+def _last_words(thread: Thread | None, plan: TurnPlan, me: str) -> Message | None:
+    """What the agent has said last before the incoming messages."""
     first = min(message.seq for message in plan.incoming)
     messages = thread.messages if thread is not None else ()
-    own = (m.cause_id for m in reversed(messages) if m.seq < first and m.sender_id == me)
-    turn = next(own, None)
-    return turn if turn is not None and turn.startswith(f"{me}-") else None
+    return next((m for m in reversed(messages) if m.seq < first and m.sender_id == me), None)
+
+
+def _between(thread: Thread | None, question: Message, plan: TurnPlan) -> Sequence[Message]:
+    """What was said after the question and before the incoming messages, oldest first."""
+    first = min(message.seq for message in plan.incoming)
+    messages = thread.messages if thread is not None else ()
+    return [m for m in messages if question.seq < m.seq < first and m.sender_kind != "system"]
 
 
 def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
@@ -92,13 +129,17 @@ def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
     return not asked or any(message.sender_id in asked for message in plan.incoming)
 
 
-def waits(reason: str) -> bool:
-    """Whether a turn that has ended for this reason goes on when somebody answers."""
-    return reason.startswith(_WAITS)
+def waits(steps: Sequence[Step]) -> bool:
+    """Whether the turn that ends with these steps goes on when somebody answers."""
+    last = steps[-1] if steps else None
+    if last is None or last.notes[:1] != (ASKS,):
+        return False
+    return all(call.error is None and call.result is not None for call in last.calls)
 
 
-def _waits(turn: Turn) -> bool:
-    return turn.end is not None and waits(turn.end.reason)
+def _ended_so(turn: Turn, below: int) -> bool:
+    """Whether the turn has ended with a question."""
+    return turn.end is not None and turn.end.outcome == "finished" and waits(_below(turn, below))
 
 
 def goes_on_with(steps: Sequence[Step]) -> str | None:

@@ -11,12 +11,24 @@ from hubbub.agents.tools.conduct import Conduct
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 
-__all__ = ["context_rules", "counted"]
+__all__ = ["context_rules", "counted", "sizes"]
 
 DEFAULT_RESERVE = 4096
 """Tokens for an answer, where the window is large enough."""
 _RESULTS = 8
 """A single result may fill this part of what a question may have."""
+
+
+def sizes(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
+    """The agent's window, and what is kept free of it for the answer; None: not known."""
+    said = config.context
+    known = [size for size in (said.window, model.context_window) if size is not None]
+    if not known:
+        return None
+    size = min(known)
+    if said.reserve is not None:
+        return size, said.reserve
+    return size, min(model.max_output_tokens or DEFAULT_RESERVE, size // 4)
 
 
 async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> ContextRules:
@@ -25,14 +37,11 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
     Raises `ConfigError` when the window has no room for anything but the answer.
     """
     said = config.context
-    known = [size for size in (said.window, model.context_window) if size is not None]
-    if not known:
+    found = sizes(config, model)
+    if found is None:
         return ContextRules(compression=said.compression, keep_steps=said.keep_steps)
-    size = min(known)
-    reserve = said.reserve
-    if reserve is None:
-        reserve = min(model.max_output_tokens or DEFAULT_RESERVE, size // 4)
-    elif reserve >= size:
+    size, reserve = found
+    if reserve >= size:
         what = f"{reserve} tokens kept for the answer leave nothing of a window of {size}"
         raise ConfigError(f"agents.{name}.context.reserve: {what}")
     own = said.window is not None and size == said.window

@@ -20,7 +20,7 @@ from hubbub.config.source import Document, Loc, parse
 from hubbub.errors import ConfigError, UserError
 from hubbub.protocol import thread_ids
 
-__all__ = ["PlacedCase", "find_cases", "load_cases"]
+__all__ = ["PlacedCase", "find_cases", "load_cases", "without_servers"]
 
 _FOLDER = "cases"
 _SUFFIXES = (".yaml", ".yml")
@@ -72,6 +72,17 @@ def load_cases(
     if not cases:
         raise UserError("there are no cases: name a file, or put some into prompts/NAME/cases")
     return cases
+
+
+def without_servers(loaded: LoadedConfig, cases: Sequence[PlacedCase]) -> list[str]:
+    """A line for each agent of these cases that has MCP servers: they do not run in a case."""
+    talked_to = {p.case.agent for p in cases if p.case.incoming is not None}
+    return [
+        f"agents.{name}: no MCP server runs in prompt tests, so the tools of "
+        f"{', '.join(agent.mcp)} are not there"
+        for name, agent in loaded.file.agents.items()
+        if name in talked_to and agent.mcp
+    ]
 
 
 def _cases(document: Document, path: Path) -> list[PlacedCase]:

@@ -176,9 +176,9 @@ async def probe_model(name: str, model: ModelConfig) -> str:
         "End this turn.",
         {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
     )
-    what = f"{model.model} at {model.base_url}"
     tries: tuple[DialectName, ...] = (model.dialect,) if model.dialect else ("native", "tool_call")
     endpoint = OpenAIModel(model.model_copy(update={"retries": 0}), name)
+    what = f"{model.model} at {endpoint.address}"
     try:
         for dialect in tries:
             answer = await _probe(endpoint, DIALECTS[dialect], tool, last=dialect == tries[-1])

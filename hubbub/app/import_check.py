@@ -1,7 +1,8 @@
 """Run as a process of its own: imports the Python that a config names and tells what failed.
 
-stdin: a JSON list of `[place, noun]`; stdout: one line of JSON for each, null or `{path, line,
-message}`. What the imported code prints goes to stderr, so that it cannot be taken for an answer.
+stdin: a JSON list of `[place, noun]`; stdout: one line of JSON for each, `{path, line, message}` if
+something is wrong, else `{tool, permission}`: of the tool that a function makes, or null. What the
+imported code prints goes to stderr, so that it cannot be taken for an answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from hubbub.agents.agent import Agent
 from hubbub.agents.hooks import Hooks
 from hubbub.agents.loading import load_attribute
+from hubbub.agents.tools.function import as_tool
 from hubbub.errors import ConfigError
 
 __all__ = ["main"]
@@ -31,7 +33,7 @@ def main() -> None:
     os._exit(0)  # whatever threads the imported code has started
 
 
-def _finding(place: str, noun: str) -> dict[str, str | int | None] | None:
+def _finding(place: str, noun: str) -> dict[str, str | int | None]:
     try:
         found = load_attribute(place, Path())
     except ConfigError as error:
@@ -41,9 +43,15 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None] | None:
         return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
     if noun == "hooks" and not (isinstance(found, type) and issubclass(found, Hooks)):
         return {"path": file, "line": None, "message": f"{name} is no subclass of {_HOOKS}"}
+    if noun != "function":
+        return {"tool": None, "permission": None}
     if not callable(found):
         return {"path": file, "line": None, "message": f"{name} is no function"}
-    return None
+    try:
+        tool = as_tool(found)
+    except TypeError as error:
+        return {"path": file, "line": None, "message": f"{name} cannot be a tool: {error}"}
+    return {"tool": tool.name, "permission": tool.permission}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hubbub.agents.prompt.builder import PromptBuilder
+from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.prompt.passages import Passage, Place, Subject, TemplateText, ToolFact
 from hubbub.agents.prompt.render import SHIPPED
 from hubbub.agents.prompt.versions import SUFFIX
@@ -187,6 +188,6 @@ def _template(path: Path) -> TemplateText:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_prompt_file(path)
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"cannot be read: {exc}", shown_path(path)) from exc

@@ -10,18 +10,21 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from hubbub.agents.knowledge import SEARCH_KNOWLEDGE
-from hubbub.agents.skills import LOAD_SKILL
+from hubbub.agents.tools.hub import speaks
+from hubbub.agents.tools.mcp.extra import missing
+from hubbub.agents.tools.naming import KnownTool, WrongName, refused_names, wrong_names
 from hubbub.app.prompts import check_prompts, check_skills
+from hubbub.app.window_check import check_windows
 from hubbub.config.address import Address
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import split_spec
-from hubbub.config.problems import ConfigProblems, nearest, shown_path
+from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
 from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod, ModConfig
@@ -41,6 +44,8 @@ __all__ = [
 
 OPENAI = "https://api.openai.com/v1"
 IMPORT_WITHIN_S = 30.0
+_NOT_TRIED: Mapping[str, KnownTool] = MappingProxyType({})
+_known_tool = TypeAdapter(KnownTool)
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,15 @@ class _Spec:
     noun: str
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What came of importing one of them."""
+
+    wrong: str | None = None
+    tool: KnownTool | None = None
+    """The tool that it makes, if it is a function."""
+
+
 def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> LoadedConfig:
     """The config at `path`, if it is one that could run somewhere.
 
@@ -59,9 +73,9 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     """
     config = load(path, mods=known_mods().keys(), overrides=overrides)
     check_mods(config)
-    check_tools(config)
-    check_imports(config)
-    problems = [*check_prompts(config), *check_skills(config)]
+    check_tools(config, check_imports(config))
+    problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
+    problems += _check_mcp(config)
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -118,30 +132,53 @@ def _mod_problems(
     return []
 
 
-def check_tools(config: LoadedConfig) -> None:
-    """The tools that agents name exist in this network. Raises ConfigProblems."""
+def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_TRIED) -> None:
+    """The tools that agents name exist in this network, and none is disabled that an agent needs.
+
+    `functions` are the tools that the agents' functions make, by `file.py:function`: see
+    `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
+    """
     from hubbub.mods.loader import load_mods
     from hubbub.network.operations import CORE_OPERATIONS
 
     mods = [op for mod in load_mods(config.file.mods) for op in mod.operations()]
-    known = {op.name for op in (*CORE_OPERATIONS, *mods) if op.tool} | {"finish"}
+    told = (op.info() for op in (*CORE_OPERATIONS, *mods))
+    offered = [
+        KnownTool(op.name, op.permission, speaks(op))
+        for op in told
+        if op.tool and op.permission != "admin"
+    ]
     problems = [
-        config.problem(
-            ("agents", name, "tools", n),
-            f"agents.{name} names the unknown tool '{tool}'{nearest(tool, known)}",
-        )
-        for name, agent in config.file.agents.items()
-        for n, tool in enumerate(agent.tools or ())
-        if split_spec(tool) is None and tool not in known | _given(config.file.agent(name))
+        config.problem(_place(name, wrong), f"agents.{name}.{wrong.key}: {wrong.message}")
+        for name in config.file.agents
+        for wrong in _wrong_names(config.file.agent(name), offered, functions)
     ]
     if problems:
         raise ConfigProblems(problems)
 
 
-def _given(agent: AgentConfig) -> set[str]:
-    """The tools that an agent has by its knowledge and skills."""
-    given = {SEARCH_KNOWLEDGE} if agent.knowledge.folders else set()
-    return given | ({LOAD_SKILL} if agent.skills else set())
+def _wrong_names(
+    agent: AgentConfig, offered: Sequence[KnownTool], functions: Mapping[str, KnownTool]
+) -> Iterator[WrongName]:
+    places = [tool for tool in agent.tools or () if split_spec(tool) is not None]
+    tried = all(place in functions for place in places)
+    own = {place: functions[place] for place in places} if tried else {}
+    names = {place: tool.name for place, tool in own.items()} if tried else None
+    refused = refused_names(agent, [*offered, *own.values()])
+    return wrong_names(agent, [tool.name for tool in offered], names, refused)
+
+
+def _place(agent: str, wrong: WrongName) -> Loc:
+    return ("agents", agent, wrong.key, *(() if wrong.at is None else (wrong.at,)))
+
+
+def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:
+    """What agents with MCP servers need, told once."""
+    agents = config.file.agents.items()
+    using = (name for name, agent in agents if agent.mcp and agent.kind != "python")
+    name, wrong = next(using, None), missing()
+    if name is not None and wrong is not None:
+        yield config.problem(("agents", name, "mcp"), f"agents.{name}.mcp: {wrong}")
 
 
 def check_models(config: LoadedConfig) -> None:
@@ -163,22 +200,31 @@ def lacks_key(model: ModelConfig) -> bool:
     return not model.api_key and model.base_url.rstrip("/") == OPENAI
 
 
-def check_imports(config: LoadedConfig, within_s: float = IMPORT_WITHIN_S) -> None:
+def check_imports(
+    config: LoadedConfig, within_s: float = IMPORT_WITHIN_S
+) -> Mapping[str, KnownTool]:
     """The Python of the agents can be imported and is what it is said to be.
 
-    A process of its own tries it, so that code that exits, crashes or hangs harms nobody. Raises
-    ConfigProblems with file, line and exception.
+    A process of its own tries it, so that code that exits, crashes or hangs harms nobody. Returns
+    the tools that functions make, by `file.py:function`. Raises ConfigProblems with file, line and
+    exception.
     """
     specs = list(_specs(config))
     if not specs:
-        return
+        return {}
+    found = _try_imports(specs, within_s)
     problems = [
-        config.problem(spec.loc, finding)
-        for spec, finding in zip(specs, _try_imports(specs, within_s), strict=True)
-        if finding
+        config.problem(spec.loc, outcome.wrong)
+        for spec, outcome in zip(specs, found, strict=True)
+        if outcome.wrong
     ]
     if problems:
         raise ConfigProblems(problems)
+    return {
+        spec.text: outcome.tool
+        for spec, outcome in zip(specs, found, strict=True)
+        if outcome.tool is not None
+    }
 
 
 def _specs(config: LoadedConfig) -> Iterator[_Spec]:
@@ -192,8 +238,8 @@ def _specs(config: LoadedConfig) -> Iterator[_Spec]:
             yield _Spec(hook, ("agents", name, "hooks", n), "hooks")
 
 
-def _try_imports(specs: Sequence[_Spec], within_s: float) -> list[str | None]:
-    """What is wrong with each; None where nothing is."""
+def _try_imports(specs: Sequence[_Spec], within_s: float) -> list[_Found]:
+    """What came of each. Those behind one that ended the process were not tried."""
     asked = json.dumps([(spec.text, spec.noun) for spec in specs])
     ended = "ends the process that imports it"
     try:
@@ -209,15 +255,19 @@ def _try_imports(specs: Sequence[_Spec], within_s: float) -> list[str | None]:
     except subprocess.TimeoutExpired as error:
         answers = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else ""
         ended = f"is not imported after {within_s:g} s: what runs long belongs in a method"
-    found = [json.loads(line) for line in answers.splitlines()]
-    findings = [_sentence(answer) if answer else None for answer in found]
-    if len(findings) < len(specs):
-        file = (split_spec(specs[len(findings)].text) or ("", ""))[0]
-        findings.append(f"{shown_path(Path(file))} {ended}")
-    return findings + [None] * (len(specs) - len(findings))
+    found = [_found(json.loads(line)) for line in answers.splitlines()]
+    if len(found) < len(specs):
+        file = (split_spec(specs[len(found)].text) or ("", ""))[0]
+        found.append(_Found(wrong=f"{shown_path(Path(file))} {ended}"))
+    return found + [_Found()] * (len(specs) - len(found))
 
 
-def _sentence(answer: Mapping[str, str | int | None]) -> str:
+def _found(answer: Mapping[str, str | int | None]) -> _Found:
+    if "message" not in answer:
+        name, permission = answer["tool"], answer["permission"]
+        if name is None:
+            return _Found()
+        return _Found(tool=_known_tool.validate_python({"name": name, "permission": permission}))
     place = shown_path(Path(str(answer["path"])))
     line = f":{answer['line']}" if answer["line"] else ""
-    return f"{place}{line}: {answer['message']}"
+    return _Found(wrong=f"{place}{line}: {answer['message']}")

@@ -115,7 +115,8 @@ async def run_cases(
     """Run each case `runs` times, at most `concurrency` at the same time; `model` in place of the
     one that a case or its agent names. `told` hears of each run when it is over.
 
-    Raises `UserError` for cases that cannot be run, before any model is asked.
+    Raises `UserError` for cases that cannot be run, before any model is asked, and for an agent
+    that cannot start.
     """
     players = [_player(loaded, placed, model) for placed in cases]
     slots = asyncio.Semaphore(concurrency)
@@ -127,11 +128,14 @@ async def run_cases(
         told(placed, run)
         return run
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            [group.create_task(one(p, player)) for _ in range(p.case.runs or runs)]
-            for p, player in zip(cases, players, strict=True)
-        ]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                [group.create_task(one(p, player)) for _ in range(p.case.runs or runs)]
+                for p, player in zip(cases, players, strict=True)
+            ]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None  # a mistake in an agent's config is one for all runs
     reports = [
         CaseReport(p, tuple(t.result() for t in made), bar if p.case.bar is None else p.case.bar)
         for p, made in zip(cases, tasks, strict=True)
@@ -236,7 +240,7 @@ def _agent_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -
         _check_key(loaded, used)
     prompts = load_system_prompts(config, case.agent, loaded.path.parent)
     prompt = AgentPrompt(loaded, case.agent, config, prompts)
-    _check_results(placed, prompt)
+    _check_tools(placed, prompt)
     return _AgentPlayer(placed, prompt)
 
 
@@ -250,15 +254,29 @@ def _pinned(settings: PromptConfig, placed: PlacedCase) -> PromptConfig:
     return settings.model_copy(update=update)
 
 
-def _check_results(placed: PlacedCase, prompt: AgentPrompt) -> None:
+def _check_tools(placed: PlacedCase, prompt: AgentPrompt) -> None:
+    """Raises `ConfigError` for a tool that the agent does not have, or not in a case."""
     if prompt.config.kind != "llm":
         return  # roles have tools of their own
     names = prompt.toolbox.names
     for tool in placed.case.results:
-        # The tools of MCP servers are known when the servers run.
-        if tool not in names and not tool.startswith(tuple(f"{s}_" for s in prompt.config.mcp)):
+        _check_server(placed, prompt, tool, "results", tool)
+        if tool not in names:
             words = f"'{prompt.name}' has no tool '{tool}'{nearest(tool, names)}"
             raise placed.problem(words, "results", tool)
+    for n, expected in enumerate(placed.case.expect):
+        tools = (expected.tool_called, expected.tool_not_called, expected.arguments_match)
+        for tool in filter(None, tools):
+            _check_server(placed, prompt, tool, "expect", n)
+
+
+def _check_server(placed: PlacedCase, prompt: AgentPrompt, tool: str, *key: str | int) -> None:
+    """What could be called only if a server ran would be a case that says nothing."""
+    servers = (server for server in prompt.config.mcp if tool.startswith(f"{server}_"))
+    server = next(servers, None)
+    if server is not None and tool not in prompt.toolbox.names:
+        words = f"'{tool}' is a tool of the MCP server {server}, and no server runs in prompt tests"
+        raise placed.problem(words, *key)
 
 
 def _prompt_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _PromptPlayer:

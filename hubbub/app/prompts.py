@@ -9,9 +9,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from hubbub.agents.asking import offered
+from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.dialects.words import WordDialect
+from hubbub.agents.fork import ForkTool
 from hubbub.agents.prompt.context import Note, PromptContext, companions
+from hubbub.agents.prompt.examples import native_calls
 from hubbub.agents.prompt.system import (
-    SystemPrompt,
     SystemPrompts,
     load_system_prompts,
     template_variables,
@@ -78,7 +82,9 @@ class AgentPrompt:
 
         Raises `ConfigError` for tools that there are not.
         """
-        kit = ToolKit(self.config, self.name, self.loaded.path.parent)
+        fork = self.config.fork if self.config.kind == "llm" else None
+        more = [ForkTool(fork)] if fork is not None else []
+        kit = ToolKit(self.config, self.name, self.loaded.path.parent, more=more)
         return kit.toolbox(self.ready, _Nobody())
 
     @cached_property
@@ -98,27 +104,25 @@ class AgentPrompt:
         """A turn in this thread (canonical id), with everybody there whom the config names."""
         file, toolbox = self.loaded.file, self.toolbox
         model = file.models.get(self.config.model)
+        dialect = DIALECTS[(model.dialect if model else None) or "native"]
         return PromptContext(
             agent=self.name,
             network=file.network.name,
             instruction=self.config.instruction,
-            tools=toolbox.specs,
+            tools=offered(toolbox, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
             mods=mod_notes(file.mods),
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
+            mode=self.config.mode,
             model=model.model if model else self.config.model,
-            dialect=(model.dialect if model else None) or "native",
+            dialect=dialect.name,
+            write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
             thread=thread_ids.relative(thread, self.name),
             threads=(thread_ids.relative(thread, self.name),),
             participants=companions(self.ready.participants, self.name),
         )
-
-    def sample(self, thread: str | None = None) -> SystemPrompt:
-        """The whole system message of a turn in `thread`; left out: with some person."""
-        where = thread or self.thread()
-        return self.prompts.of(self.context(where), where)
 
     def thread(self) -> str:
         """The direct thread with a person of the config, or with somebody called ann."""

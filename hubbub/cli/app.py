@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ from hubbub.config.problems import closest
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["app", "run"]
+__all__ = ["app", "command_of", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
@@ -56,6 +57,8 @@ app = typer.Typer(
 _GROUPS = (up, check, init, talk, log, people, turns, prompts, doctor, tokens, agent, testing)
 for _group in _GROUPS:
     _group.register(app)
+command_of = cache(typer.main.get_command)
+"""The commands of a program. Reading their signatures takes longer than most of them run."""
 
 
 @app.callback(invoke_without_command=True)
@@ -83,9 +86,8 @@ def run(args: Sequence[str]) -> int:
     from hubbub.app.logs import configure_logging
 
     configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")))
-    command = typer.main.get_command(app)
     try:
-        code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
+        code = command_of(app).main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except SystemExit as ended:  # typer's way out when whoever read our output has gone

@@ -52,12 +52,15 @@ def run_tests(
     as_json: JsonFlag = False,
 ) -> None:
     """Run the cases of prompts and agents. Exit code 1 if one of them stays under the bar."""
+    from hubbub.app.case_files import without_servers
     from hubbub.app.loops import run_loop
     from hubbub.app.preflight import load_valid
     from hubbub.app.prompt_tests import run_cases
 
     loaded = load_valid(config)
     cases = _chosen(loaded, files, only)
+    for line in without_servers(loaded, cases):
+        typer.echo(line, err=True)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise UserError(f"--junit: there is no folder {shown_path(junit.absolute().parent)}")
     with _progress(sum(placed.case.runs or runs for placed in cases)) as told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +14,13 @@ from hubbub.cli.chat.text import visible
 from hubbub.cli.output import JsonFlag, console, counted, emit_json, help_if_alone, table
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
-from hubbub.errors import UserError
+from hubbub.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
     from hubbub.agents.prompt.lint import Finding
     from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
     from hubbub.app.prompts import AgentPrompt
+    from hubbub.app.readings import Reading
     from hubbub.config.loader import LoadedConfig
 
 __all__ = ["group", "register"]
@@ -54,7 +55,9 @@ def register(app: typer.Typer) -> None:
 def list_(
     config: ConfigOption = DEFAULT_CONFIG, folder: FolderOption = None, as_json: JsonFlag = False
 ) -> None:
-    """List versioned prompts: versions, fingerprints, variables, and who uses them."""
+    """List versioned prompts: versions, fingerprints, variables, and who uses them. Exit code 1 if
+    one of them cannot be read.
+    """
     from hubbub.agents.prompt.versions import PromptLibrary
     from hubbub.app.prompts import libraries
 
@@ -62,14 +65,35 @@ def list_(
     found = libraries(loaded).values() if loaded else [PromptLibrary(folder or Path())]
     users = _users(loaded) if loaded else {}
     rows = [
-        _described(library.load(name, version), users.get((library.folder, name, version), []))
+        _listed(library, name, version, users.get((library.folder, name, version), []))
         for library in found
         for name in library.names()
         for version in library.versions(name)
     ]
+    problems = [row["problem"] for row in rows if "problem" in row]
     if as_json:
         emit_json(rows)
-        return
+    else:
+        _print_prompts(found, [row for row in rows if "problem" not in row])
+        for problem in problems:
+            typer.echo(problem, err=True)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _listed(
+    library: PromptLibrary, name: str, version: str, used_by: list[str]
+) -> dict[str, object]:
+    """A version, or where it lies and what is wrong with it."""
+    try:
+        return _described(library.load(name, version), used_by)
+    except ConfigError as error:
+        path = shown_path(library.path(name, version))
+        row = {"name": name, "version": version, "path": path, "used_by": used_by}
+        return {**row, "problem": str(error)}
+
+
+def _print_prompts(found: Iterable[PromptLibrary], rows: list[dict[str, object]]) -> None:
     if not rows:
         where = " and ".join(shown_path(library.folder) for library in found)
         typer.echo(f"no prompts in {where}: they are files NAME/VERSION.j2")
@@ -170,20 +194,33 @@ def _show_source(template: PromptTemplate, as_json: bool) -> None:
 
 
 def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
-    sample = prompt.sample()
+    from hubbub.app.readings import readings
+
+    found = readings(prompt)
     if as_json:
-        emit_json(
-            {
-                "agent": prompt.name,
-                "prompt_id": sample.prompt_id,
-                "components": list(sample.components),
-                "text": sample.text,
-            }
-        )
+        texts = [_reading(reading) for reading in found]
+        roles = found[0].role is not None
+        emit_json({"agent": prompt.name, **({"roles": texts} if roles else texts[0])})
         return
-    id = f"{sample.prompt_id}  " if sample.prompt_id else ""
-    _head(f"{id}agents.{prompt.name}: {', '.join(sample.components)}")
-    typer.echo(visible(sample.text))
+    for n, reading in enumerate(found):
+        if n:
+            typer.echo()
+        _head(_heading(prompt.name, reading))
+        typer.echo(visible(reading.text))
+
+
+def _reading(reading: Reading) -> dict[str, object]:
+    prompt = reading.prompt
+    told = {"prompt_id": prompt.prompt_id, "components": list(prompt.components)}
+    return {**({"role": reading.role} if reading.role else {}), **told, "text": reading.text}
+
+
+def _heading(agent: str, reading: Reading) -> str:
+    id = f"{reading.prompt.prompt_id}  " if reading.prompt.prompt_id else ""
+    role = f", its {reading.role}" if reading.role else ""
+    step = f" for a step with `{reading.tool}`" if reading.tool else ""
+    parts = [part.removeprefix("role:") for part in reading.prompt.components]
+    return f"{id}agents.{agent}{role}{step}: {', '.join(parts)}"
 
 
 def _head(text: str) -> None:
@@ -313,6 +350,8 @@ def _findings(target: Path) -> list[Finding]:
     from hubbub.agents.prompt.lint import lint as check
     from hubbub.app.linting import config_subjects, file_subject
 
+    if target.exists() and not target.is_file():
+        raise ConfigError("cannot be read: it is no file", shown_path(target))
     if target.suffix in (".yaml", ".yml"):
         found = [check(subject) for subject in config_subjects(_load(target))]
         unique = dict.fromkeys(finding for findings in found for finding in findings)

@@ -77,6 +77,8 @@ def turn(
 
 
 def _lines(turn: Turn) -> list[str]:
+    from hubbub.agents.places import step_names
+
     start = turn.start
     outcome = _outcome(turn.end) if turn.end else "running"
     lines = [
@@ -85,7 +87,7 @@ def _lines(turn: Turn) -> list[str]:
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
         f"{_cost(turn.cost_usd)}",
-        f"dialect   {start.dialect or '-'}",
+        f"dialect   {_dialect(turn)}",
         f"prompt    {start.prompt_id or '-'}  {', '.join(start.components)}".rstrip(),
         f"tools     {', '.join(start.tools) or '-'}",
         f"outcome   {outcome}",
@@ -96,20 +98,27 @@ def _lines(turn: Turn) -> list[str]:
     for title, text in (("system prompt", start.system_prompt), ("prompt", start.prompt)):
         if text:
             lines += ["", f"--- {title}", text]
+    names = step_names(turn.steps)
     for step in turn.steps:
-        lines += ["", *_step(step)]
+        lines += ["", *_step(step, names.get(step.n, str(step.n)))]
     if turn.end:
         lines += [f"note: {note}" for note in turn.end.notes]
     return lines
+
+
+def _dialect(turn: Turn) -> str:
+    """How the model called tools, and from which step on if that changed."""
+    changes = (f", {step.dialect} from step {step.n} on" for step in turn.steps if step.dialect)
+    return f"{turn.start.dialect or '-'}{''.join(changes)}"
 
 
 def _outcome(end: TurnEnd) -> str:
     return f"{end.outcome}: {end.reason}" if end.reason else end.outcome
 
 
-def _step(step: Step) -> list[str]:
+def _step(step: Step, name: str) -> list[str]:
     tokens = f"tokens {step.tokens_in}+{step.tokens_out}{_cost(step.cost_usd)}"
-    lines = [f"--- step {step.n}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
+    lines = [f"--- step {name}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
     if step.window is not None:
         lines.append(_window(step.window))
     lines += [f"steered by {s.message}: {s.text}" for s in step.steered]

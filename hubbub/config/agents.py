@@ -42,9 +42,9 @@ class ModelConfig(Section):
     """The endpoint."""
     api_key: str = ""
     """Left out: for endpoints that want none."""
-    temperature: float | None = None
+    temperature: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
     """Left out: the endpoint's own."""
-    max_output_tokens: int | None = None
+    max_output_tokens: Size | None = None
     """Of one answer; left out: the endpoint's own."""
     context_window: Size | None = None
     """Tokens that a question and its answer may have together, for example 32k. Left out: not
@@ -96,28 +96,31 @@ class AgentConfig(Section):
     """llm: interactive: after each step that calls a tool, other than to say something, the agent
     asks whether to go on; the answer goes on with the work in a new turn."""
     begin_with: str | None = None
-    """llm: a tool that the model must call first in each turn, for example `search_knowledge`."""
+    """llm: a tool that the model must call first in each turn, for example `search_knowledge`;
+    calls of others before it are refused."""
     fork: ForkConfig | None = None
     """llm: the tool `fork`, with which the model gives parts of its work to sub-agents; left out:
     there is none. `{}`: with the usual limits."""
     instruction: str = ""
-    """llm: the system prompt."""
+    """llm and roles: the system prompt."""
     prompt: PromptConfig | None = None
-    """llm: the system prompt in parts: versions, components, examples, a reminder."""
+    """llm and roles: the system prompt in parts: versions, components, examples, a reminder."""
     tools: list[str] | None = None
-    """llm: names of operations, or `file.py:function`; left out: all that the agent may use.
-    Those of `mcp` come on top."""
+    """llm and roles: names of operations, or `file.py:function`; left out: all that the agent may
+    use. Those of `mcp` come on top."""
     disabled_tools: list[str] = []
-    """llm: tools that do not exist for this agent, by the names that models see."""
+    """llm and roles: tools that do not exist for this agent, by the names that models see. `finish`
+    always does."""
     permission_mode: PermissionModeName = "full"
-    """llm: read_only: tools that change something are not there; ask: a person approves each of
-    their calls; full: they run. Messages may be sent in every mode."""
+    """llm and roles: read_only: tools that change something are not there; ask: a person approves
+    each of their calls; full: they run. Messages may be sent in every mode; what the agent
+    remembers is a change."""
     tool_settings: dict[str, ToolConfig] = {}
-    """llm: about single tools, by the names that models see."""
+    """llm and roles: about single tools, by the names that models see."""
     sandbox: SandboxConfig = SandboxConfig()
-    """llm: limits of the functions that run in a sandbox."""
+    """llm and roles: limits of the functions that run in a sandbox."""
     mcp: list[Id] = []
-    """llm: names from `mcp_servers`; their tools are called SERVER_TOOL."""
+    """llm and roles: names from `mcp_servers`; their tools are called SERVER_TOOL."""
     knowledge: Knowledge = KnowledgeConfig()
     """llm and roles: folders of Markdown, besides the network's, that it searches with
     `search_knowledge`. The tool comes on top of `tools`."""
@@ -127,31 +130,32 @@ class AgentConfig(Section):
     select_over: Annotated[int, Field(ge=1, le=200)] = 20
     """llm: with more tools than this the model reads one line of each and picks those it needs."""
     result_budget: Size = 4000
-    """llm: tokens of a tool's result; the rest is cut, and said to be."""
+    """llm and roles: tokens of a tool's result; the rest is cut, and said to be."""
     template: str | None = None
-    """llm: a Jinja2 file in place of the shipped conversation template."""
+    """llm and roles: a Jinja2 file in place of the shipped conversation template."""
     history: History = History()
-    """llm: what its prompt shows."""
+    """llm and roles: what its prompt shows."""
     context: ContextConfig = ContextConfig()
-    """llm: how questions are made to fit the model's context window."""
+    """llm and roles: how questions are made to fit the model's context window."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
     """llm: answers of the model in one turn."""
-    max_tokens: Annotated[int | None, Field(ge=1)] = None
-    """llm: tokens of one turn, read and written together; the answer under way is finished. Left
-    out: no bound."""
+    max_tokens: Size | None = None
+    """llm and roles: tokens of one turn, read and written together; the answer under way is
+    finished. Left out: no bound."""
     turn_timeout: Span = 300.0
     """Of one turn."""
     tool_timeout: Span = 60.0
-    """llm: of one tool call."""
+    """llm and roles: of one tool call."""
     class_: Annotated[str | None, Field(alias="class")] = None
     """python: file.py:ClassName"""
     settings: dict[str, JsonValue] = {}
     """python: handed to the class as `self.settings`."""
     steer: Literal["steer", "queue"] = "steer"
-    """llm: what a person says in the thread of a turn that runs. steer: the model is shown it with
-    its next question; queue: it waits for the next turn."""
+    """llm and roles: what a person says in the thread of a turn that runs. steer: the model is
+    shown it with its next question; queue: it waits for the next turn."""
     hooks: list[str] = []
-    """llm: `file.py:Class`, classes that derive from `Hooks` and are told what turns do."""
+    """llm and roles: `file.py:Class`, classes that derive from `Hooks` and are told what turns
+    do."""
     concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     """Threads that the agent works in at the same time."""
     ignore_senders: list[Id] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -25,7 +26,19 @@ from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_
 __all__ = ["cross_check"]
 
 _DEFAULTS = NetworkConfig()
-_AGENT_KEYS = frozenset(field.alias or name for name, field in AgentConfig.model_fields.items())
+_USUAL = AgentConfig.model_fields
+_AGENT_KEYS = frozenset(field.alias or name for name, field in _USUAL.items())
+_OF_A_MODEL: Mapping[str, str] = MappingProxyType(
+    {
+        "mode": "a router that is unsure asks the person: see `roles.min_confidence`",
+        "begin_with": "the kind says which role begins",
+        "fork": "roles hand work on to agents: see `roles.targets`",
+        "skills": "give them as `knowledge`, or to agents that it may ask",
+        "select_over": "roles read of all their tools",
+        "max_steps": "see `roles.max_plan_steps`, `roles.max_retries` and `max_tokens`",
+    }
+)
+"""Keys that mean something for a single model only; what agents with roles have instead."""
 
 
 def cross_check(document: Document, mods: Collection[str] | None) -> None:
@@ -155,6 +168,8 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")
         else:
             _check_llm(document, loc, agent)
+    if kind in ROLES_OF:
+        _check_roles(document, loc, agent)
     _check_servers(document, loc, agent)
     check_knowledge(document, loc, agent)
     check_skills(document, loc, agent)
@@ -166,6 +181,14 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
     for n, hook in enumerate(hooks) if isinstance(hooks, list) else ():
         if isinstance(hook, str):
             _check_spec(document, (*loc, "hooks", n), hook, "ClassName")
+
+
+def _check_roles(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+    """What would be ignored. A key that says what holds anyway does no harm."""
+    for key, instead in _OF_A_MODEL.items():
+        if key in agent and agent[key] != _USUAL[key].get_default(call_default_factory=True):
+            text = f"{dotted(loc)} is of the kind {agent['kind']}, where `{key}` has no effect"
+            document.report((*loc, key), f"{text}: {instead}")
 
 
 def _check_servers(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:

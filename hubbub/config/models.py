@@ -54,7 +54,7 @@ class Limits(Section):
 
     frame: Size = 256 * 1024
     """Bytes of one frame."""
-    json_depth: Annotated[int, Field(ge=4, le=100)] = 32
+    json_depth: Annotated[int, Field(ge=8, le=100)] = 32
     """Levels of objects and lists inside each other in one frame."""
     text: Size = 64 * 1024
     """Bytes of one text."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import isfinite
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -23,9 +24,10 @@ def _size(value: object) -> object:
     if not isinstance(value, str):
         return value
     match = _AMOUNT.fullmatch(value.strip())
-    if match is None or match[2].upper() not in _SIZES:
+    unit = _SIZES.get(match[2].upper()) if match else None
+    if match is None or unit is None or not isfinite(size := float(match[1]) * unit):
         raise PydanticCustomError("size", "expected a size: a number of bytes, or 256KiB, 1MB")
-    return int(float(match[1]) * _SIZES[match[2].upper()])
+    return int(size)
 
 
 def _span(value: object) -> object:
@@ -33,9 +35,10 @@ def _span(value: object) -> object:
     if not isinstance(value, str):
         return value
     match = _AMOUNT.fullmatch(value.strip())
-    if match is None or match[2] not in _SPANS:
+    unit = _SPANS.get(match[2]) if match else None
+    if match is None or unit is None or not isfinite(span := float(match[1]) * unit):
         raise PydanticCustomError("span", "expected a time: a number of seconds, or 500ms, 10s, 2h")
-    return float(match[1]) * _SPANS[match[2]]
+    return span
 
 
 def _amount_schema(number: str, units: Iterable[str]) -> WithJsonSchema:

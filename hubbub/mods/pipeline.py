@@ -23,6 +23,11 @@ class Pipeline:
             (mod.name, mod.on_message) for mod in mods if type(mod).on_message is not Mod.on_message
         ]
 
+    @property
+    def judges(self) -> bool:
+        """Whether there is a mod that may change or reject messages."""
+        return bool(self._hooks)
+
     def run(self, draft: Draft) -> Draft:
         """The draft as the mods leave it. Raises `OperationError` when one of them rejects it."""
         for name, hook in self._hooks:

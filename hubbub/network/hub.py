@@ -32,7 +32,7 @@ from hubbub.network.joining import Joining
 from hubbub.network.limits import TokenBucket
 from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
-from hubbub.network.news import HUBS_SIGNALS, News
+from hubbub.network.news import AHEAD_OF_MESSAGES, HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.ports import Store
 from hubbub.network.repeats import call_digest
@@ -422,6 +422,8 @@ class Hub:
             text = f"type: {frame.type} is for the hub to say"
             session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
+        if frame.type in AHEAD_OF_MESSAGES and self._pipeline.judges:
+            return  # no mod has seen the words yet
         if frame.thread_id is None:
             self.news.relay(session, frame, None)
             return

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
@@ -36,6 +37,7 @@ from hubbub.protocol.frames import VERSION, Identify
 from hubbub.protocol.messages import Card, Kind
 
 if TYPE_CHECKING:
+    from hubbub.mods.operation import Operation
     from hubbub.network.hub import Hub
     from hubbub.network.session import Session
 
@@ -316,10 +318,15 @@ class Joining:
         made = self._operations.get((caller.owner, schemas))
         if made is None:
             allowed = [op for op in self._hub.operations.values() if caller.may(op.permission)]
-            left_out = None if schemas else {"input_schema", "output_schema"}
-            made = to_json([op.info().model_dump(exclude=left_out) for op in allowed])
+            made = b"[%b]" % b",".join(_operation_json(op, schemas) for op in allowed)
             self._operations[caller.owner, schemas] = made
         return made
+
+
+@lru_cache(maxsize=512)  # the same for all hubs of a process
+def _operation_json(op: Operation, schemas: bool) -> bytes:
+    left_out = None if schemas else {"input_schema", "output_schema"}
+    return to_json(op.info().model_dump(exclude=left_out))
 
 
 def _check_card(frame: Identify) -> None:

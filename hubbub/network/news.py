@@ -17,10 +17,13 @@ from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol.frames import Signal
 
-__all__ = ["HUBS_SIGNALS", "News"]
+__all__ = ["AHEAD_OF_MESSAGES", "HUBS_SIGNALS", "News"]
 
 HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered", "channel", "try_turn"})
 """Types of signals that readers believe, and that no participant may send."""
+AHEAD_OF_MESSAGES = frozenset({"partial"})
+"""Types of signals that show what a message is going to say: they are passed on only where no mod
+may change or reject messages."""
 
 PRESENCE_AFTER_S = 0.05
 """Comings and goings gather this long, so that a thousand joins are a handful of signals."""

@@ -164,6 +164,7 @@ def _validator(
     return TypeAdapter(frame).validator.validate_json, flat
 
 
+@lru_cache(maxsize=512)  # hubs whose mods differ share most operations
 def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
     return create_model(
         f"Call_{name}",

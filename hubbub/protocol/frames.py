@@ -246,7 +246,8 @@ class Signal(Model):
     a person who joins; an agent that has lost its connection says it once more.
 
     `partial`: an agent tells a thread what it is about to say there (data: `turn`, `step`, `text`
-    so far, `to` if it names one), until the message itself comes or its `activity` is `idle`.
+    so far, `to` if it names one), until the message itself comes or its `activity` is `idle`. Where
+    a mod judges messages, the hub passes none of them on: no mod has seen what they say.
     """
 
     op: Literal["signal"] = "signal"

@@ -9,7 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SkipValidation,
+    StringConstraints,
+)
 
 from hubbub.protocol.thread_ids import ID_PATTERN
 
@@ -208,5 +216,6 @@ class OperationInfo(Model):
     permission: Permission
     tool: bool = True
     """Whether it is meant for a model; others are for programs (records of turns, for example)."""
-    input_schema: dict[str, JsonValue] = Field(default_factory=dict)
-    output_schema: dict[str, JsonValue] = Field(default_factory=dict)
+    # Read as JSON they are JSON, and looking at each value took most of the time of joining.
+    input_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
+    output_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)

@@ -138,6 +138,9 @@ class Step(Model):
     steered: tuple[Steering, ...] = ()
     """Messages that the model was shown for the first time before this answer: people steer a turn
     that runs. Recording the step makes their wakes part of the turn."""
+    dialect: str | None = None
+    """How tools are called from this step on, where that is another way than before: see
+    `TurnStart.dialect`."""
     notes: tuple[str, ...] = ()
     """What the runtime did besides: a fallback, a repeated request, a hook that failed."""
     at_ms: Milliseconds | None = None

@@ -10,15 +10,18 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from hubbub.testing.model_server import ModelServer
 from tests.browser.support import chromium
-from tests.browser.support.desk import Desks
+from tests.browser.support.desk import PATIENCE_S, Desk, Desks
 from tests.browser.support.network import Network, Networks, Room
+from tests.browser.support.seeding import seed
+from tests.browser.support.team import PLAN, ask, looks_at_the_answer, script
 
 HERE = Path(__file__).parent
-PATIENCE_MS = 15_000
-"""How long the page may take to show what a test waits for."""
+LONGEST_S = 300
+"""A browser test that takes longer has come to a stop."""
 
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=PATIENCE_S * 1000)
 _failed = pytest.StashKey[bool]()
 
 
@@ -30,6 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.timeout(LONGEST_S))
             if pytest_asyncio.is_async_test(item):
                 item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             if missing:
@@ -87,3 +91,26 @@ async def room(desks: Desks) -> AsyncIterator[Room]:
 async def network(networks: Networks) -> Network:
     """The same in a process of its own, which may be killed."""
     return await networks.start({"channels": {"general": {}}})
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def team(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Network]:
+    """Agents that have answered a question of ann's. To be looked at: all tests have the same."""
+    async with ModelServer(script()) as model, AsyncExitStack() as stack:
+        network = await Networks(stack, tmp_path_factory.mktemp("team")).start(PLAN, model=model)
+        await ask(network)
+        yield network
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(desks: Desks, team: Network) -> Desk:
+    """Ann, in the thread where the team has answered her."""
+    return await looks_at_the_answer(desks, team)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with 10,000 messages in #general and 200 direct threads of ann: to be copied."""
+    database = tmp_path_factory.mktemp("seeded") / "network.db"
+    await seed(database)
+    return database

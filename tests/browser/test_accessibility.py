@@ -15,7 +15,6 @@ from tests.browser.support.network import Networks
 from tests.browser.support.scene import VIEWS, a_morning
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("color", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_every_view_can_be_used_by_everybody(

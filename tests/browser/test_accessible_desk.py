@@ -12,14 +12,17 @@ from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
 from tests.browser.support.network import Network, Networks, Room
 
-ADDRESSES = (
-    "#/",
-    "#/inbox",
-    "#/inbox/threads",
-    "#/inbox/notices",
-    "#/thread/channel.general?open=participant:bob",
-    "#/thread/channel.general?open=thread:channel.general",
+THREAD = ("thread", "channel.general")
+Place = tuple[tuple[str, ...], tuple[str, str] | None, str]
+PLACES: tuple[Place, ...] = (
+    (("",), None, ""),
+    (("inbox",), None, "and all"),
+    (("inbox", "threads"), None, "hello"),
+    (("inbox", "notices"), None, "All is well"),
+    (THREAD, ("participant", "bob"), "Person"),
+    (THREAD, ("thread", "channel.general"), "members"),
 )
+"""A view, what is opened beside it, and words of the latter, else of the view if it has some."""
 BUTTONS = ("Browse channels", "Create a channel", "Start a conversation", "Go to or do anything")
 COLORS = pytest.mark.parametrize("color", ["light", "dark"])
 
@@ -59,8 +62,10 @@ async def test_all_views_and_details_are_accessible(
         await expect(desk.page.locator(".activity").first).to_be_visible()
         for size in (WIDE, NARROW):
             await desk.page.set_viewport_size(size)
-            for address in ADDRESSES:
-                await desk.page.goto(f"{room.page}{address}")
+            for view, opened, words in PLACES:
+                await desk.visit(*view, opened=opened)
+                if words:
+                    await expect(desk.details if opened else desk.main).to_contain_text(words)
                 await audit(desk.page)
 
 
@@ -76,6 +81,7 @@ async def test_all_dialogs_are_accessible(
         await audit_dialog(desk)
     for name in ("Settings", "Keys"):
         await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
+        await expect(desk.page.get_by_role("menu")).to_be_visible()
         await audit(desk.page)
         await desk.page.get_by_role("menuitem", name=name).click()
         await audit_dialog(desk)

@@ -7,18 +7,17 @@ from typing import Literal
 import pytest
 from playwright.async_api import expect
 
-from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.desk import Desk, Desks, becomes
 from tests.browser.support.network import Room
 
 
-async def brightness(desk: Desk) -> float:
-    """Of the page's ground, 0 to 255."""
-    return float(
-        await desk.page.evaluate(
-            "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"
-            ".reduce((sum, each) => sum + Number(each), 0) / 3"
-        )
+async def is_dark(desk: Desk, dark: bool = True) -> None:
+    """Waits until the page's ground is that, or light."""
+    brightness = (
+        "getComputedStyle(it).backgroundColor.match(/\\d+/g).slice(0, 3)"
+        ".reduce((sum, each) => sum + Number(each), 0) / 3"
     )
+    await becomes(desk.page.locator("body"), f"(it) => {brightness} {'<' if dark else '>'} 128")
 
 
 async def settings(desk: Desk) -> None:
@@ -32,7 +31,7 @@ async def test_the_theme_is_that_of_the_system(
 ) -> None:
     desk = await desks.sit(room.page, color=color)
     await desk.join_as("ann")
-    assert (await brightness(desk) < 128) is dark
+    await is_dark(desk, dark)
 
 
 async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(desks: Desks, room: Room) -> None:
@@ -44,32 +43,31 @@ async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(desks: Desks, roo
     await desk.page.get_by_role("radio", name="Dark").check(force=True)
     for each in (desk, other):
         await expect(each.page.locator(":root")).to_have_attribute("data-theme", "dark")
-        assert await brightness(each) < 128
+        await is_dark(each)
     await desk.page.reload()
     await desk.is_joined()
-    assert await brightness(desk) < 128
+    await is_dark(desk)
     await settings(desk)
     await desk.page.get_by_role("radio", name="System").check(force=True)
     await expect(desk.page.locator(":root[data-theme]")).to_have_count(0)
-    assert await brightness(desk) > 128
+    await is_dark(desk, False)
 
 
 async def test_rows_stand_closer_when_that_is_wanted(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    before = await desk.thread("broadcast").bounding_box()
+    row = desk.thread("broadcast")
+    before = await row.evaluate("(it) => it.offsetHeight")
     await settings(desk)
     await desk.page.get_by_role("radio", name="Compact").check(force=True)
-    after = await desk.thread("broadcast").bounding_box()
-    assert before is not None
-    assert after is not None
-    assert after["height"] < before["height"]
+    await becomes(row, f"(it) => it.offsetHeight < {before}")
 
 
 async def test_nothing_moves_for_those_who_want_it_calm(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room.page, calm=True)
     await desk.join_as("ann")
     await settings(desk)
+    await expect(desk.page.get_by_role("dialog")).to_be_visible()
     moving = await desk.page.evaluate("document.getAnimations().length")
     assert moving == 0
 

@@ -143,6 +143,7 @@ async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
             await bob.posts("general", f"meanwhile {n}.")
         wire.mend()
         await desk.context.set_offline(False)
+        await desk.sees("meanwhile 39.")
         await desk.is_stored("from the tunnel")
         await desk.to_the_end()
         await desk.sees("meanwhile 39.")

@@ -75,6 +75,7 @@ async def test_unread_threads_come_before_read_ones(desks: Desks, room: Room) ->
     await cyd.tells("ann", "from cyd")
     await desk.open_thread("dm.ann.cyd")
     await desk.sees("from cyd")
+    await desk.has_read("dm.ann.cyd")
     await desk.page.get_by_role("link", name="Inbox").click()
     await desk.page.get_by_role("link", name="My threads").click()
     await expect(items(desk)).to_have_count(2)

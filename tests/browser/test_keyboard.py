@@ -18,6 +18,7 @@ async def at_a_thread(desks: Desks, network: Network | Room) -> Desk:
     await bob.tells("ann", "hello")
     await desk.open_thread("dm.ann.bob")
     await desk.sees("hello")
+    await desk.has_read("dm.ann.bob")
     await desk.open_thread("channel.general")
     return desk
 
@@ -28,6 +29,7 @@ async def is_at(desk: Desk, thread: str) -> None:
 
 async def leave_the_composer(desk: Desk) -> None:
     """Letters are commands again."""
+    await expect(desk.composer).to_be_focused()  # else the keyboard is still to go there
     await desk.page.locator("#middle").focus()
 
 
@@ -86,7 +88,7 @@ async def test_brackets_show_and_hide_the_columns(desks: Desks, room: Room) -> N
     await desk.page.keyboard.press("[")
     await expect(left).to_be_hidden()
     await desk.page.reload()
-    await expect(desk.composer).to_be_visible()
+    await expect(desk.composer).to_be_focused()
     await expect(left).to_be_hidden()
     await leave_the_composer(desk)
     await desk.page.keyboard.press("[")
@@ -138,6 +140,7 @@ async def test_the_first_tab_stop_leads_past_the_columns(desks: Desks, room: Roo
     desk = await at_a_thread(desks, room)
     await desk.page.reload()
     await desk.is_joined()
+    await expect(desk.composer).to_be_focused()
     skip = desk.page.get_by_role("link", name="To the conversation")
     await skip.focus()
     await desk.page.keyboard.press("Enter")

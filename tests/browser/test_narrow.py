@@ -5,18 +5,24 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Locator, expect
 
-from tests.browser.support.desk import NARROW, Desk, Desks
+from tests.browser.support.desk import NARROW, Desk, Desks, becomes
 from tests.browser.support.network import Network, Room
 
 SMALLEST = 28
 """Pixels that something to be pressed has at least, in both directions."""
-VIEWS = ("", "thread/channel.general", "inbox", "inbox/threads")
+VIEWS = (("",), ("thread", "channel.general"), ("inbox",), ("inbox", "threads"))
+OPENED = (None, ("participant", "bob"), ("thread", "channel.general"))
 TOO_SMALL = """(smallest) => [...document.querySelectorAll("button, a, input, [role=menuitem]")]
   .filter((it) => it.checkVisibility({visibilityProperty: true, opacityProperty: true}))
   .filter((it) => !it.closest("[role=log], p, .skip") && it.type !== "radio")
   .map((it) => [it.outerHTML.slice(0, 90), it.getBoundingClientRect()])
   .filter(([, box]) => box.bottom > 0 && (box.width < smallest || box.height < smallest))
   .map(([html, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${html}`)"""
+
+FITS = """(it) => {
+    const {left, right, bottom} = it.getBoundingClientRect();
+    return left >= 0 && right <= innerWidth && bottom <= innerHeight;
+}"""
 
 
 def left(desk: Desk) -> Locator:
@@ -51,19 +57,19 @@ async def test_details_lie_over_the_thread_and_back_leads_to_it(desks: Desks, ro
     await expect(desk.composer).to_be_visible()
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEWS, ids="/".join)
 async def test_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
-    desks: Desks, room: Room, view: str
+    desks: Desks, room: Room, view: tuple[str, ...]
 ) -> None:
     desk = await joined(desks, room)
     bob = await room.join("bob")
     await bob.posts("general", f"@ann {'w' * 300} and some words")
     await bob.client.call("create_channel", name="a-channel-with-quite-a-long-name")
     await expect(left(desk).locator(".badge.mention").first).to_be_visible()
-    await desk.page.goto(f"{room.page}#/{view}")
-    for opened in ("", "?open=participant:bob", "?open=thread:channel.general"):
-        await desk.page.goto(f"{room.page}#/{view}{opened}")
+    for opened in OPENED:
+        await desk.visit(*view, opened=opened)
         await expect(desk.details).to_have_count(1 if opened else 0)
+        await desk.is_drawn()
         assert await desk.page.evaluate("document.documentElement.scrollWidth") == 360
         assert await desk.page.evaluate(TOO_SMALL, SMALLEST) == []
 
@@ -75,11 +81,10 @@ async def test_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
 async def test_dialogs_fit(desks: Desks, room: Room, button: str) -> None:
     desk = await joined(desks, room)
     await desk.page.get_by_role("button", name=button).first.click()
-    box = await desk.page.get_by_role("dialog").bounding_box()
-    assert box is not None
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= NARROW["width"]
-    assert box["y"] + box["height"] <= NARROW["height"]
+    dialog = desk.page.get_by_role("dialog")
+    await expect(dialog).to_be_visible()
+    await desk.is_drawn()
+    await becomes(dialog, FITS)
 
 
 async def test_a_column_hidden_on_a_wide_screen_is_there_on_a_narrow_one(

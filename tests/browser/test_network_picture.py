@@ -64,6 +64,7 @@ async def test_a_message_runs_along_its_line(desks: Desks, room: Room) -> None:
     await expect(nodes(desk)).to_have_count(3)
     await bob.tells("ann", "hello")
     await expect(edges(desk)).to_have_count(1)
+    await expect(desk.page.locator(".pulses")).to_be_attached()
     # Motion is over soon, so what counts is that it begins: with the next message.
     await desk.page.evaluate(
         "() => { window.ran = new Promise((then) => {"
@@ -117,15 +118,14 @@ async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: R
     await bob.tells("cyd", "again")
     await expect(line).to_contain_text("spoke with cyd lately")
     async with watching.expect_event("close"):
-        await desk.page.evaluate("() => { location.hash = '#/'; }")
+        await desk.visit("")
 
 
 async def test_g_n_shows_the_network(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room.page)
     await desk.join_as("ann")
-    await desk.page.evaluate("() => document.activeElement.blur()")
-    await desk.page.keyboard.press("g")
-    await desk.page.keyboard.press("n")
+    await desk.visit("")
+    await desk.page.keyboard.type("gn")
     await expect(desk.page.get_by_role("heading", name="The network")).to_be_visible()
 
 

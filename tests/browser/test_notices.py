@@ -18,7 +18,7 @@ async def test_a_notice_of_the_hub_is_a_quiet_line_that_is_no_message_of_anybody
         network = await networks.start(PLAN, model=model)
         desk = await desks.sit(network.page)
         await desk.join_as("ann")
-        await desk.page.evaluate("location.hash = '#/thread/dm.ann.helper'")
+        await desk.visit("thread", "dm.ann.helper")
         await desk.says("Are you well?")
         notice = desk.conversation.get_by_role("article", name="Notice of the hub")
         await expect(notice).to_contain_text("helper")

@@ -95,6 +95,7 @@ async def test_a_click_chooses_and_a_click_beside_it_closes(desks: Desks, room: 
     await room.join("bob")
     desk = await at_a_thread(desks, room)
     await desk.page.get_by_role("button", name="Go to or do anything").click()
+    await expect(ask(desk)).to_be_focused()
     await desk.page.mouse.click(5, 400)
     await expect(ask(desk)).to_have_count(0)
     await desk.page.get_by_role("button", name="Go to or do anything").click()

@@ -6,7 +6,7 @@ import asyncio
 
 from playwright.async_api import Browser, Dialog, Route, expect
 
-from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.desk import PATIENCE_S, Desk, Desks
 from tests.browser.support.network import Room
 
 HOSTILE = {
@@ -57,8 +57,9 @@ async def test_hostile_texts_are_shown_harmlessly(desks: Desks, room: Room) -> N
         await _reads_to_the_end(desk, f"last words {n}.")
         assert await desk.conversation.evaluate(_REMAINS) == [], what
         assert await desk.page.locator("html").evaluate(_SPILLS) <= 0, what
-    for link in await desk.conversation.get_by_text("click", exact=True).all():
-        await link.click()
+        newest = desk.message(f"last words {n}.")
+        for link in await newest.get_by_text("click", exact=True).all():
+            await link.click()
     assert not await desk.page.evaluate("'hit' in window")
     assert dialogs == []
     assert len(desk.context.pages) == 1
@@ -73,6 +74,7 @@ async def _reads_to_the_end(desk: Desk, words: str) -> None:
     if await unfold.is_visible():
         await unfold.click()
     await expect(newest.get_by_text(words)).to_be_visible()
+    await expect(newest.locator(".piece.plain")).to_have_count(0)  # what is shown until it is drawn
 
 
 async def test_hostile_names_and_json_are_text(desks: Desks, room: Room) -> None:
@@ -114,12 +116,12 @@ async def test_a_page_of_another_site_cannot_open_the_socket(browser: Browser, r
         await context.route("http://evil.example/**", serve)
         page = await context.new_page()
         await page.goto("http://evil.example/")
-        assert await asyncio.wait_for(page.evaluate(connect, room.url), 20) == "refused"
+        assert await asyncio.wait_for(page.evaluate(connect, room.url), PATIENCE_S) == "refused"
         local = room.url.replace("127.0.0.1", "localhost")
-        assert await asyncio.wait_for(page.evaluate(connect, local), 20) == "refused"
+        assert await asyncio.wait_for(page.evaluate(connect, local), PATIENCE_S) == "refused"
         # From the hub's own page it can be opened.
         await page.goto(room.page)
-        assert await asyncio.wait_for(page.evaluate(connect, room.url), 20) == "open"
+        assert await asyncio.wait_for(page.evaluate(connect, room.url), PATIENCE_S) == "open"
 
 
 async def test_a_page_of_another_site_cannot_show_this_one(desks: Desks, room: Room) -> None:

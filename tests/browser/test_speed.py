@@ -3,29 +3,28 @@ own processor time, which other load on the machine does not change much."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.measuring import Cost, heap_bytes, measured, traffic
 from tests.browser.support.network import Network, Networks
-from tests.browser.support.seeding import CHANNEL, seed
+from tests.browser.support.seeding import CHANNEL
 
 THREAD = f"channel.{CHANNEL}"
 LAST = "9999"
 FIRST_LOAD_BYTES = 250 * 1024
 OPENING_MS = 300.0
 ROUNDS = 3
-"""Of what is measured; the best counts, since a cache can be cold but never too warm."""
+"""Of what is measured; the best counts: caches can be cold or shared, never too warm."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def long_lived(networks: Networks, tmp_path: Path) -> Network:
-    database = tmp_path / "long.db"
-    await seed(database)
+async def long_lived(networks: Networks, seeded: Path, tmp_path: Path) -> Network:
+    database = Path(shutil.copy(seeded, tmp_path / "long.db"))
     return await networks.start({"channels": {CHANNEL: {}}}, database=database)
 
 
@@ -34,6 +33,20 @@ async def ann(desks: Desks, long_lived: Network) -> Desk:
     desk = await desks.sit(long_lived.page)
     await desk.join_as("ann")
     return desk
+
+
+def lightest(costs: list[Cost]) -> Cost:
+    return min(costs, key=lambda cost: cost.scripting)
+
+
+def has_no_long_task(costs: list[Cost]) -> bool:
+    """In at least one of the rounds; what the page does itself is in each of them."""
+    return any(not cost.long_tasks for cost in costs)
+
+
+def told(costs: list[Cost]) -> str:
+    """All rounds in words."""
+    return "\n".join(map(str, costs))
 
 
 async def test_the_first_load_is_small(desks: Desks, network: Network) -> None:
@@ -61,7 +74,6 @@ async def test_a_second_load_fetches_no_file_again(desks: Desks, network: Networ
     assert counted.files < 10_000, str(counted)
 
 
-@pytest.mark.timeout(240)
 async def test_a_page_with_much_to_show_opens_quickly(ann: Desk) -> None:
     await ann.open_thread(THREAD)
     await ann.to_the_end()
@@ -73,12 +85,10 @@ async def test_a_page_with_much_to_show_opens_quickly(ann: Desk) -> None:
             await ann.is_joined()
             await ann.sees(LAST)
         costs.append(cost)
-    print(*costs, sep="\n")
-    best = min(costs, key=lambda cost: cost.scripting)
-    assert best.scripting < OPENING_MS, "\n".join(map(str, costs))
+    print(told(costs))
+    assert lightest(costs).scripting < OPENING_MS, told(costs)
 
 
-@pytest.mark.timeout(240)
 async def test_a_long_thread_opens_quickly(ann: Desk) -> None:
     await ann.open_thread(THREAD)
     await ann.to_the_end()
@@ -91,42 +101,42 @@ async def test_a_long_thread_opens_quickly(ann: Desk) -> None:
             await ann.open_thread(THREAD)
             await ann.sees(LAST)
         costs.append(cost)
-    print(*costs, sep="\n")
-    best = min(costs, key=lambda cost: cost.scripting)
-    assert best.scripting < OPENING_MS, "\n".join(map(str, costs))
+    print(told(costs))
+    assert lightest(costs).scripting < OPENING_MS, told(costs)
 
 
-@pytest.mark.timeout(240)
 async def test_scrolling_through_a_long_thread_has_no_long_tasks(ann: Desk) -> None:
     await ann.open_thread(THREAD)
     await ann.to_the_end()
     await ann.sees(LAST)
     await ann.conversation.hover()
-    rounds: list[Cost] = []
+    costs: list[Cost] = []
     for direction in (-1, 1, -1):
         async with measured(ann.page) as cost:
             for _ in range(40):
                 await ann.page.mouse.wheel(0, direction * 600)
                 await ann.next_frame()
-        rounds.append(cost)
-    print(*rounds, sep="\n")
-    fewest = min(rounds, key=lambda cost: len(cost.long_tasks))
-    assert list(fewest.long_tasks) == [], "\n".join(map(str, rounds))
+        costs.append(cost)
+    print(told(costs))
+    assert has_no_long_task(costs), told(costs)
 
 
-@pytest.mark.timeout(240)
 async def test_jumping_to_the_beginning_has_no_long_tasks(ann: Desk) -> None:
     await ann.open_thread(THREAD)
     await ann.to_the_end()
     await ann.sees(LAST)
-    async with measured(ann.page) as cost:
-        await ann.conversation.press("Home")
-        await expect(ann.conversation.locator("[data-message=m1]")).to_be_visible()
-    print(cost)
-    assert list(cost.long_tasks) == [], str(cost)
+    costs: list[Cost] = []
+    for _ in range(ROUNDS):
+        async with measured(ann.page) as cost:
+            await ann.conversation.press("Home")
+            await expect(ann.conversation.locator("[data-message=m1]")).to_be_visible()
+        costs.append(cost)
+        await ann.to_the_end()
+        await ann.sees(LAST)
+    print(told(costs))
+    assert has_no_long_task(costs), told(costs)
 
 
-@pytest.mark.timeout(240)
 async def test_memory_is_flat_after_leaving_a_long_thread(ann: Desk) -> None:
     async def read_and_leave() -> int:
         await ann.open_thread(THREAD)
@@ -161,6 +171,5 @@ async def test_a_new_message_is_drawn_without_drawing_the_rest(
             await bob.posts(CHANNEL, f"news {n}.")
             await ann.sees(f"news {n}.")
         costs.append(cost)
-    print(*costs, sep="\n")
-    best = min(costs, key=lambda cost: cost.scripting)
-    assert best.scripting < OPENING_MS / 6, "\n".join(map(str, costs))
+    print(told(costs))
+    assert lightest(costs).scripting < OPENING_MS / 6, told(costs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.protocol.frames import Ready
 from tests.browser.support.accessibility import audit, findings
 from tests.browser.support.complaints import Complaints
+from tests.browser.support.desk import PATIENCE_S
 from tests.browser.support.measuring import heap_bytes, measured, traffic
 from tests.browser.support.network import Network, Networks, Plan
 from tests.browser.support.png import shrunk
@@ -25,15 +27,17 @@ HEAD = "<!doctype html><html lang=en><title>t</title>"
 ORIGIN = "http://localhost/"
 POLICY = {"Content-Security-Policy": "default-src 'self'; script-src 'self'; style-src 'self'"}
 SPIN = """
-    const end = (ms) => { const t = performance.now(); while (performance.now() - t < ms); };
-    onclick = () => setTimeout(() => end(400)); // long enough on a machine with much to do
+    const spin = () => { for (window.n = 0; window.n < 4e8; window.n++); };
+    onclick = () => setTimeout(spin); // much to do rather than long: others want the machine too
 """
-PIXELS = """async (bytes) => {
-    const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+PIXELS = """async (png) => {
+    const bytes = Uint8Array.from(atob(png), (char) => char.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes]));
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
     canvas.drawImage(bitmap, 0, 0);
-    return [...canvas.getImageData(0, 0, bitmap.width, bitmap.height).data];
+    return canvas.getImageData(0, 0, bitmap.width, bitmap.height).data.join(" ");
 }"""
+"""Of a PNG in base64: one string, since long lists take playwright seconds."""
 
 
 @asynccontextmanager
@@ -60,6 +64,13 @@ async def page_of(
         yield page, complaints
 
 
+async def until(page: Page, condition: Callable[[], bool]) -> None:
+    """What the browser tells comes in its time."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await page.evaluate("1")
+
+
 @pytest.mark.parametrize(
     ("body", "script", "complaint"),
     [
@@ -77,9 +88,7 @@ async def test_what_a_browser_complains_about_is_noticed(
     browser: Browser, body: str, script: str, complaint: str
 ) -> None:
     async with page_of(browser, body, script) as (page, complaints):
-        async with asyncio.timeout(10):
-            while not any(complaint in each for each in complaints.unexpected()):
-                await page.evaluate("1")  # what was said before the answer has arrived with it
+        await until(page, lambda: any(complaint in it for it in complaints.unexpected()))
         with pytest.raises(AssertionError, match="the browser complains"):
             complaints.check()
 
@@ -133,13 +142,11 @@ async def test_transferred_bytes_are_counted(browser: Browser, network: Network)
         page = await context.new_page()
         counted = await traffic(page)
         await page.goto(network.page)
-        await counted.settled()
-        assert counted.by_url[network.page] > 500
+        await until(page, lambda: counted.by_url.get(network.page, 0) > 500)
         await page.evaluate(
             "(url) => new Promise((then) => { new WebSocket(url).onmessage = then; })", network.url
         )
-        await counted.settled()
-        assert counted.frames > 100
+        await until(page, lambda: counted.frames > 100)
         assert counted.total == counted.files + counted.frames
         assert network.page in str(counted)
 
@@ -153,7 +160,7 @@ async def test_a_cut_wire_ends_connections_until_it_is_mended(network: Network) 
             wire.cut()
             assert isinstance(await anext(events), Disconnected)
             wire.mend()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 async for item in events:
                     if isinstance(item, Ready):
                         break
@@ -172,7 +179,7 @@ async def test_a_silent_wire_holds_everything_back(network: Network) -> None:
                 await bob.posts("general", f"{n}")
             assert not posted.done()
             wire.mend()
-            assert await asyncio.wait_for(posted, 20)
+            assert await asyncio.wait_for(posted, PATIENCE_S)
 
 
 async def test_a_network_survives_kill_with_its_port_tokens_and_messages(
@@ -214,9 +221,11 @@ async def test_a_picture_is_shrunk_without_changing_a_pixel(browser: Browser) ->
         png = await page.screenshot()
         small = shrunk(png)
         assert len(small) < len(png)
-        one, other = [await page.evaluate(PIXELS, list(each)) for each in (png, small)]
+        one, other = [
+            await page.evaluate(PIXELS, b64encode(each).decode()) for each in (png, small)
+        ]
         assert one == other
-        assert len(one) == 300 * 200 * 4
+        assert len(one.split()) == 300 * 200 * 4
 
 
 def test_what_is_no_such_picture_is_refused() -> None:

@@ -94,6 +94,15 @@ async def test_a_turn_tells_how_the_model_calls_tools_where_that_is_by_words(
         await expect(fact(desk.main, "Calls tools")).to_contain_text("tool_call")
 
 
+async def test_a_turn_tells_from_which_step_on_the_model_calls_tools_by_words(
+    desks: Desks, networks: Networks
+) -> None:
+    refused = Refusal(status=400, message="this model does not support tools")
+    here = says(send("ann", "here"))
+    async with looked_into(desks, networks, plan({"retries": 0}), refused, here, LAST) as desk:
+        await expect(fact(desk.main, "Calls tools")).to_contain_text("from step 1 on")
+
+
 async def test_what_did_not_happen_is_not_shown(desks: Desks, networks: Networks) -> None:
     two = says(call("list_participants"), send("ann", "here"))
     async with looked_into(desks, networks, plan({}), two, LAST) as desk:
@@ -121,6 +130,8 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         await desk.says("go")
         await model.held("on")
         await desk.says("but be quick")
+        # The agent has got it before the model answers.
+        await expect(desk.message("but be quick")).to_have_attribute("data-state", "delivered")
         model.release("on")
         await desk.sees("here")
         await desk.visit("turn", "bot-m1")
@@ -149,6 +160,7 @@ async def test_a_turn_can_be_tried_with_another_prompt_or_model(
         await desk.says("go")
         await desk.sees("here")
         await desk.visit("turn", "bot-m1")
+        await expect(desk.main.get_by_text("all said").first).to_be_visible()
         await desk.main.get_by_text("Try it again…").click()
         form = desk.main.locator("form")
         await expect(form.get_by_label("System prompt")).to_have_value(re.compile("You are bot"))
@@ -170,6 +182,36 @@ async def test_a_turn_can_be_tried_with_another_prompt_or_model(
         await audit(desk.page)
         await desk.page.set_viewport_size(NARROW)
         await audit(desk.page)
+        await desks.leave()
+        await network.close()
+
+
+@pytest.mark.behaviour("U-8")
+async def test_a_try_stays_where_the_turn_is_given_more_room(
+    desks: Desks, networks: Networks
+) -> None:
+    answers = [says(send("ann", "here")), LAST, says(send("ann", "ahoy"))]
+    async with ModelServer(Script(answers=answers)) as model:
+        network = await networks.start(plan({}), model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.talk_to("bot")
+        await desk.says("go")
+        await desk.act(await desk.sees("here"), "Show the turn behind it")
+        await expect(desk.details.get_by_text("all said").first).to_be_visible()
+        await desk.details.get_by_text("Try it again…").click()
+        form = desk.details.locator("form")
+        await form.get_by_label("System prompt").fill("You are a pirate.")
+        await form.get_by_role("button", name="Try").click()
+        answer = desk.details.get_by_role("region", name="Tried, scripted")
+        await expect(answer).to_contain_text('"text": "ahoy"')
+        await expect(answer.get_by_role("group").filter(has_text="Window:")).to_be_visible()
+        await desk.details.get_by_role("link", name="More room").click()
+        form = desk.main.locator("form").filter(has_text="System prompt")
+        await expect(form.get_by_label("System prompt")).to_have_value("You are a pirate.")
+        answer = desk.main.get_by_role("region", name="Tried, scripted")
+        await expect(answer).to_contain_text('"text": "ahoy"')
+        assert len(model.requests) == 3
         await desks.leave()
         await network.close()
 

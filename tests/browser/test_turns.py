@@ -24,61 +24,51 @@ def fact(within: Locator, name: str) -> Locator:
     return within.locator(f"dt:text-is('{name}') + dd")
 
 
-async def test_a_message_leads_to_the_turn_that_sent_it(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.message(LAST).hover()
-        await desk.message(LAST).get_by_role("button", name="turn behind it").click()
-        await expect(desk.details.get_by_role("heading", name="Turn")).to_be_visible()
-        await expect(fact(desk.details, "Agent")).to_have_text("helper")
-        await expect(desk.details.get_by_role("link", name=LAST)).to_be_visible()
+async def test_a_message_leads_to_the_turn_that_sent_it(desk: Desk) -> None:
+    await desk.act(desk.message(LAST), "Show the turn behind it")
+    await expect(desk.details.get_by_role("heading", name="Turn")).to_be_visible()
+    await expect(fact(desk.details, "Agent")).to_have_text("helper")
+    await expect(desk.details.get_by_role("link", name=LAST)).to_be_visible()
 
 
-async def test_i_shows_the_turn_of_the_message_that_has_the_focus(
-    desks: Desks, networks: Networks
-) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.message(LAST).focus()
-        await desk.page.keyboard.press("i")
-        await expect(fact(desk.details, "Agent")).to_have_text("helper")
+async def test_i_shows_the_turn_of_the_message_that_has_the_focus(desk: Desk) -> None:
+    await desk.message(LAST).focus()
+    await desk.page.keyboard.press("i")
+    await expect(fact(desk.details, "Agent")).to_have_text("helper")
 
 
-async def test_a_turn_tells_what_was_done_and_spent(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        turn = await first_turn(desk)
-        await desk.visit("turn", turn)
-        page = desk.page.get_by_role("main")
-        await expect(page.get_by_text("the expert was asked").first).to_be_visible()
-        await expect(fact(page, "Model")).to_have_text("scripted")
-        await expect(fact(page, "Tool calls")).to_have_text("3, 1 failed")
-        await expect(fact(page, "Cost")).to_have_text(re.compile(r"^(US)?\$0\.00\d+$"))
-        await expect(page.get_by_role("link", name=f"ann {QUESTION}")).to_be_visible()
-        await expect(page.get_by_role("link", name=f"Please tell me: {QUESTION}")).to_be_visible()
-        await expect(page.get_by_text("The expert knows.")).to_be_visible()
-        failed = page.get_by_role("region", name="send_text_message").nth(1)
-        await expect(failed).to_contain_text("unknown_participant")
-        await expect(failed).to_contain_text('"to": "nobody"')
+async def test_a_turn_tells_what_was_done_and_spent(desk: Desk) -> None:
+    turn = await first_turn(desk)
+    await desk.visit("turn", turn)
+    page = desk.page.get_by_role("main")
+    await expect(page.get_by_text("the expert was asked").first).to_be_visible()
+    await expect(fact(page, "Model")).to_have_text("scripted")
+    await expect(fact(page, "Tool calls")).to_have_text("3, 1 failed")
+    await expect(fact(page, "Cost")).to_have_text(re.compile(r"^(US)?\$0\.00\d+$"))
+    await expect(page.get_by_role("link", name=f"ann {QUESTION}")).to_be_visible()
+    await expect(page.get_by_role("link", name=f"Please tell me: {QUESTION}")).to_be_visible()
+    await expect(page.get_by_text("The expert knows.")).to_be_visible()
+    failed = page.get_by_role("region", name="send_text_message").nth(1)
+    await expect(failed).to_contain_text("unknown_participant")
+    await expect(failed).to_contain_text('"to": "nobody"')
 
 
-async def test_the_time_of_a_turn_is_a_table_that_leads_to_its_steps(
-    desks: Desks, networks: Networks
-) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.visit("turn", await first_turn(desk))
-        table = desk.page.get_by_role("table", name="in order")
-        await expect(table.get_by_role("rowheader")).to_have_text(
-            ["scripted", "send_text_message", "send_text_message", "scripted", "finish"]
-        )
-        await table.get_by_role("button", name="scripted").nth(1).press("Enter")
-        await expect(desk.page.locator("[data-step='2']")).to_be_focused()
+async def test_the_time_of_a_turn_is_a_table_that_leads_to_its_steps(desk: Desk) -> None:
+    await desk.visit("turn", await first_turn(desk))
+    table = desk.page.get_by_role("table", name="in order")
+    await expect(table.get_by_role("rowheader")).to_have_text(
+        ["scripted", "send_text_message", "send_text_message", "scripted", "finish"]
+    )
+    await table.get_by_role("button", name="scripted").nth(1).press("Enter")
+    await expect(desk.page.locator("[data-step='2']")).to_be_focused()
 
 
-async def test_the_prompt_opens_when_asked_for(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.visit("turn", await first_turn(desk))
-        page = desk.page.get_by_role("main")
-        await expect(page.get_by_text("You are the helper.")).to_have_count(0)
-        await page.get_by_text("System prompt").click()
-        await expect(page.get_by_text("You are the helper.")).to_be_visible()
+async def test_the_prompt_opens_when_asked_for(desk: Desk) -> None:
+    await desk.visit("turn", await first_turn(desk))
+    page = desk.page.get_by_role("main")
+    await expect(page.get_by_text("You are the helper.")).to_have_count(0)
+    await page.get_by_text("System prompt").click()
+    await expect(page.get_by_text("You are the helper.")).to_be_visible()
 
 
 async def test_a_running_turn_is_shown_as_it_goes(desks: Desks, networks: Networks) -> None:
@@ -100,41 +90,36 @@ async def test_a_running_turn_is_shown_as_it_goes(desks: Desks, networks: Networ
         await network.close()
 
 
-async def test_two_turns_stand_side_by_side(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        turn = await first_turn(desk)
-        await desk.visit("turn", turn)
-        page = desk.page.get_by_role("main")
-        await page.get_by_text("Compare with…").click()
-        await page.get_by_role("listitem").get_by_role("link", name="helper-m").first.click()
-        await expect(page.get_by_role("heading", name="Two turns")).to_be_visible()
-        calls = page.get_by_role("row", name="Tool calls")
-        await expect(calls.get_by_role("img", name="Differs")).to_be_visible()
-        await expect(page.get_by_role("row", name="Model").get_by_role("img")).to_have_count(0)
-        prompt = page.get_by_role("region", name="What differs").first
-        await expect(prompt.locator("ins").filter(has_text="Big.").first).to_be_visible()
-        await expect(page.get_by_text("The same in both.")).to_be_visible()  # the system prompt
+async def test_two_turns_stand_side_by_side(desk: Desk) -> None:
+    turn = await first_turn(desk)
+    await desk.visit("turn", turn)
+    page = desk.page.get_by_role("main")
+    await page.get_by_text("Compare with…").click()
+    await page.get_by_role("listitem").get_by_role("link", name="helper-m").first.click()
+    await expect(page.get_by_role("heading", name="Two turns")).to_be_visible()
+    calls = page.get_by_role("row", name="Tool calls")
+    await expect(calls.get_by_role("img", name="Differs")).to_be_visible()
+    await expect(page.get_by_role("row", name="Model").get_by_role("img")).to_have_count(0)
+    prompt = page.get_by_role("region", name="What differs").first
+    await expect(prompt.locator("ins").filter(has_text="Big.").first).to_be_visible()
+    await expect(page.get_by_text("The same in both.")).to_be_visible()  # the system prompt
 
 
-async def test_the_latest_turns_are_listed_and_narrowed_to_an_agent(
-    desks: Desks, networks: Networks
-) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.page.keyboard.press("Escape")
-        await desk.visit("turns")
-        page = desk.page.get_by_role("main")
-        await expect(page.get_by_role("row")).to_have_count(4)  # with the heads
-        await page.get_by_label("Turns of").select_option("expert")
-        await expect(page.get_by_role("row")).to_have_count(2)
-        await page.get_by_role("link", name="expert-m").click()
-        await expect(fact(page, "Agent")).to_have_text("expert")
+async def test_the_latest_turns_are_listed_and_narrowed_to_an_agent(desk: Desk) -> None:
+    await desk.page.keyboard.press("Escape")
+    await desk.visit("turns")
+    page = desk.page.get_by_role("main")
+    await expect(page.get_by_role("row")).to_have_count(4)  # with the heads
+    await page.get_by_label("Turns of").select_option("expert")
+    await expect(page.get_by_role("row")).to_have_count(2)
+    await page.get_by_role("link", name="expert-m").click()
+    await expect(fact(page, "Agent")).to_have_text("expert")
 
 
-async def test_an_agents_panel_has_its_latest_turns(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.visit("thread", THREAD, opened=("participant", "expert"))
-        turns = desk.details.locator("section").filter(has_text="Latest turns")
-        await expect(turns.get_by_text("Finished")).to_have_count(1)
+async def test_an_agents_panel_has_its_latest_turns(desk: Desk) -> None:
+    await desk.visit("thread", THREAD, opened=("participant", "expert"))
+    turns = desk.details.locator("section").filter(has_text="Latest turns")
+    await expect(turns.get_by_text("Finished")).to_have_count(1)
 
 
 async def test_a_message_tells_whom_it_woke_and_why(desks: Desks, networks: Networks) -> None:
@@ -167,30 +152,28 @@ async def test_who_is_no_owner_is_told_why_there_is_nothing_to_see(
         await network.close()
 
 
-async def test_a_turn_that_does_not_exist_is_said_so(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.visit("turn", "helper-m999")
-        await expect(desk.page.get_by_text("There is no record of this turn")).to_be_visible()
+async def test_a_turn_that_does_not_exist_is_said_so(desk: Desk) -> None:
+    await desk.visit("turn", "helper-m999")
+    await expect(desk.page.get_by_text("There is no record of this turn")).to_be_visible()
 
 
 @pytest.mark.parametrize("color", ["light", "dark"])
-async def test_views_of_turns_are_accessible(desks: Desks, networks: Networks, color: str) -> None:
-    async with asked(desks, networks) as desk:
-        await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
-        turn = await first_turn(desk)
-        await desk.visit("turn", turn)
-        page = desk.page.get_by_role("main")
-        await page.get_by_text("Prompt", exact=False).last.click()
-        await audit(desk.page)
-        await desk.visit("turns")
-        await expect(page.get_by_role("row")).to_have_count(4)
-        await audit(desk.page)
-        newest = await page.get_by_role("link", name="helper-m").first.inner_text()
-        await desk.page.set_viewport_size(NARROW)
-        await audit(desk.page)
-        await desk.visit("turns", turn, newest)
-        await expect(page.get_by_role("region", name="What differs").first).to_be_visible()
-        await audit(desk.page)
-        await desk.visit("thread", THREAD, opened=("turn", turn))
-        await expect(fact(desk.details, "Agent")).to_be_visible()
-        await audit(desk.page)
+async def test_views_of_turns_are_accessible(desk: Desk, color: str) -> None:
+    await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
+    turn = await first_turn(desk)
+    await desk.visit("turn", turn)
+    page = desk.page.get_by_role("main")
+    await page.get_by_text("Prompt", exact=False).last.click()
+    await audit(desk.page)
+    await desk.visit("turns")
+    await expect(page.get_by_role("row")).to_have_count(4)
+    await audit(desk.page)
+    newest = await page.get_by_role("link", name="helper-m").first.inner_text()
+    await desk.page.set_viewport_size(NARROW)
+    await audit(desk.page)
+    await desk.visit("turns", turn, newest)
+    await expect(page.get_by_role("region", name="What differs").first).to_be_visible()
+    await audit(desk.page)
+    await desk.visit("thread", THREAD, opened=("turn", turn))
+    await expect(fact(desk.details, "Agent")).to_be_visible()
+    await audit(desk.page)

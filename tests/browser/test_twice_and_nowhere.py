@@ -160,6 +160,7 @@ async def test_one_writes_only_where_one_takes_part(desks: Desks, room: Room) ->
     await desk.composer.press("Escape")
     await desk.send()
     await expect(desk.thread(GENERAL)).to_have_count(0)
+    await expect(desk.page).to_have_title("test")  # it leads away from there
     await desk.visit("thread", GENERAL)
     await desk.sees("while I was here")
     await expect(desk.main).to_contain_text("You are not in #general.")

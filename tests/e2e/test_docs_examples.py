@@ -23,7 +23,7 @@ from tests.e2e.support.agents import all_present, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, ROOT, running_hub
 from tests.unit.configs.people import Person
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(80)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 README = "README.md"
 TUTORIAL = "docs/tutorial.md"

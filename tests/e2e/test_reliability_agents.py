@@ -18,7 +18,7 @@ from hubbub.testing.model_server import Answer, Call, ModelServer, Script
 from tests.e2e.support.agents import all_present, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(80)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTS = 4
 COURIER = """

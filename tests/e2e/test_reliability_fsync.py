@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.support.hubs import DEADLINE_S, running_hub
 from tests.e2e.support.peers import Frame, peer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 MESSAGES = 40
 CALLS = "pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg"

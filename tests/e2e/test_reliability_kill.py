@@ -15,7 +15,7 @@ from hubbub.protocol.messages import Kind
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess
 from tests.e2e.support.traffic import HandMade, Ledger, Stream, read, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(80)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 KILLS = 20
 SEED = 20_26

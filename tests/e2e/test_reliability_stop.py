@@ -17,7 +17,7 @@ from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 from tests.e2e.support.peers import Frame, Peer, inside, peer
 from tests.e2e.support.traffic import Ledger, Stream, read, write_one_by_one
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 QUICK = Backoff(first_s=0.02, most_s=0.1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.errors import OperationError
+from hubbub.mods.api import Mod
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer
@@ -160,10 +161,14 @@ class Rig:
 
 @asynccontextmanager
 async def rig(
-    networks: Networks, file: NetworkFile | None = None, *, store: str = "sqlite::memory:"
+    networks: Networks,
+    file: NetworkFile | None = None,
+    *,
+    store: str = "sqlite::memory:",
+    mods: Sequence[Mod] = (),
 ) -> AsyncIterator[Rig]:
     """A network for the length of a test; its agents are ended with it."""
-    async with networks.start(file, store=store) as network:
+    async with networks.start(file, store=store, mods=mods) as network:
         made = Rig(network)
         try:
             yield made

@@ -25,7 +25,7 @@ from hubbub.testing.network import LocalNetwork
 
 __all__ = ["DEADLINE_S", "FILE", "Desk", "next_event", "read_all", "sitting"]
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 FILE = NetworkFile.model_validate(
     {
         "network": {"name": "town", "auth": "open", "limits": {"text": "2KiB"}},

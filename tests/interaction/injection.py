@@ -41,9 +41,10 @@ class RunningTurn:
 
 
 class Points:
-    """Counts the suspensions of turns since the last `strike_at`."""
+    """Counts the suspensions of an agent's turns since the last `strike_at`."""
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str = "bot") -> None:
+        self._agent = agent
         self.count = 0
         self.tasks: list[asyncio.Task[Any]] = []
         """All that the turns have started, and they themselves."""
@@ -94,16 +95,24 @@ class Points:
         **how: Any,
     ) -> asyncio.Task[Any]:
         context = context or copy_context()
-        if getattr(coro, "__qualname__", "") == _TURN:
+        turn = self._turn_of(coro)
+        if turn is not None:
             context.run(_inside.set, True)
-            named = coro.cr_frame.f_locals  # type: ignore[attr-defined]  # it is a native one
-            self._turn = RunningTurn(named["self"], named["plan"])
+            self._turn = turn
             loop.call_soon(self._reached, "the beginning")  # before the task's own first step
         if not context.get(_inside, False):
             return asyncio.Task(coro, loop=loop, context=context, **how)
         task = asyncio.Task(_Driver(coro, self), loop=loop, context=context, **how)
         self.tasks.append(task)
         return task
+
+    def _turn_of(self, coro: Coroutine[Any, Any, Any]) -> RunningTurn | None:
+        """The turn that the coroutine is, if it is one of the agent's."""
+        if getattr(coro, "__qualname__", "") != _TURN:
+            return None
+        named = coro.cr_frame.f_locals  # type: ignore[attr-defined]  # it is a native one
+        turn = RunningTurn(named["self"], named["plan"])
+        return turn if turn.plan.id.startswith(f"{self._agent}-") else None
 
 
 class _Driver(Coroutine[Any, Any, Any]):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import Rule, When
-from hubbub.testing.model_server import ModelServer, Script
+from hubbub.testing.model_server import Answer, ModelServer, Script
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
@@ -57,30 +60,130 @@ WORK = [
     says(finish("all said")),
 ]
 SAID = ["one", "two", "three"]
+HUBS_TOOL = "send_text_message"
 MOST_POINTS = 400
 """Far more than the turn has: a test that reaches it does not end by itself."""
 ROOMY = config(network={"limits": {"burst": 100_000, "calls_per_second": 100_000}})
 
 
-def script() -> Script:
-    """The answers go by what the turn has done, so that a turn may be repeated."""
-    return Script(rules=[Rule(when=When(step=n), answer=a) for n, a in enumerate(WORK, 1)])
+def in_order(heard: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether this is a beginning of what the turn says, nothing twice."""
+    return list(heard) == list(said[: len(heard)])
+
+
+def in_any_order(heard: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether nothing was said but this, nor twice."""
+    return not Counter(heard) - Counter(said)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A turn that may be repeated: its answers go by what has been done."""
+
+    script: Script
+    said: Sequence[str]
+    """All that ann hears of it."""
+    reason: str = "all said"
+    """For which it ends."""
+    config: dict[str, JsonValue] = field(default_factory=dict)
+    fits: Callable[[Sequence[str], Sequence[str]], bool] = in_order
+    """Whether what was heard of it by now can be."""
+    sent: Callable[[str], bool] = lambda text: True
+    """Which of it counts as sent by the turn."""
+    asks: int = 0
+    """How many messages it sends to `silent` besides."""
+
+
+PLAIN = Work(Script(rules=[Rule(when=When(step=n), answer=a) for n, a in enumerate(WORK, 1)]), SAID)
+
+STEPS: list[JsonValue] = [
+    {"id": 1, "goal": "look it up", "executor": "look_up"},
+    {"id": 2, "goal": "count it", "executor": "count", "arguments": {"word": "tea"}},
+    {"id": 3, "goal": "count that", "executor": "count", "depends_on": [2],
+     "arguments": {"word": "$step_1_result"}},
+    {"id": 4, "goal": "anybody there?", "executor": "silent"},
+]  # fmt: skip
+
+
+def judged(verdict: str, pattern: str, **more: JsonValue) -> Rule:
+    when = When.model_validate({"tools": ["judge"], "prompt": pattern})
+    judgement = call("judge", score=3, verdict=verdict, reason="so", **more)
+    return Rule(when=when, answer=says(judgement))
+
+
+PIPELINE = Work(
+    Script(
+        rules=[
+            Rule(
+                when=When(tools=["route"]),
+                answer=says(call("route", target="make_plan", confidence=1)),
+            ),
+            Rule(when=When(tools=["submit_plan"]), answer=says(call("submit_plan", steps=STEPS))),
+            Rule(when=When(tools=["look_up"]), answer=says(call("look_up", word="tea"))),
+            judged("retry_step", 'step="(?P<n>[123])" outcome="failed', step="{{ n }}"),
+            judged("retry_step", r"(?s)\A(?!.*<judgement>)", step=1),
+            judged("accept", "", answer="$step_1_result, $step_3_result"),
+        ]
+    ),
+    ["tea: found, 10"],
+    "answered",
+    {
+        "kind": "pipeline",
+        "tools": ["tools.py:look_up", "tools.py:count"],
+        "roles": {"targets": ["silent"], "request_timeout": "20ms"},
+    },
+    asks=1,
+)
+
+
+def helper(goal: str, step: int, answer: Answer) -> Rule:
+    when = When.model_validate({"prompt": f"<goal>{goal}", "step": step})
+    return Rule(when=when, answer=answer)
+
+
+FORKS = Work(
+    Script(
+        rules=[
+            helper("first", 1, says(call("look_up", word="tea"), call("count", word="tea"))),
+            helper("first", 2, says(finish("tea"))),
+            helper("second", 1, says(send("ann", "from a helper"))),
+            helper("second", 2, says(finish("told her"))),
+            Rule(
+                when=When(step=1),
+                answer=says(call("fork", goal="first"), call("fork", goal="second")),
+            ),
+            Rule(when=When(step=2), answer=says(send("ann", "all"))),
+            Rule(when=When(step=3), answer=says(finish("all said"))),
+        ]
+    ),
+    [
+        "helper 1, goal:\n```\nfirst\n```",
+        "helper 1, result:\n```\ntea\n```",
+        "helper 2, goal:\n```\nsecond\n```",
+        "helper 2, result:\n```\ntold her\n```",
+        "from a helper",
+        "all",
+    ],
+    config={"fork": {}},
+    fits=in_any_order,
+    sent=lambda text: not text.startswith("helper"),
+)
 
 
 class Stage:
     """A network on which the same turn is run over and over."""
 
-    def __init__(self, net: Rig, ann: Peer, model: ModelServer, base: Path):
+    def __init__(self, net: Rig, ann: Peer, model: ModelServer, base: Path, work: Work = PLAIN):
         self.net, self.ann, self._model, self._base = net, ann, model, base
-        self.points = Points()
+        self.work, self.points = work, Points()
 
     async def start_agent(self) -> None:
         (self._base / "tools.py").write_text(TOOLS)
         (self._base / "hooks.py").write_text(HOOKS)
-        hubs = ["send_text_message"]
-        wanted = {
-            "tools": ["tools.py:look_up", "tools.py:count", *hubs],
+        wanted: dict[str, JsonValue] = {
+            "tools": ["tools.py:look_up", "tools.py:count", HUBS_TOOL],
             "hooks": ["hooks.py:Quick"],
+            **self.work.config,
         }
         endpoint = {"model": "m", "base_url": self._model.base_url, "retries": 0, "stream": True}
         models = {"default": ModelConfig.model_validate(endpoint)}
@@ -94,21 +197,35 @@ class Stage:
     async def heard(self) -> list[str]:
         """What ann has received by now, notices of the hub aside."""
         await self.net.network.quiet()
-        said = [event["message"] for event in await self.ann.sync()]
+        events = await self.ann.sync()
+        if events:  # the hub keeps back what comes after too many that are not acknowledged
+            await self.ann.ack(events[-1]["seq"])
+        said = [event["message"] for event in events]
         return [m["content"] for m in said if m["sender_kind"] == "agent"]
+
+    def whole(self, turn: Turn, heard: Sequence[str]) -> None:
+        """Checks that what was heard of a turn can be, and that its record says so."""
+        where = self.points.where
+        assert self.work.fits(heard, self.work.said), where
+        asked = len(turn.sent) - sum(map(self.work.sent, heard))
+        assert 0 <= asked <= self.work.asks, where
+        assert turn.end is not None
+        if turn.end.outcome == "finished":
+            assert asked == self.work.asks, where
+
+
+class Silent(Agent):
+    """Answers nobody."""
 
 
 @asynccontextmanager
-async def stage(networks: Networks, base: Path) -> AsyncIterator[Stage]:
-    async with ModelServer(script()) as model, rig(networks, ROOMY) as net:
-        made = Stage(net, await net.person(), model, base)
+async def stage(networks: Networks, base: Path, work: Work) -> AsyncIterator[Stage]:
+    async with ModelServer(work.script) as model, rig(networks, ROOMY) as net:
+        made = Stage(net, await net.person(), model, base, work)
+        if work.asks:
+            await net.python("silent", Silent())
         with made.points.watching():
             yield made
-
-
-def whole(heard: list[str]) -> bool:
-    """Whether this is a beginning of what the turn says, nothing twice."""
-    return heard == SAID[: len(heard)]
 
 
 def nothing_left(points: Points) -> None:
@@ -116,12 +233,21 @@ def nothing_left(points: Points) -> None:
     assert not left, f"struck at {points.where}, these go on: {left}"
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("Y-1")
+@pytest.mark.parametrize(
+    ("work", "awaits"),
+    [
+        pytest.param(PLAIN, 40, id="plain"),
+        pytest.param(PIPELINE, 40, id="roles"),
+        pytest.param(FORKS, 40, id="forks"),
+    ],
+)
 async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
-    in_memory: Networks, tmp_path: Path
+    in_memory: Networks, tmp_path: Path, work: Work, awaits: int
 ) -> None:
     outcomes: list[str] = []
-    async with stage(in_memory, tmp_path) as play:
+    async with stage(in_memory, tmp_path, work) as play:
         points = play.points
         await play.start_agent()
         for point in range(MOST_POINTS):
@@ -133,28 +259,36 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
             assert turn.end is not None
             outcomes.append(turn.end.outcome)
             heard = await play.heard()
-            assert whole(heard), points.where
-            assert len(turn.sent) == len(heard), points.where
+            play.whole(turn, heard)
             if not points.struck:
                 break
-            assert turn.end.reason == ("struck" if turn.end.outcome == "cancelled" else "all said")
-        assert heard == SAID
+            cancelled = turn.end.outcome == "cancelled"
+            assert turn.end.reason == ("struck" if cancelled else work.reason)
+        assert sorted(heard) == sorted(work.said)
     assert outcomes[-1] == "finished", "the last one was not struck"
     stopped = outcomes.index("finished")
     assert set(outcomes[:stopped]) == {"cancelled"}
     assert set(outcomes[stopped:]) == {"finished"}
-    assert stopped > 40, f"the turn has only {stopped} awaits, are all of them seen?"
+    assert stopped > awaits, f"the turn has only {stopped} awaits, are all of them seen?"
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-2")
+@pytest.mark.parametrize(
+    ("work", "every"),
+    [
+        pytest.param(PLAIN, 1, id="plain"),
+        pytest.param(PIPELINE, 2, id="roles"),  # of many awaits, for the time that they take
+        pytest.param(FORKS, 3, id="forks"),
+    ],
+)
 async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once(
-    in_memory: Networks, tmp_path: Path
+    in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
-    async with stage(in_memory, tmp_path) as play:
+    async with stage(in_memory, tmp_path, work) as play:
         points, net = play.points, play.net
         resumed = 0
-        for point in range(MOST_POINTS):
+        for point in range(0, MOST_POINTS, every):
             await play.start_agent()
             dead = asyncio.Event()
             points.strike_at(point, lambda turn, dead=dead: dead.set())  # type: ignore[misc]
@@ -173,13 +307,14 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
             assert turn.end is not None
             assert turn.end.outcome == "finished", points.where
             await eventually(lambda: not net.network.hub.log.waiting)
-            assert await play.heard() == SAID, points.where
-            assert len(turn.sent) == len(SAID)
+            heard = await play.heard()
+            play.whole(turn, heard)
+            assert sorted(heard) == sorted(work.said), points.where
             if not points.struck:
                 break
             resumed += turn.attempts > 1
             await net.kill("bot")
-        assert resumed > 30
+        assert resumed > 30 // every
 
 
 class Talker(Agent):
@@ -215,7 +350,7 @@ async def test_a_handler_that_is_stopped_at_any_await_leaves_nothing_behind(
                 outcomes.append(turn.end.outcome)
                 await net.network.quiet()
                 texts = [t for t in await ann.texts() if isinstance(t, str)]
-                assert whole(texts), points.where
+                assert in_order(texts, SAID), points.where
                 assert len(turn.sent) == len(texts), points.where
                 if not points.struck:
                     break
@@ -225,47 +360,57 @@ async def test_a_handler_that_is_stopped_at_any_await_leaves_nothing_behind(
     assert stopped >= 5
 
 
+SHORT = Work(
+    Script(
+        rules=[
+            Rule(when=When(step=1), answer=says(call("look_up", word="tea"))),
+            Rule(when=When(step=2), answer=says(send("ann", "here"), finish())),
+        ]
+    ),
+    ["here"],
+)
+
+
+@pytest.mark.slow
 @pytest.mark.behaviour("Y-4")
+@pytest.mark.parametrize(
+    ("work", "every"),
+    [
+        pytest.param(SHORT, 1, id="plain"),
+        pytest.param(PIPELINE, 2, id="roles"),
+    ],
+)
 async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
-    in_memory: Networks, tmp_path: Path
+    in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
-    answers = [
-        Rule(when=When(step=1), answer=says(call("look_up", word="tea"))),
-        Rule(when=When(step=2), answer=says(send("ann", "here"), finish())),
-    ]
     steered = 0
-    async with (
-        ModelServer(Script(rules=answers)) as model,
-        rig(in_memory, ROOMY) as net,
-    ):
-        play = Stage(net, await net.person(), model, tmp_path)
-        points, saying = play.points, []
+    async with stage(in_memory, tmp_path, work) as play:
+        net, points, saying = play.net, play.points, []
         phone = await net.network.join("ann", "human")
-        with points.watching():
-            await play.start_agent()
-            for point in range(MOST_POINTS):
-                points.strike_at(
-                    point,
-                    lambda turn: saying.append(asyncio.create_task(phone.say("bot", "wait"))),
-                )
-                turn = await net.turn(await play.ask(point))
-                if not points.struck:
-                    break
-                async with soon():
-                    second = (await saying.pop())["id"]
-                told = [s for step in turn.steps for s in step.steered]
-                if told:
-                    steered += 1
-                    assert [s.message for s in told] == [second], points.where
-                else:
-                    own = await net.turn(f"bot-{second}")
-                    assert own.start.messages == (second,), points.where
-                assert turn.end is not None
-                assert turn.end.outcome == "finished"
-                receipts = await play.ann.call("read_receipts", id=second)
-                (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
-                assert (bot["state"], bot["turn"]) == (
-                    "ended",
-                    turn.start.id if told else f"bot-{second}",
-                )
+        await play.start_agent()
+        for point in range(0, MOST_POINTS, every):
+            points.strike_at(
+                point,
+                lambda turn: saying.append(asyncio.create_task(phone.say("bot", "wait"))),
+            )
+            turn = await net.turn(await play.ask(point))
+            if not points.struck:
+                break
+            async with soon():
+                second = (await saying.pop())["id"]
+            told = [s for step in turn.steps for s in step.steered]
+            if told:
+                steered += 1
+                assert [s.message for s in told] == [second], points.where
+            else:
+                own = await net.turn(f"bot-{second}")
+                assert own.start.messages == (second,), points.where
+            assert turn.end is not None
+            assert turn.end.outcome == "finished"
+            receipts = await play.ann.call("read_receipts", id=second)
+            (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
+            assert (bot["state"], bot["turn"]) == (
+                "ended",
+                turn.start.id if told else f"bot-{second}",
+            )
     assert steered > 10

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from hubbub.config.loader import load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
+from hubbub.mods.moderation import Moderation, ModerationConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, Usage
@@ -56,11 +57,13 @@ class TestCaps:
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "slow.py").write_text(SLOW)
+        # Nothing is sent: that may take longer than the little time that all tools have here.
         turn, _ = await one_turn(
             in_memory,
             tmp_path,
             says(call("sleep")),
-            says(send("ann", "it takes too long"), finish()),
+            says(finish()),
+            says(finish()),
             tools=["slow.py:sleep", "send_text_message"],
             tool_timeout="0.05s",
         )
@@ -199,8 +202,14 @@ class TestHooks:
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
-        with pytest.raises(ConfigError, match=r"bad\.py:NoHooks is no subclass of"):
-            await one_turn(in_memory, tmp_path, hooks=["bad.py:NoHooks"])
+        settings = AgentConfig.model_validate({"hooks": ["bad.py:NoHooks"]})
+        async with playing() as model, rig(in_memory) as net:
+            models = {"default": ModelConfig(model="m", base_url=model.base_url, retries=0)}
+            await net.configured("bot", settings, tmp_path, models)
+            died = await net.death("bot")
+        assert isinstance(died, ConfigError)
+        assert "bad.py:NoHooks is no subclass of" in str(died)
+        assert not model.requests
 
 
 def partials(ann: Peer) -> list[Frame]:
@@ -270,6 +279,33 @@ class TestStreaming:
         script = says(send("ann", thought), finish(), text="<think>hm</think> well")
         seen = await streamed(in_memory, script, prompt={"scratchpad": True})
         assert seen == []
+
+    @pytest.mark.behaviour("Y-9")
+    async def test_what_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
+        confirmed: JsonValue = {"send_text_message": {"confirm": True}}
+        script = [says(send("ann", LONG)), says(finish()), says(finish())]
+        assert await streamed(in_memory, *script, tool_settings=confirmed) == []
+
+    @pytest.mark.behaviour("Y-9")
+    async def test_what_a_hook_may_refuse_is_not_shown(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "house_rules.py").write_text(example(PAGE, "house_rules.py"))
+        hooks: JsonValue = [str(tmp_path / "house_rules.py") + ":HouseRules"]
+        assert await streamed(in_memory, says(send("ann", LONG), finish()), hooks=hooks) == []
+
+    @pytest.mark.behaviour("Y-9")
+    async def test_what_a_mod_may_refuse_is_not_shown(self, in_memory: Networks) -> None:
+        script = [says(send("ann", LONG)), says(finish())]
+        mods = [Moderation(ModerationConfig(words=("pieces",)))]
+        async with playing(*script) as model, rig(in_memory, mods=mods) as net:
+            ann = await net.person()
+            await net.llm("bot", model, endpoint={"stream": True})
+            await ann.say("bot", "go")
+            turn = await net.turn("bot-m1")
+            await ann.sync()
+        assert turn.steps[0].calls[0].error == "rejected"
+        assert partials(ann) == []
 
     @pytest.mark.behaviour("Y-9")
     async def test_what_is_meant_for_others_is_not_shown(self, in_memory: Networks) -> None:

@@ -261,6 +261,8 @@ class TestFallback:
             assert "refuses tools" in note
             assert note.endswith("asked again in tool_call")
             assert any(line.startswith("note: ") for line in _lines(turn))
+            assert turn.steps[0].dialect == "tool_call"
+            assert "dialect   native, tool_call from step 1 on" in _lines(turn)
             assert model.requests[1].body.tools == []
 
     async def test_it_is_remembered_for_other_turns_and_agents(self, in_memory: Networks) -> None:

@@ -270,7 +270,7 @@ class TestTools:
     @pytest.mark.parametrize(
         ("settings", "says_what"),
         [
-            ({"tools": ["send_text_mesage"]}, "did you mean send_text_message?"),
+            ({"tools": ["send_text_mesage"]}, "did you mean 'send_text_message'?"),
             ({"tools": ["gone.py:f"]}, "does not exist"),
             ({"model": "defualt"}, "did you mean default?"),
             ({"template": "gone.j2"}, "cannot be read"),

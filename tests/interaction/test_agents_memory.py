@@ -94,6 +94,22 @@ async def test_an_agent_that_only_reads_recalls_but_does_not_remember(
     assert (listed.error, listed.result) == (None, "{}")
 
 
+@pytest.mark.parametrize(("allowed", "error"), [(False, "needs_approval"), (True, None)])
+async def test_an_agent_that_asks_first_asks_before_it_remembers(
+    in_memory: Networks, allowed: bool, error: str | None
+) -> None:
+    settings: dict[str, JsonValue] = {"remember": {"permission": "read"}} if allowed else {}
+    trying = says(call("remember", key="k", value=1), call("recall"), *OK[0].calls)
+    async with playing(trying, OK[1]) as model, rig(in_memory) as net:
+        ann = await net.person()
+        await net.llm("bot", model, tools=TOOLS, permission_mode="ask", tool_settings=settings)
+        said = await ann.say("bot", "hi")
+        turn = await net.turn(f"bot-{said['id']}")
+    remembering, recalling, _ = turn.steps[0].calls
+    assert (remembering.error, recalling.error) == (error, None)
+    assert "run only when a person has approved" in (turn.start.system_prompt or "")
+
+
 @pytest.mark.behaviour("E-9")
 async def test_an_unknown_key_is_told_with_near_ones(in_memory: Networks) -> None:
     asking = says(call("remember", key="likes", value=1), call("recall", key="like"))

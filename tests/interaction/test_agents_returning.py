@@ -187,11 +187,11 @@ class TestConnection:
     async def test_a_hub_that_wants_less_gets_the_records_later(self, in_memory: Networks) -> None:
         few = config(network={"limits": {"calls_per_second": 50, "burst": 2}})
         async with rig(in_memory, few) as net:
-            ann = await net.person()
             await net.python("bot", Echo())
             for n in range(3):
-                await ann.say("bot", f"{n}")
-                await ann.event()
+                person = await net.person(f"p{n}")  # each has a rate of their own, the bot but one
+                await person.say("bot", f"{n}")
+                await person.event()
             records = [await net.turn(f"bot-m{n}") for n in (1, 3, 5)]
             assert [r.end.outcome for r in records if r.end] == ["finished"] * 3
             assert [r.sent for r in records] == [("m2",), ("m4",), ("m6",)]

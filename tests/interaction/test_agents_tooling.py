@@ -196,8 +196,8 @@ async def test_results_are_cut_to_the_agents_budget(in_memory: Networks, tmp_pat
 @pytest.mark.parametrize(
     ("config", "says_what"),
     [
-        ({"disabled_tools": ["payy"]}, r"disabled_tools: .* 'payy'; did you mean pay\?"),
-        ({"tool_settings": {"luk": {}}}, r"tool_settings: there is no tool 'luk'; .* look\?"),
+        ({"disabled_tools": ["payy"]}, r"disabled_tools: .* 'payy'; did you mean 'pay'\?"),
+        ({"tool_settings": {"lok": {}}}, r"tool_settings: there is no tool 'lok'; .* 'look'\?"),
         ({"mcp": ["shop"]}, "mcp: there is no MCP server 'shop'; add it"),
         ({"tools": ["tools.py:inner"]}, "top level of a file"),
     ],

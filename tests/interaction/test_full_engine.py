@@ -18,6 +18,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd, TurnStart
 from hubbub.testing.network import LocalNetwork
+from tests.examples import examples
 from tests.interaction.full_rig import DEADLINE_S, FILE, Desk, next_event, sitting
 
 
@@ -251,7 +252,7 @@ deeds = st.lists(
 
 
 @pytest.mark.behaviour("P-19")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(deeds)
 def test_what_the_client_knows_is_what_a_fresh_one_is_told(deeds: list[str]) -> None:
     asyncio.run(_compare(deeds))

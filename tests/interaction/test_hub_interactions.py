@@ -267,7 +267,10 @@ async def test_a_notice_mentions_the_person_who_waits(networks: Networks) -> Non
             await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
         await network.quiet()
         notices = (await ann.call("list_mentions"))["messages"]
-        assert [notice["content"]["messages"] for notice in notices] == [[posted["id"]], [direct["id"]]]
+        assert [notice["content"]["messages"] for notice in notices] == [
+            [posted["id"]],
+            [direct["id"]],
+        ]
         assert {notice["sender_kind"] for notice in notices} == {"system"}
         assert (await bob.call("list_mentions"))["messages"] == []
         assert [event["message"]["id"] for event in await bot.sync() if "wake" in event] == [

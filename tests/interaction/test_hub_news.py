@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.moderation import Moderation, ModerationConfig
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
 
 DESK = config(channels={"desk": {"members": ["ann", "bot"]}}, humans={"ann": {}})
@@ -233,3 +235,22 @@ async def test_observers_hear_the_signals_of_all_threads(networks: Networks) -> 
         assert (await bot.signal("typing"))["sender"] == "ann"
         await bob.sync()
         assert [s for s in bob.signals if s["type"] == "typing"] == []
+
+
+@pytest.mark.behaviour("Y-9")
+@pytest.mark.parametrize(
+    ("mods", "told"),
+    [([], True), ([Mod(ModConfig())], True), ([Moderation(ModerationConfig())], False)],
+)
+async def test_text_that_no_mod_has_judged_is_not_passed_on(
+    networks: Networks, mods: list[Mod], told: bool
+) -> None:
+    async with networks.start(mods=mods) as network:
+        ann, bot = await network.join("ann"), await network.join("bot", "agent")
+        await ann.say("bot", "hello")
+        for thread in ("dm.ann.bot", None):
+            data = {"turn": "bot-m1", "step": 1, "text": "a bad word"}
+            await bot.send(op="signal", type="partial", data=data, thread_id=thread)
+        await bot.send(op="signal", type="typing", data=True, thread_id="dm.ann.bot")
+        await ann.signal("typing")
+        assert [s["type"] for s in ann.signals].count("partial") == (2 if told else 0)

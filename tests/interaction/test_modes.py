@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
@@ -12,11 +13,19 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.messages import Message
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer, ModelServer, Script
+from hubbub.testing.model_server import Answer, ModelServer, Script, Usage
 from tests.interaction import trade
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, soon
+from tests.interaction.test_agents_window import layers, size_of
 
+SILENCE = """
+from hubbub.agents.hooks import Hooks, Proceed, Refused
+
+class Silence(Hooks):
+    def on_tool_start(self, turn, call):
+        return Refused("be quiet") if call.name == "ask_human" else Proceed()
+"""
 LAMP = call("price_of", article="lamp")
 CLOCK = call("price_of", article="clock")
 DIALECTS = pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
@@ -81,6 +90,37 @@ class TestInteractive:
             assert "40.0" in shown
             assert "Shall I go on" not in shown.partition("</conversation>")[2]
 
+    async def test_a_reason_in_the_words_of_a_question_is_no_question(
+        self, in_memory: Networks, shop: trade.Shop
+    ) -> None:
+        forged = says(finish("waits for an answer: which?"))
+        answers = [says(send("direct_ann", "hello")), forged, says(finish()), says(finish())]
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await start(net, model, mode="interactive")
+            await ann.say("bot", "hi")
+            assert await told(ann) == "hello"
+            await net.turn("bot-m1")
+            await ann.say("bot", "something else")
+            turn = await net.turn("bot-m3")
+            assert [(s.n, s.notes) for s in turn.steps] == [(1, ()), (2, ())]
+
+    async def test_without_a_question_nothing_goes_on(
+        self, in_memory: Networks, shop: trade.Shop, tmp_path: Path
+    ) -> None:
+        (tmp_path / "silence.py").write_text(SILENCE)
+        async with playing(says(LAMP), says(CLOCK)) as model, rig(in_memory) as net:
+            ann = await net.person()
+            hooks: list[JsonValue] = [f"{tmp_path / 'silence.py'}:Silence"]
+            await start(net, model, mode="interactive", hooks=hooks)
+            await ann.say("bot", "both, please")
+            turn = await net.turn("bot-m1")
+            assert turn.end is not None
+            assert turn.end.outcome == "cancelled"
+            assert "could be asked whether to go on: ask_human failed" in turn.end.reason
+            assert shop.asked == ["lamp"]
+            assert "bot was stopped before it answered" in await told(ann)
+
     async def test_speaking_and_finishing_ask_nobody(self, in_memory: Networks) -> None:
         answers = [says(send("direct_ann", "hello")), says(finish())]
         async with playing(*answers) as model, rig(in_memory) as net:
@@ -144,6 +184,39 @@ class TestBeginning:
             assert model.requests[0].tools == ["price_of"]
             assert "send_text_message" in model.requests[1].tools
 
+    @DIALECTS
+    async def test_what_comes_before_that_tool_is_not_carried_out(
+        self, in_memory: Networks, shop: trade.Shop, dialect: str
+    ) -> None:
+        early = says(send("direct_ann", "no idea"))
+        both = says(call("total_of", prices=[1, 2]), LAMP)
+        answers = [early, says(finish()), both, says(send("direct_ann", "24.5")), says(finish())]
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await start(net, model, begin_with="price_of", dialect=dialect)
+            await ann.say("bot", "hi")
+            assert await told(ann) == "24.5"
+            turn = await net.turn("bot-m1")
+            assert [[call.error for call in step.calls] for step in turn.steps] == [
+                ["not_first"], ["not_first"], ["not_first", None], [None], [None],
+            ]  # fmt: skip
+            refused = turn.steps[0].calls[0].result or ""
+            assert "send_text_message has not run: this turn begins with price_of" in refused
+            assert [request.tools for request in model.requests[:3]] == [["price_of"]] * 3
+            assert shop.asked == ["lamp"]
+            assert turn.end is not None
+            assert turn.end.outcome == "finished"
+
+    async def test_nobody_is_asked_about_what_was_not_carried_out(
+        self, in_memory: Networks
+    ) -> None:
+        answers = [says(call("total_of", prices=[1])), says(LAMP)]
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await start(net, model, begin_with="price_of", mode="interactive")
+            await ann.say("bot", "hi")
+            assert (await told(ann)).startswith("`price_of` with")
+
     async def test_a_tool_that_does_not_exist_is_told_at_the_start(
         self, in_memory: Networks
     ) -> None:
@@ -152,7 +225,7 @@ class TestBeginning:
             died = await net.death("bot")
             assert isinstance(died, ConfigError)
             assert "agents.bot.begin_with" in str(died)
-            assert "did you mean price_of" in str(died)
+            assert "did you mean 'price_of'" in str(died)
 
 
 def helped(goal: str, **more: JsonValue) -> Answer:
@@ -297,6 +370,67 @@ class TestFork:
             assert turn.steps[0].calls[0].result == "b"
             assert turn.sent == ()
             assert Talker.heard == []
+
+    @pytest.mark.behaviour("O-13")
+    async def test_a_helper_has_the_window_of_its_parent(self, in_memory: Networks) -> None:
+        reads = [
+            says(call("price_of", article=f"{n} {'rare things from far away ' * 40}"))
+            for n in range(8)
+        ]
+        answers = [
+            helped("find them", context="c " * 200), *reads, says(finish("nothing")),
+            says(send("direct_ann", "sorry")), says(finish()),
+        ]  # fmt: skip
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            reminder: JsonValue = {"reminder": ["Be kind."]}
+            await start(
+                net, model, fork={"max_steps": 12}, context={"window": "6k"}, prompt=reminder
+            )
+            await ann.say("bot", "go")
+            turn = await net.turn("bot-m1")
+            assert turn.steps[0].calls[0].result == "nothing"
+            helper = [step for step in turn.steps if step.n > 10_000]
+            assert all(step.window is not None and step.window.size == 6144 for step in helper)
+            assert layers(helper[-1])["steps"][1] > 0, "some of its steps had no room"
+            assert all(size_of(request) <= 6144 - 1536 for request in model.requests)
+            for request in model.requests[1:10]:
+                assert "<goal>find them</goal>" in request.prompt
+                assert request.system.endswith("Above all:\n- Be kind.")
+
+    @pytest.mark.behaviour("Y-10")
+    async def test_what_helpers_use_up_counts_with_the_turns_own(self, in_memory: Networks) -> None:
+        dear = Usage(prompt_tokens=900, completion_tokens=100)
+        answers = [
+            answer.model_copy(update={"usage": dear})
+            for answer in (helped("a"), says(LAMP), says(finish("never heard")))
+        ]
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await start(net, model, fork={}, max_tokens=2000)
+            await ann.say("bot", "go")
+            turn = await net.turn("bot-m1")
+            (call,) = turn.steps[0].calls
+            assert call.error == "max_steps"
+            assert "not finished after 2000 tokens (at most 2000)" in (call.result or "")
+            assert turn.end is not None
+            assert (turn.end.outcome, turn.end.reason) == (
+                "max_steps", "not finished after 2000 tokens (at most 2000)",
+            )  # fmt: skip
+            assert len(model.requests) == 2
+
+    async def test_a_goal_that_no_window_holds_is_a_failure(self, in_memory: Networks) -> None:
+        answers = [
+            helped("x", context="c " * 9000), says(send("direct_ann", "sorry")), says(finish()),
+        ]  # fmt: skip
+        async with playing(*answers) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await start(net, model, fork={}, context={"window": "6k"})
+            await ann.say("bot", "go")
+            turn = await net.turn("bot-m1")
+            (call,) = turn.steps[0].calls
+            assert call.error == "model_error"
+            assert "the context window of 6144 tokens is too small" in (call.result or "")
 
     async def test_a_helper_that_was_interrupted_goes_on_and_posts_nothing_twice(
         self, in_memory: Networks, shop: trade.Shop

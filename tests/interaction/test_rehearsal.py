@@ -105,6 +105,16 @@ async def test_the_model_reads_the_threads_of_the_case(tmp_path: Path) -> None:
     assert "find_order" in server.requests[0].tools
 
 
+async def test_an_agent_with_a_memory_remembers_nothing_and_says_nothing_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remembers: JsonValue = {"tools": ["send_text_message", "recall", "orders.py:find_order"]}
+    assert isinstance(remembers, dict)
+    _, server = await play(tmp_path, says(send("ann", "hi"), finish()), agent=remembers)
+    assert "<memory>" not in str(server.requests[0].raw["messages"])
+    assert "memory cannot be read" not in capsys.readouterr().err
+
+
 async def test_the_same_case_gives_the_same_prompt(tmp_path: Path) -> None:
     prompts = []
     for _ in range(2):
@@ -202,6 +212,27 @@ async def test_hooks_greetings_and_mcp_servers_stay_at_home(tmp_path: Path) -> N
     )
     assert performance.said == ("hi",)
     assert performance.outcome == "finished"
+
+
+async def test_what_is_said_of_the_tools_of_mcp_servers_stays_at_home_too(tmp_path: Path) -> None:
+    performance, server = await play(
+        tmp_path,
+        says(send("ann", "hi"), finish()),
+        agent={
+            "mcp": ["find", "shop"],
+            "begin_with": "shop_look",
+            "disabled_tools": ["shop_burn", "decline"],
+            "tool_settings": {"shop_buy": {"confirm": True}, "find_order": {"timeout": "5s"}},
+        },
+    )
+    assert performance.outcome == "finished"
+    assert "find_order" in server.requests[0].tools, "it is none of the server's"
+    assert "decline" not in server.requests[0].tools
+
+
+async def test_a_misspelled_tool_is_still_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no tool 'find_ordr'"):
+        await play(tmp_path, agent={"mcp": ["shop"], "disabled_tools": ["shop_x", "find_ordr"]})
 
 
 async def test_of_many_tools_the_model_picks_for_real(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hubbub.testing.model_script import AnyAnswer, Usage
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Rule, Script, When
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
+from tests.unit.agents.raw_endpoint import Reply, endpoint
 
 pytestmark = pytest.mark.behaviour("U-8")
 
@@ -32,12 +33,18 @@ def scripted(server: ModelServer, name: str, **more: JsonValue) -> ModelConfig:
     return ModelConfig.model_validate(given)
 
 
-async def a_turn(net: Rig, server: ModelServer, **settings: JsonValue) -> tuple[Peer, Turn]:
-    """Ann, and a turn of the bot's, which has two models: `default` (small) and `big`."""
+async def a_turn(
+    net: Rig, server: ModelServer, broken: ModelConfig | None = None, **settings: JsonValue
+) -> tuple[Peer, Turn]:
+    """Ann, and a turn of the bot's, which has two models: `default` (small) and `big`; and a third
+    one, `broken`, if it is given.
+    """
     models = {
         "default": scripted(server, "small"),
         "big": scripted(server, "large", price={"input": 1.0, "output": 10.0}),
     }
+    if broken is not None:
+        models["broken"] = broken
     ann = await net.person()
     bot = AgentConfig.model_validate({"instruction": "You are the bot.", **settings})
     await net.configured("bot", bot, Path(), models)
@@ -82,6 +89,7 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         )
         assert unknown.error == "unknown_tool"
         assert step.duration_ms is not None
+        assert step.window == turn.steps[0].window
         assert turn.steps[0].calls[0].arguments == {"to": "ann", "text": "one"}
 
 
@@ -137,6 +145,7 @@ async def test_a_record_in_a_dialect_of_words_is_asked_as_it_stands(networks: Ne
         found = await tried(ann)
         first, *_, last = model.requests
         assert last.body == first.body
+        assert found.step.window is not None
         assert found.step.calls[0].arguments == {"to": "ann", "text": "two"}
 
 
@@ -160,6 +169,43 @@ async def test_what_goes_wrong_with_the_model_is_told(
         error = await refused(ann)
         assert error.code == "not_tried"
         assert told in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"null", "no chat completion"),
+        ({"choices": [{"message": {"tool_calls": "x"}}]}, "tool_calls that are no list"),
+    ],
+)
+async def test_a_model_that_answers_with_nonsense_ends_nothing_but_the_trial(
+    in_memory: Networks, body: JsonValue | bytes, told: str
+) -> None:
+    async with (
+        playing(FIRST, LAST, LAST) as model,
+        endpoint(Reply(body)) as url,
+        rig(in_memory, FILE) as net,
+    ):
+        broken = ModelConfig(model="odd", base_url=url, retries=0)
+        ann, _turn = await a_turn(net, model, broken=broken)
+        assert told in (await refused(ann, model="broken")).message
+        assert (await tried(ann)).step.calls[0].name == "finish"  # the agent goes on
+
+
+async def test_a_trial_that_fails_unforeseen_ends_nothing_but_itself(in_memory: Networks) -> None:
+    async with playing(FIRST, LAST, LAST) as model, rig(in_memory, FILE) as net:
+        broken = ModelConfig(model="odd", base_url="http://[no-address/v1")
+        ann, _turn = await a_turn(net, model, broken=broken)
+        assert "the trial failed: " in (await refused(ann, model="broken")).message
+        assert (await tried(ann)).step.calls[0].name == "finish"
+
+
+async def test_a_step_that_the_hub_would_not_take_is_cut(in_memory: Networks) -> None:
+    deep = says(call("nonsense", value=[[[[[[[[["x" * 300_000]]]]]]]]]))
+    shallow = config(humans={"ann": {"roles": ["owner"]}}, network={"limits": {"json_depth": 8}})
+    async with playing(FIRST, LAST, deep) as model, rig(in_memory, shallow) as net:
+        ann, _turn = await a_turn(net, model)
+        assert (await tried(ann)).step.calls[0].name == "nonsense"
 
 
 async def test_an_agent_that_is_away_cannot_be_asked(in_memory: Networks) -> None:

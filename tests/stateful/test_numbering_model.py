@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.examples import examples
 from tests.interaction.peers import Frame, Peer, config
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
@@ -119,4 +120,4 @@ class NumberingMachine(RuleBasedStateMachine):
 
 
 TestNumbering = pytest.mark.behaviour("S-4", "P-18", "P-22", "S-5")(NumberingMachine.TestCase)
-TestNumbering.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+TestNumbering.settings = settings(max_examples=examples(20), stateful_step_count=15, deadline=None)

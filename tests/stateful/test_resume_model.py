@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from tests.examples import examples
 from tests.interaction.peers import Frame, Peer, config
 from tests.stateful.hub_life import HubLife
 
@@ -216,4 +217,4 @@ class ResumeMachine(RuleBasedStateMachine):
 
 
 TestResume = pytest.mark.behaviour("S-1", "P-4", "P-17", "P-18")(ResumeMachine.TestCase)
-TestResume.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestResume.settings = settings(max_examples=examples(15), stateful_step_count=30, deadline=None)

@@ -40,6 +40,7 @@ from hubbub.network.store import SqliteStore
 from hubbub.network.store.place import Place
 from hubbub.network.stored import StoreState
 from tests.contract.full_disk import full_disk
+from tests.examples import examples
 from tests.stateful.store_model import StoreModel
 
 PEOPLE = ("alice", "bob", "carol")
@@ -294,7 +295,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreModel = StoreMachine.TestCase
 TestStoreModel.settings = settings(
-    max_examples=40,
+    max_examples=examples(40),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

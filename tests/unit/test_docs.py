@@ -102,6 +102,7 @@ def test_the_python_agent_of_the_readme_has_ten_lines() -> None:
     assert len(example("README.md", "notes.py").strip().splitlines()) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "files", "config"),
     [
@@ -146,6 +147,7 @@ def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
     assert parts[:2] == ["Be kind.", "You write for desk."]
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_tutorial_lead_to_its_last_config(tmp_path: Path) -> None:
     (tmp_path / "poll.py").write_text(example("docs/tutorial.md", "poll.py"))
     steps = {

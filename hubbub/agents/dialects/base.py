@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from pydantic import ValidationError
-
 from hubbub.agents.chat import Kept
 from hubbub.agents.dialects.scan import MOST_CALLS
 from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.recording import read_arguments
 from hubbub.agents.tools.tidy import TIDY_STEPS, Tidying
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed
@@ -37,7 +36,14 @@ class Dialect(Protocol):
 
     @property
     def hides(self) -> frozenset[str]:
-        """Tools that the dialect has other means for: they are not described, nor callable."""
+        """Tools that the dialect has no use for: they are not described, nor callable."""
+        ...
+
+    @property
+    def beside(self) -> frozenset[str]:
+        """Tools that are no calls in it, but something that may stand beside calls, told as such
+        where there is the tool.
+        """
         ...
 
     def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
@@ -92,6 +98,6 @@ def tidied(answer: Answer) -> Answer:
 def _marks(arguments: str) -> Tidying:
     """What the call asks for; nothing if it does not validate, which the tool itself tells."""
     try:
-        return Tidying.model_validate_json(arguments or "{}")
-    except ValidationError:
+        return Tidying.model_validate(read_arguments(arguments))
+    except ValueError:  # pydantic's is one, too
         return Tidying()

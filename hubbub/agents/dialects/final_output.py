@@ -28,7 +28,8 @@ __all__ = ["FinalOutputObject"]
 
 _MARKER = r"(?i:<final_output\s{0,8}>)\s{0,64}(?:```\w{0,12}\s{0,16})?(?=\{)"
 _CLOSE = re.compile(r"\s{0,64}(?:```)?\s{0,64}(?:</final_output\s{0,8}>|\Z)", re.IGNORECASE)
-_BY_ACTION = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK})
+_OTHER_MEANS = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK, TIDY_STEPS})
+"""Tools that are told as actions, or as what may stand beside them."""
 
 _TOLD = """\
 # How to answer
@@ -59,7 +60,9 @@ _ACTIONS = {
 _BESIDES = """
 
 Beside any action you may give `discardable_steps`: [1] (numbers of earlier steps that you need no \
-more) and `compressed_steps`: [{"step_id": 2, "compressed": "what you must remember of it"}].
+more) and `compressed_steps`: [{"step_id": 2, "compressed": "what you must remember of it"}].\
+"""
+_TOOLS = """
 
 The tools, with the JSON Schema of their parameters:
 
@@ -70,7 +73,7 @@ class FinalOutputObject(WordDialect):
     """The dialect `final_output`."""
 
     name: DialectName = "final_output"
-    hides = frozenset({TIDY_STEPS})
+    beside = frozenset({TIDY_STEPS})
     reminder = (
         "Answer with one JSON object between <final_output> and </final_output>, with `action` and "
         "what it needs; the action Finish if you are done."
@@ -83,8 +86,9 @@ class FinalOutputObject(WordDialect):
             for name, text in _ACTIONS.items()
             if not name or name in specs
         ]
-        others = [tool for tool in tools if tool.name not in _BY_ACTION]
-        return _TOLD + "\n".join(actions) + _BESIDES + described(others)
+        beside = _BESIDES if TIDY_STEPS in specs else ""
+        others = [tool for tool in tools if tool.name not in _OTHER_MEANS]
+        return _TOLD + "\n".join(actions) + beside + _TOOLS + described(others)
 
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER), _after))

@@ -20,6 +20,7 @@ class Native:
 
     name: DialectName = "native"
     hides = frozenset({SHOW_PLAN})
+    beside: frozenset[str] = frozenset()
 
     def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
         return system

@@ -39,7 +39,8 @@ class WordDialect(ABC):
     """Tools are described in the system message, results come back as messages of the user."""
 
     name: DialectName
-    hides: frozenset[str]
+    hides: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
 
     @abstractmethod
     def told(self, tools: Sequence[ToolSpec]) -> str:

@@ -59,6 +59,7 @@ class Answer:
     discards: tuple[int, ...] = ()
     compresses: tuple[Compressed, ...] = ()
     window: Window | None = None
+    dialect: str | None = None
     notes: tuple[str, ...] = ()
 
 

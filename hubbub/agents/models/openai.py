@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question, ToolSpec
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
+from hubbub.agents.models.reading import Unreadable, read_answer
+from hubbub.agents.models.redaction import Redaction
+from hubbub.agents.models.refusals import complaint, refuses_tools
+from hubbub.agents.models.streams import Assembly
+from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError, ToolsRefused
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
-    from openai.types.chat import ChatCompletion, ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCallFunction
+    from openai import APIStatusError, AsyncStream
 
 __all__ = ["OpenAIModel"]
-
-_OF_TOOLS = re.compile(r"\btool|function.?call", re.IGNORECASE)
-_REFUSING = re.compile(
-    r"(not|n't|un)[ -]?(\w{1,12} )?"
-    r"(support|recogni|permitted|allowed|available|enabled|implement|expected|known)"
-    r"|no endpoints|requires|extra (field|input|param)|disabled|invalid (param|value)",
-    re.IGNORECASE,
-)
 
 
 class OpenAIModel:
@@ -45,10 +42,17 @@ class OpenAIModel:
             max_retries=config.retries,
         )
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
+        self._redacted = Redaction(config.base_url, config.api_key)
+        self._counter: TokenCounter = Estimate()
 
     @property
     def name(self) -> str:
         return self._config.model
+
+    @property
+    def address(self) -> str:
+        """The endpoint's, without what is secret in it."""
+        return self._redacted.address
 
     async def close(self) -> None:
         await self._client.close()
@@ -57,28 +61,36 @@ class OpenAIModel:
         """Ask once. A stream that breaks off is asked for again, as often as `retries` says."""
         try:
             if self._config.stream:
-                return self._priced(await self._streamed(question, on_delta))
-            return self._priced(await self._whole(question))
+                return self._counted(await self._streamed(question, on_delta), question)
+            return self._counted(await self._whole(question), question)
         except self._openai.OpenAIError as exc:
             if question.tools and self._refuses_tools(exc):
                 raise ToolsRefused(self._advice(exc)) from exc
             raise ModelError(self._advice(exc)) from exc
-        except _Broken as exc:
-            raise ModelError(f"{self._place} {exc}") from exc
-        except ValueError as exc:  # its JSON
-            raise ModelError(f"{self._place} answers with something that is no JSON") from exc
+        except (_Broken, Unreadable) as exc:
+            raise ModelError(self._redacted(f"{self._place} {exc}")) from exc
+        except (ValueError, RecursionError) as exc:
+            told = "answers with something that is no JSON; is base_url right?"
+            raise ModelError(f"{self._place} {told}") from exc
 
-    def _priced(self, answer: Answer) -> Answer:
-        """The answer with what it cost. No tokens at all: the endpoint does not count them."""
-        price, counted = self._config.price, answer.tokens_in + answer.tokens_out > 0
-        if price is None or not counted:
-            return answer
-        return replace(answer, cost_usd=price.of(answer.tokens_in, answer.tokens_out))
+    def _counted(self, answer: Answer, question: Question) -> Answer:
+        """The answer with its tokens, estimated where the endpoint does not count them, and with
+        what it cost, if they are counted.
+        """
+        tokens_in, tokens_out = answer.tokens_in, answer.tokens_out
+        if tokens_in and (tokens_out or not _written(answer)):
+            price = self._config.price
+            return answer if price is None else replace(answer, cost_usd=price.of(*_used(answer)))
+        tokens_in = tokens_in or question_tokens(self._counter, question)
+        tokens_out = tokens_out or self._counter.count(_written(answer))
+        note = f"the endpoint counts no tokens: {tokens_in} in, {tokens_out} out are estimates"
+        notes = (*answer.notes, note)
+        return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
     async def _whole(self, question: Question) -> Answer:
         create = self._client.chat.completions.with_raw_response.create
         response = await create(**self._request(question))
-        return _noted(_answer(response.parse()), response.retries_taken)
+        return _noted(read_answer(response.http_response.json()), response.retries_taken)
 
     async def _streamed(self, question: Question, on_delta: OnDelta | None) -> Answer:
         request = self._request(question)
@@ -89,8 +101,8 @@ class OpenAIModel:
             response = await create(**request)
             attempt, refused = attempt + 1, refused + response.retries_taken
             try:
-                async with response.parse() as stream:
-                    answer = await _assemble(stream, _Listener(on_delta, attempt))
+                async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
+                    answer = await _assemble(stream, attempt, on_delta)
                 return _noted(answer, refused, attempt - 1)
             except (self._openai.APIConnectionError, _Broken, ValueError):
                 if attempt > self._config.retries:
@@ -121,10 +133,10 @@ class OpenAIModel:
 
     @property
     def _place(self) -> str:
-        return f"the model endpoint {self._config.base_url}"
+        return f"the model endpoint {self.address}"
 
     def _advice(self, exc: Exception) -> str:
-        """One sentence: which endpoint, what happened, what to do."""
+        """One sentence, without what is secret: which endpoint, what happened, what to do."""
         openai, config, key = self._openai, self._config, f"models.{self._label}"
         tries = config.retries + 1
         match exc:
@@ -137,7 +149,7 @@ class OpenAIModel:
             case openai.APIStatusError():
                 return f"{self._place} {self._status_advice(exc, key)}"
             case _:
-                return f"{self._place} failed: {exc}"
+                return f"{self._place} failed: {self._said(exc)}"
 
     def _refuses_tools(self, exc: Exception) -> bool:
         """Whether the endpoint says that it takes no tools, or none that are required."""
@@ -145,8 +157,11 @@ class OpenAIModel:
             return False
         if exc.status_code not in _REFUSALS:
             return False
-        told = exc.message[:2000]
-        return _OF_TOOLS.search(told) is not None and _REFUSING.search(told) is not None
+        return refuses_tools(complaint(exc.body, exc.message))
+
+    def _said(self, exc: Exception) -> str:
+        """The beginning of what the endpoint or the library says, on one line."""
+        return " ".join(reveal(self._redacted(str(exc))).split())[:300]
 
     def _status_advice(self, exc: APIStatusError, key: str) -> str:
         status = exc.status_code
@@ -165,7 +180,7 @@ class OpenAIModel:
             hint = f"; set {key}.tool_choice to auto"
         elif self._refuses_tools(exc):
             hint = f"; set {key}.dialect to tool_call"
-        return f"refused the request ({status}): {exc.message[:300]}{hint}"
+        return f"refused the request ({status}): {self._said(exc)}{hint}"
 
 
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
@@ -185,36 +200,14 @@ def _function(tool: ToolSpec) -> dict[str, object]:
     return {"type": "function", "function": function}
 
 
-def _answer(completion: ChatCompletion) -> Answer:
-    """The answer in a completion, from an endpoint that may leave out what it likes."""
-    choices = getattr(completion, "choices", None)
-    if not choices:
-        raise _Broken("answered with something that is no chat completion; is base_url right?")
-    message, usage = choices[0].message, completion.usage
-    calls = []
-    for call in message.tool_calls or ():
-        if call.type == "function":
-            function = call.function
-            calls.append(CallRequest(call.id or "", function.name or "", function.arguments or ""))
-    return Answer(
-        text=message.content or None,
-        calls=tuple(calls),
-        tokens_in=(usage.prompt_tokens or 0) if usage else 0,
-        tokens_out=(usage.completion_tokens or 0) if usage else 0,
-        finish_reason=choices[0].finish_reason,
-        reasoning=_reasoning(message),
-    )
+def _written(answer: Answer) -> str:
+    """All that a model has written."""
+    calls = (part for call in answer.calls for part in (call.name, call.arguments))
+    return "\n".join(filter(None, (answer.reasoning, answer.text, *calls)))
 
 
-def _reasoning(part: object) -> str | None:
-    """What a model thought before it answered, by either of the names that endpoints have for it:
-    no part of the API that the library knows.
-    """
-    for name in ("reasoning_content", "reasoning"):
-        thought = getattr(part, name, None)
-        if thought and isinstance(thought, str):
-            return thought
-    return None
+def _used(answer: Answer) -> tuple[int, int]:
+    return answer.tokens_in, answer.tokens_out
 
 
 def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
@@ -227,66 +220,18 @@ def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
     return replace(answer, notes=tuple(notes))
 
 
-@dataclass(slots=True)
-class _Fragments:
-    """A call that arrives piece by piece."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-    def add(self, id: str | None, function: ChoiceDeltaToolCallFunction | None) -> str:
-        """Returns the piece of the arguments that has come."""
-        self.id = self.id or id or ""
-        if function is None:
-            return ""
-        self.name = self.name or function.name or ""
-        self.arguments += function.arguments or ""
-        return function.arguments or ""
-
-
-@dataclass(slots=True)
-class _Listener:
-    """Who hears an answer while it is written."""
-
-    on_delta: OnDelta | None
-    attempt: int
-
-    def text(self, piece: str) -> None:
-        if self.on_delta is not None and piece:
-            self.on_delta(Delta(piece, attempt=self.attempt))
-
-    def call(self, index: int, call: _Fragments, piece: str) -> None:
-        if self.on_delta is not None:
-            self.on_delta(Delta(piece, index, call.name, self.attempt))
-
-
-async def _assemble(stream: AsyncIterable[ChatCompletionChunk], listener: _Listener) -> Answer:
-    """Put the fragments of a stream together. Raises `_Broken` if it ends before it is over."""
-    text: list[str] = []
-    thoughts: list[str] = []
-    calls: dict[int, _Fragments] = {}
-    finish_reason, tokens_in, tokens_out = None, 0, 0
+async def _assemble(
+    stream: AsyncStream[JsonValue], attempt: int, on_delta: OnDelta | None
+) -> Answer:
+    """Put the chunks of a stream together. Raises `_Broken` if it ends before it is over."""
+    assembly, hear = Assembly(attempt), on_delta or _nobody
     async for chunk in stream:
-        if chunk.usage is not None:
-            tokens_in = chunk.usage.prompt_tokens or 0  # endpoints leave out what they like
-            tokens_out = chunk.usage.completion_tokens or 0
-        for choice in (chunk.choices or ())[:1]:
-            finish_reason = choice.finish_reason or finish_reason
-            text.append(choice.delta.content or "")
-            thoughts.append(_reasoning(choice.delta) or "")
-            listener.text(text[-1])
-            for delta in choice.delta.tool_calls or ():
-                call = calls.setdefault(delta.index, _Fragments())
-                listener.call(delta.index, call, call.add(delta.id, delta.function))
-    if finish_reason is None:
+        for delta in assembly.add(chunk):
+            hear(delta)
+    if not assembly.over:
         raise _Broken("broke off in the middle of its answer, again and again")
-    made = (CallRequest(c.id, c.name, c.arguments) for _, c in sorted(calls.items()))
-    return Answer(
-        text="".join(text) or None,
-        calls=tuple(made),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        finish_reason=finish_reason,
-        reasoning="".join(thoughts) or None,
-    )
+    return assembly.answer()
+
+
+def _nobody(delta: Delta) -> None:
+    """Nobody hears it."""

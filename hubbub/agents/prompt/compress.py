@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import JsonValue
 
@@ -40,8 +39,6 @@ _MOST_TEXT, _MOST_ITEMS = 40, 8
 """Characters of a text, and items of a list or an object, among its arguments then."""
 _MOST_ARGUMENTS, _MOST_LINE = 160, 480
 """Characters of a call's arguments, and of all of a step, in a line."""
-
-Phase = Literal["older", "recent"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
+from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, read_prompt_file
 from hubbub.config.models import History
 from hubbub.errors import ConfigError
 from hubbub.ids import message_id
@@ -129,6 +130,9 @@ class ConversationTemplate:
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
             line = _line_in(exc, self._path)
             raise ConfigError(f"the template fails: {exc}", self._path, line) from exc
+        except (MemoryError, RecursionError) as exc:
+            what, line = f"the template fails: {NEEDS_TOO_MUCH}", _line_in(exc, self._path)
+            raise ConfigError(what, self._path, line) from exc
 
     def _for_each(
         self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
@@ -169,10 +173,12 @@ def _compile(environment: type[Environment], path: Path) -> Template:
     )
     env.filters["attributes"] = attributes
     try:
-        source = path.read_text(encoding="utf-8")
+        source = read_prompt_file(path)
         code = env.compile(source, filename=str(path))
     except TemplateSyntaxError as exc:
         raise ConfigError(f"the template does not parse: {exc.message}", path, exc.lineno) from exc
+    except (MemoryError, RecursionError) as exc:
+        raise ConfigError(f"the template does not parse: {NESTED_TOO_DEEP}", path) from exc
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"the template cannot be read: {exc}", path) from exc
     return Template.from_code(env, code, env.globals)

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question
 
-__all__ = ["ThinkingModel", "split_thoughts", "without_thoughts"]
+__all__ = ["ThinkingModel", "without_thoughts"]
 
 _TAG = re.compile(
     r"(?:<|&lt;|&#0{0,8}60;|&#x0{0,8}3c;)\s{0,9}(?P<end>/?)\s{0,9}scratchpad\b[^<>&]{0,200}?"
@@ -79,12 +79,6 @@ class _Reader:
     def _think(self, piece: str) -> None:
         if piece.strip():
             self.thoughts.append(piece.strip())
-
-
-def split_thoughts(text: str) -> tuple[str, str]:
-    """What `text` says to others, and what it thinks; either may be empty."""
-    reader = _Reader()
-    return reader.read(text), "\n".join(reader.thoughts)
 
 
 def without_thoughts(answer: Answer) -> Answer:

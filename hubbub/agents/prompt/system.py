@@ -15,6 +15,7 @@ from hubbub.agents.prompt.builder import DEFAULT_PRIORITY, Component, PromptBuil
 from hubbub.agents.prompt.components import default_builder, plain_builder
 from hubbub.agents.prompt.conditions import condition
 from hubbub.agents.prompt.context import PromptContext
+from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.prompt.rollout import version_for
 from hubbub.agents.prompt.versions import SUFFIX, PromptLibrary, PromptTemplate, compile_prompt
 from hubbub.config.agents import AgentConfig
@@ -206,6 +207,6 @@ def _check_variables(settings: PromptConfig, templates: list[PromptTemplate], na
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_prompt_file(path)
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"the component cannot be read: {exc}", shown_path(path)) from exc

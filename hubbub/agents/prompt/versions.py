@@ -23,6 +23,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, read_prompt_file
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -155,8 +156,11 @@ class PromptLibrary:
     def load(self, name: str, version: str = LATEST) -> PromptTemplate:
         """Read and compile a version. Raises `ConfigError` with file and line."""
         found = self.resolve(name, version)
-        path = self.folder / name / f"{found}{SUFFIX}"
-        return compile_prompt(path, name, found)
+        return compile_prompt(self.path(name, found), name, found)
+
+    def path(self, name: str, version: str) -> Path:
+        """Where a version lies."""
+        return self.folder / name / f"{version}{SUFFIX}"
 
 
 def compile_prompt(
@@ -174,6 +178,8 @@ def compile_prompt(
         code = _ENVIRONMENT.compile(source, filename=str(path))
     except TemplateSyntaxError as exc:
         raise ConfigError(f"the prompt does not parse: {exc.message}", shown, exc.lineno) from exc
+    except (MemoryError, RecursionError) as exc:
+        raise ConfigError(f"the prompt does not parse: {NESTED_TOO_DEEP}", shown) from exc
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         raise ConfigError("a prompt stands alone: it includes no other files", shown, node.lineno)
     template = Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.globals)
@@ -192,6 +198,9 @@ def render_template(template: Template, path: Path, variables: Mapping[str, obje
             SecurityError) as exc:  # fmt: skip
         problem = f"the prompt fails: {exc}"
         raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+    except (MemoryError, RecursionError) as exc:
+        problem = f"the prompt fails: {NEEDS_TOO_MUCH}"
+        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
@@ -205,7 +214,7 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_prompt_file(path)
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"the prompt cannot be read: {exc}", shown_path(path)) from exc
 

@@ -7,71 +7,34 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from hubbub.agents.activity import Activities, Activity
-from hubbub.agents.asking import Asker
-from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.briefing import Briefing
 from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.journal import Journal
 from hubbub.agents.link import Link
 from hubbub.agents.loop import End, Record, RunTools
-from hubbub.agents.models.base import Model, ToolSpec
-from hubbub.agents.prompt.context import Companion, PromptContext, companions
-from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
-from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
-from hubbub.agents.roles.pipeline import (
-    Answered,
-    Command,
-    Consult,
-    Executors,
-    Kind,
-    Pipeline,
-    Rules,
-)
-from hubbub.agents.roles.telling import prompt_of, system_of, told_executors
+from hubbub.agents.prompt.budget_history import Conversation
+from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.scratchpad import without_thoughts
+from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
+from hubbub.agents.roles.pipeline import Answered, Command, Consult, Kind, Pipeline, Rules
 from hubbub.agents.roles.work import Bounds, Role
-from hubbub.agents.tools.asking_agents import ASK_AGENT
-from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
 from hubbub.agents.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
+from hubbub.config.roles import ROLES_OF
 from hubbub.errors import ModelError
-from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
-from hubbub.protocol.messages import Card, Message
+from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants
 from hubbub.protocol.turns import Step
 
-__all__ = ["RoleBrain", "RoleModel"]
-
-_OWN = frozenset({ASK_AGENT, ASK_HUMAN, DECLINE, FORK, REPLY, SELECT, SHOW_PLAN, TIDY_STEPS})
-"""Tools of the runtime, which no plan names."""
-MOST_AGENTS = 100
-"""Agents that roles are told of."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoleModel:
-    """Who answers for a role, and in which dialect."""
-
-    model: Model
-    choice: DialectChoice
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """What a role may call."""
-
-    specs: tuple[ToolSpec, ...]
-
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """The same after whatever steps."""
-        return self.specs
+__all__ = ["RoleBrain"]
 
 
 class RoleBrain:
@@ -85,6 +48,7 @@ class RoleBrain:
         kind: Kind,
         models: Mapping[Role, RoleModel],
         template: ConversationTemplate,
+        briefing: Briefing,
         link: Link,
         tools: Callable[[Ready], Toolbox],
         hooks: Sequence[Hooks] = (),
@@ -92,12 +56,13 @@ class RoleBrain:
         """`tools` makes the toolbox from what the hub offers; it is called for every connection."""
         self._client, self._inbox, self._config, self._kind = client, inbox, config, kind
         self._models, self._template, self._link = models, template, link
+        self._briefing, self._ready = briefing, client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(client.ready), hooks
         self._activities = Activities(partial(client.signal, "activity"))
         self._first = True
 
     async def ready(self, ready: Ready) -> None:
-        self._tools = self._make_tools(ready)
+        self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
         if self._first or not ready.resumed:  # later, turns that have begun are our own
             self._first = False
@@ -126,125 +91,78 @@ class RoleBrain:
         earlier = await earlier_steps(thread, plan, me, journal.other)
         desk = await self._desk(plan)
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
-        opening = desk.asker(first) if isinstance(first, Consult) else None
-        steps = await journal.begin(
-            model=", ".join(dict.fromkeys(m.model.name for m in self._models.values())),
-            system_prompt=opening.opening if opening else None,
-            prompt=opening.prompt if opening else desk.conversation,
-            dialect=opening.choice.current.name if opening else None,
-            tools=desk.executors.names,
-        )
+        steps = await self._begin(journal, desk, first)
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me)
         journal.before_end = hooks.turn_ended
         async with self._activities.of(plan) as activity:
-            turn = _Turn(desk, pipeline, journal, activity, hooks, earlier)
+            helm = Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer")
+            scratchpad = self._briefing.scratchpad
+            turn = _Turn(desk, pipeline, journal, activity, hooks, helm, earlier, scratchpad)
             await turn.run(self._config.turn_timeout)
+
+    async def _begin(self, journal: Journal, desk: Desk, first: Command) -> tuple[Step, ...]:
+        """The turn begins, if it is a new one with this command. The steps that it has already."""
+        models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
+        names = desk.executors.names
+        if not isinstance(first, Consult):
+            prompt = desk.conversation.without(0)
+            return await journal.begin(model=models, prompt=prompt, tools=names)
+        asker, system = desk.asker(first), desk.system(first)
+        system_prompt, prompt = asker.first()
+        return await journal.begin(
+            model=models,
+            system_prompt=system_prompt,
+            prompt=prompt,
+            prompt_id=system.prompt_id,
+            components=system.components,
+            dialect=asker.choice.current.name,
+            tools=names,
+        )
 
     def _rules(self, plan: TurnPlan) -> Rules:
         roles = self._config.roles
         bounds = Bounds(roles.min_confidence, roles.max_plan_steps, roles.max_retries)
-        return Rules(self._kind, bounds, may_finish=not plan.reply_required)
+        return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
-    async def _desk(self, plan: TurnPlan) -> _Desk:
+    async def _desk(self, plan: TurnPlan) -> Desk:
         toolbox = self._tools.for_turn()
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
-        conversation = render_conversation(
-            self._template, self._inbox.threads, plan, self._inbox.me, self._config.history
-        )
-        entries = (e for e in toolbox.registry.entries if e.name not in _OWN and e.absent is None)
-        specs = {entry.name: entry.tool.spec for entry in entries}
-        return _Desk(
-            self._config, self._kind, self._models, toolbox, specs, agents, conversation,
-            self._context(plan),
-        )  # fmt: skip
-
-    def _context(self, plan: TurnPlan) -> PromptContext:
-        me, shown = self._inbox.me, islice(self._inbox.threads, self._config.history.threads)
-        return PromptContext(
-            agent=me,
-            network=self._client.network,
-            instruction=self._config.instruction,
-            thread=thread_ids.relative(plan.thread_id, me),
-            threads=[thread_ids.relative(thread.id, me) for thread in shown],
+        inbox, history = self._inbox, self._config.history
+        opening = self._models[ROLES_OF[self._kind][0]].choice.current
+        return Desk(
+            self._config.roles,
+            self._kind,
+            self._models,
+            toolbox,
+            callable_by_plans(toolbox),
+            agents,
+            Conversation.of(self._template, inbox.threads, plan, inbox.me, history),
+            self._briefing.prompts,
+            await self._briefing.context(plan, toolbox, opening, self._ready, inbox.threads),
+            plan.thread_id,
         )
 
     async def _agents(self, plan: TurnPlan) -> Sequence[Companion]:
         """The agents that may be given work: not those that wait for this turn's answer."""
         listed = Participants.model_validate(await self._client.call("list_participants"))
-        targets = self._config.roles.targets
         waiting = {message.sender_id for message in plan.incoming}
-        chosen = (
-            p
-            for p in listed.participants
-            if p.kind == "agent"
-            and p.id not in waiting
-            and (p.id in targets if targets is not None else p.present and _has_card(p.card))
-        )
-        return companions(chosen, self._inbox.me)[:MOST_AGENTS]
-
-
-def _has_card(card: Card) -> bool:
-    return bool(card.description or card.skills)
-
-
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    """What one turn asks its roles with."""
-
-    config: AgentConfig
-    kind: Kind
-    models: Mapping[Role, RoleModel]
-    toolbox: Toolbox
-    specs: Mapping[str, ToolSpec]
-    agents: Sequence[Companion]
-    conversation: str
-    context: PromptContext
-
-    @property
-    def executors(self) -> Executors:
-        schemas = {name: spec.parameters for name, spec in self.specs.items()}
-        return Executors(schemas, [agent.id for agent in self.agents])
-
-    def asker(self, consult: Consult) -> Asker:
-        """What the role is asked with."""
-        offer, tool = self._offer(consult)
-        role = self.models[consult.role]
-        system = system_of(
-            consult.role, self.kind, self.config.roles.instructions, self.context, tool
-        )
-        told = told_executors(self.specs.values(), self.agents)
-        prompt = prompt_of(self.conversation, told, consult)
-        return Asker(role.model, _Offer(offer), system, prompt, role.choice)
-
-    def _offer(self, consult: Consult) -> tuple[tuple[ToolSpec, ...], str]:
-        """What the role may call, and how its instruction speaks of that."""
-        finish = (self.toolbox.specs[-1],) if consult.may_finish else ()
-        plan = consult.work.plan
-        match consult.role:
-            case "router":
-                spec = route_spec(Pipeline(Rules(self.kind), self.executors).targets)
-            case "planner":
-                spec = plan_spec(self.executors.names, self.config.roles.max_plan_steps)
-            case "reflector":
-                spec = judge_spec()
-            case "executor" if plan is not None and consult.number is not None:
-                spec = self.specs[plan.step(consult.number).executor]
-            case "executor":
-                return (*self.specs.values(), *finish), "one of your tools"
-        return (spec, *finish), f"`{spec.name}`"
+        targets = self._config.roles.targets
+        return askable(listed.participants, self._inbox.me, targets, waiting)
 
 
 @dataclass(slots=True)
 class _Turn:
     """One turn under way."""
 
-    desk: _Desk
+    desk: Desk
     pipeline: Pipeline
     journal: Journal
     activity: Activity
     hooks: HookChain
+    helm: Helm
     earlier: Earlier
+    scratchpad: bool
 
     async def run(self, within: float) -> None:
         try:
@@ -264,6 +182,8 @@ class _Turn:
             match todo.popleft():
                 case Record(step):
                     self.journal.step(self.earlier.noted(step))
+                    if step.steered:  # its messages must not wake the agent once more
+                        await self.journal.durable()
                 case Consult() as consult:
                     several = [consult, *(c for c in todo if isinstance(c, Consult))]
                     todo = deque(await self._consult(several))
@@ -271,13 +191,15 @@ class _Turn:
                     todo.extend(await self._run_tools(run))
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
-                    if waits(reason):  # the next turn reads this one's record
+                    if waits(self.pipeline.steps):  # the next turn reads this one's record
                         await self.journal.durable()
 
     async def _consult(self, consults: Sequence[Consult]) -> list[Command]:
-        """Ask several roles side by side."""
+        """Ask several roles side by side, all of which hear what people have said since."""
         await self.activity.show("thinking", consults[0].n)
         failed: str | None = None
+        woken = self.helm.waiting()
+        consults = [consult.hearing(shown(woken)) for consult in consults]
         try:
             async with asyncio.TaskGroup() as group:
                 asking = [group.create_task(self._ask(consult)) for consult in consults]
@@ -285,6 +207,7 @@ class _Turn:
             failed = str(errors.exceptions[0])
         if failed is not None:
             return self.pipeline.stopped("model_error", failed)
+        self.helm.taken(woken)
         return self.pipeline.answered([task.result() for task in asking])
 
     async def _ask(self, consult: Consult) -> Answered:
@@ -294,6 +217,8 @@ class _Turn:
         answer = await asker.ask(consult.wrong)
         notes = (f"model: {asker.model.name}", *self.desk.toolbox.news(), *answer.notes)
         answer = replace(answer, notes=notes)
+        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
+            answer = without_thoughts(answer)
         return Answered(consult, answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:

@@ -28,8 +28,8 @@ taken up again, or goes on in the next one after a question, goes on where the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import JsonValue
@@ -62,10 +62,12 @@ from hubbub.agents.roles.work import (
     role_notes,
 )
 from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
 from hubbub.agents.waiting import waiting
 from hubbub.config.problems import nearest
-from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = ["Answered", "Command", "Consult", "Executors", "Kind", "Pipeline", "Rules"]
 
@@ -88,6 +90,8 @@ class Rules:
     bounds: Bounds = field(default_factory=Bounds)
     may_finish: bool = True
     """Whether it may do nothing at all: nobody requires a reply."""
+    max_tokens: int | None = None
+    """Of all roles in one turn, read and written; None: no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +117,24 @@ class Consult:
     number: int | None = None
     """executor: the step of the plan that it fills in; None: it chooses among all tools."""
     may_finish: bool = False
+    fresh: tuple[Steering, ...] = ()
+    """What people say that no role has heard yet."""
+
+    def hearing(self, steering: Sequence[Steering]) -> Consult:
+        """The same role, which hears that too. It may not finish if a reply is required."""
+        may_finish = self.may_finish and not _wants_reply(steering)
+        return replace(self, fresh=tuple(steering), may_finish=may_finish)
+
+    @property
+    def heard(self) -> tuple[Steering, ...]:
+        """All that people have said since the turn began; its prompt shows it."""
+        return (*self.work.steered, *self.fresh)
 
     @property
     def wrong(self) -> Sequence[Step]:
-        """Its answers so far that could not be used."""
-        return self.work.wrong.get(self.number or 0, ())
+        """Its answers so far that could not be used, without what its prompt shows."""
+        steps = self.work.wrong.get(self.number or 0, ())
+        return [step.model_copy(update={"steered": ()}) for step in steps]
 
 
 Command = Record | Consult | RunTools | End
@@ -149,8 +166,10 @@ class Pipeline:
     def answered(self, answers: Sequence[Answered]) -> list[Command]:
         """The models have answered what the last commands asked, in that order."""
         recorded: list[Command] = []
-        for given in answers:
+        for place, given in enumerate(answers):
             step = self._judged(given)
+            if place == 0:  # all of them have heard the same, which is recorded once
+                step = step.model_copy(update={"steered": given.consult.fresh})
             self.steps.append(step)
             recorded.append(Record(step))
         return [*recorded, *self._next()]
@@ -187,7 +206,12 @@ class Pipeline:
             who = unusable[-1].notes[0].removeprefix("role: ")
             reason = f"the {who} gave no answer that could be used, also after being told"
             return [End("no_action", reason, unusable[-1].text)]
-        return self._advance(work)
+        following = self._advance(work)
+        used = sum(step.tokens_in + step.tokens_out for step in self.steps[self._earlier :])
+        most = self._rules.max_tokens
+        if most is not None and used >= most and isinstance(following[0], Consult):
+            return [End("max_steps", f"not finished after {used} tokens (at most {most})")]
+        return following
 
     def _advance(self, work: Work) -> list[Command]:
         if work.plan is not None:
@@ -232,8 +256,8 @@ class Pipeline:
 
     def _consult(self, work: Work, role: Role) -> list[Command]:
         first = not work.given_up and work.plan is None and work.route is None
-        may_finish = first and self._rules.may_finish and not self._earlier
-        return [Consult(self._n, role, work, None, may_finish)]
+        required = not self._rules.may_finish or _wants_reply(work.steered)
+        return [Consult(self._n, role, work, None, first and not required and not self._earlier)]
 
     # Steps that no model makes ------------------------------------------------------------------
 
@@ -301,14 +325,15 @@ class Pipeline:
             if calls > 1:
                 raise WrongAnswer(f"there are {calls} calls; make exactly one")
             if call.name != FINISH:
-                self._check(consult, call.arguments)
+                self._check(consult, call)
         except (WrongAnswer, WrongPlan) as exc:
             error = "invalid_arguments"
             result = failure(error, str(exc), retry=True)
         return call.model_copy(update={"result": result, "error": error})
 
-    def _check(self, consult: Consult, arguments: JsonValue) -> None:
+    def _check(self, consult: Consult, call: ToolCallRecord) -> None:
         """Raises `WrongAnswer` or `WrongPlan`."""
+        arguments = call.arguments
         match consult.role:
             case "router":
                 route, known = read(Route, arguments), self.targets
@@ -319,18 +344,38 @@ class Pipeline:
                 most = self._rules.bounds.max_plan_steps
                 read(Plan, arguments).checked(self._executors.names, most)
             case "reflector":
-                self._check_judgement(read(Judgement, arguments), consult.work.plan)
+                self._check_judgement(read(Judgement, arguments), consult.work)
             case "executor":
-                pass  # the tool checks its arguments when it runs
+                assert isinstance(arguments, dict), "what is no object is wrong already"
+                self._check_call(consult.work, call.name, arguments)
 
-    def _check_judgement(self, judgement: Judgement, plan: Plan | None) -> None:
+    def _check_call(self, work: Work, tool: str, arguments: Mapping[str, JsonValue]) -> None:
+        """By the tool's own schema, as when it runs: here the role can still mend it."""
+        schema = self._executors.tools[tool]
+        try:
+            ArgumentCheck(schema).check(fill_arguments(arguments, work.texts, schema))
+        except ToolFailed as exc:
+            if exc.error == "invalid_arguments":
+                raise WrongAnswer(exc.message) from exc
+        except ValueError:
+            return  # the schema is none: what comes of the call says so
+
+    def _check_judgement(self, judgement: Judgement, work: Work) -> None:
+        plan = work.plan
         if plan is None:
             return
-        ids = [step.id for step in plan.steps]
-        if judgement.verdict == "retry_step" and judgement.step not in ids:
-            raise WrongAnswer(f"step: there is no step {judgement.step}; the steps are {ids}")
-        if judgement.verdict == "accept" and not judgement.answer.strip():
+        if judgement.verdict == "retry_step":
+            self._check_retry(judgement, work, plan)
+        elif judgement.verdict == "accept" and not judgement.answer.strip():
             raise WrongAnswer("the verdict accept needs `answer`, which the person will read")
+
+    def _check_retry(self, judgement: Judgement, work: Work, plan: Plan) -> None:
+        again = next((step for step in plan.steps if step.id == judgement.step), None)
+        if again is None:
+            ids = [step.id for step in plan.steps]
+            raise WrongAnswer(f"step: there is no step {judgement.step}; the steps are {ids}")
+        if judgement.arguments is not None and again.executor in self._executors.tools:
+            self._check_call(work, again.executor, judgement.arguments)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -347,6 +392,10 @@ class Answered:
     answer: Answer
     at_ms: float | None = None
     duration_ms: float | None = None
+
+
+def _wants_reply(steering: Iterable[Steering]) -> bool:
+    return any(told.reply == "required" for told in steering)
 
 
 def _after(call: ToolCallRecord, reason: str) -> str:

@@ -14,19 +14,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import JsonValue
 
 from hubbub.agents.loop import FINISH
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
-from hubbub.protocol.turns import Step, ToolCallRecord
+from hubbub.agents.waiting import ASKS
+from hubbub.protocol.turns import Steering, Step, ToolCallRecord
 
 __all__ = [
     "ASKS",
     "ONLY",
-    "ROLES",
     "RUNS",
     "SAYS",
     "Bounds",
@@ -40,9 +40,8 @@ __all__ = [
 ]
 
 Role = Literal["router", "planner", "executor", "reflector"]
-ROLES: tuple[Role, ...] = get_args(Role)
 
-RUNS, ASKS, SAYS = "runs: ", "asks", "says"
+RUNS, SAYS = "runs: ", "says"
 _FOR = "for step "
 _CALL_ID = re.compile(r"step_(\d+)\Z")
 ONLY = 1
@@ -104,6 +103,8 @@ class Work:
     """A question was sent in this turn."""
     said: ToolCallRecord | None = None
     """The answer, as it was sent or could not be."""
+    steered: list[Steering] = field(default_factory=list)
+    """What people have said since the turn began, and a role has heard."""
 
     @property
     def texts(self) -> dict[int, str]:
@@ -130,6 +131,8 @@ def fold(steps: Sequence[Step], bounds: Bounds, earlier: int = 0) -> Work:
         kind = step.notes[0] if step.notes else ""
         if any(call.result is None for call in step.calls):
             work.running = step
+        if position >= earlier:  # what was said in turns before stands in the conversation
+            work.steered += step.steered
         if kind.startswith(RUNS):
             _ran(work, step)
         elif kind == ASKS:

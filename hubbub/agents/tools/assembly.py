@@ -14,8 +14,15 @@ from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.hub import Caller, HubTool
+from hubbub.agents.tools.function import FunctionTool, as_tool
+from hubbub.agents.tools.hub import Caller, HubTool, speaks
+from hubbub.agents.tools.naming import (
+    ALWAYS,
+    KnownTool,
+    given_names,
+    refused_names,
+    wrong_names,
+)
 from hubbub.agents.tools.results import ByCharacters, Counter
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
@@ -92,52 +99,43 @@ class ToolKit:
             place: self._function(place, base_dir) for place in config.tools or () if ":" in place
         }
 
+    @property
+    def own_names(self) -> dict[str, str]:
+        """The names of the tools that the agent's functions make, by `file.py:function`."""
+        return {place: tool.name for place, tool in self._own.items()}
+
     def toolbox(self, ready: Ready, caller: Caller) -> Toolbox:
         """The tools by what the hub offers. Raises `ConfigError` for names that nothing has."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
+        self._check_names(offered)
         chosen = self._config.tools if self._config.tools is not None else list(offered)
         given = {tool.name for tool in self._more}
+        given |= (given_names(self._config) | ALWAYS) - set(offered)
         tools: list[Tool] = [
-            self._own[place]
-            if place in self._own
-            else HubTool(self._operation(place, offered), caller, self._name)
+            self._own[place] if place in self._own else HubTool(offered[place], caller, self._name)
             for place in chosen
             if place not in given
         ]
         tools += self._more
-        self._check_names({*offered, *(tool.name for tool in tools)})
         always = (*ways_out(caller), TidySteps())
         try:
             return Toolbox(tools, self._conduct, source=self._source, always=always)
         except ValueError as exc:
             raise ConfigError(f"agents.{self._name}.tools: {exc}") from exc
 
-    def _operation(self, tool: str, offered: Mapping[str, OperationInfo]) -> OperationInfo:
-        if tool in offered:
-            return offered[tool]
-        hint = _meant(tool, offered)
-        raise ConfigError(f"agents.{self._name}.tools: there is no tool {tool!r}{hint}")
-
-    def _check_names(self, known: Collection[str]) -> None:
-        """A tool that is to be disabled must not stay because its name was misspelled."""
-        prefixes = tuple(f"{server}_" for server in self._config.mcp)
-        said = {
-            "disabled_tools": self._config.disabled_tools,
-            "tool_settings": list(self._config.tool_settings),
-        }
-        for key, names in said.items():
-            for name in names:
-                if name not in known and not (prefixes and name.startswith(prefixes)):
-                    where = f"agents.{self._name}.{key}"
-                    raise ConfigError(f"{where}: there is no tool {name!r}{_meant(name, known)}")
+    def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
+        known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
+        known += [KnownTool(o.name, o.permission, speaks(o)) for o in offered.values()]
+        refused = refused_names(self._config, known)
+        for wrong in wrong_names(self._config, offered, self.own_names, refused):
+            raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
 
     def _function(self, place: str, base_dir: Path) -> Tool:
         found = load_attribute(place, base_dir)
-        if not isinstance(found, FunctionTool) and not callable(found):
+        if not callable(found):
             raise ConfigError(f"{place} is no function")
         try:
-            tool = found if isinstance(found, FunctionTool) else FunctionTool(found)
-            return self._confined(tool)
+            return self._confined(as_tool(found))
         except TypeError as exc:
             raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
 

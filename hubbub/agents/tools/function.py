@@ -11,7 +11,8 @@ import asyncio
 import copy
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import islice
 from typing import Generic, Literal, ParamSpec, TypeVar, overload
 
 from pydantic import JsonValue
@@ -23,16 +24,18 @@ from hubbub.agents.tools.docstrings import describe
 from hubbub.agents.tools.given import CancelToken, IdempotencyKey
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.process import run_in_process, target_of
-from hubbub.agents.tools.schema import Arguments
+from hubbub.agents.tools.schema import Arguments, legal_name
 from hubbub.agents.tools.threads import run_in_thread
 from hubbub.agents.tools.tuning import Retry, Tuning
 from hubbub.protocol.messages import Permission
 
-__all__ = ["FunctionTool", "as_text", "tool"]
+__all__ = ["FunctionTool", "as_text", "as_tool", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Sandbox = Literal["process"] | Limits
+
+_MOST_ITEMS = 10_000
 
 
 class FunctionTool(Generic[P, R]):
@@ -62,7 +65,8 @@ class FunctionTool(Generic[P, R]):
                 f"{function.__name__}: a tool needs a docstring, it is what models read"
             )
         self._arguments = Arguments(function, parameters)
-        self.spec = ToolSpec(name or function.__name__, description, self._arguments.schema)
+        called = legal_name(function.__name__ if name is None else name)
+        self.spec = ToolSpec(called, description, self._arguments.schema)
         self.permission, self.confirm = permission, confirm
         self.idempotent, self.timeout = idempotent, timeout
         if retry is not None and not idempotent:
@@ -124,10 +128,12 @@ class FunctionTool(Generic[P, R]):
                 result = await run_in_thread(call)
             if isinstance(result, Awaitable):
                 result = await result
+            if isinstance(result, str):
+                return result
+            return await run_in_thread(functools.partial(as_text, result))  # it may take long
         except asyncio.CancelledError:
             token.cancel()
             raise
-        return as_text(result)
 
     def _called(self, bound: Mapping[str, object]) -> object:
         function: Callable[..., object] = self._function
@@ -192,12 +198,23 @@ def tool(
     return declare if function is None else declare(function)
 
 
+def as_tool(function: Callable[..., object]) -> FunctionTool[..., object]:
+    """The tool that a function makes; one that is a tool already. Raises TypeError."""
+    return function if isinstance(function, FunctionTool) else FunctionTool(function)
+
+
 def as_text(result: object) -> str:
-    """What a function returned, as a model reads it: a text as it is, else JSON."""
+    """What a function returned, as a model reads it: a text as it is, else JSON.
+
+    Of an iterator, which may have no end, it reads the first 10,000 items.
+    """
     if isinstance(result, str):
         return result
     if result is None:
         return "done"
+    if isinstance(result, Iterator):
+        items = list(islice(result, _MOST_ITEMS))
+        result = {"items": items, "more": True} if len(items) == _MOST_ITEMS else items
     try:
         return to_json(result).decode()
     except PydanticSerializationError:

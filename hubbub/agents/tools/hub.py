@@ -15,7 +15,7 @@ from hubbub.agents.tools.schema import without_titles
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import OperationInfo, Permission
 
-__all__ = ["Caller", "HubTool"]
+__all__ = ["Caller", "HubTool", "speaks"]
 
 
 class Caller(Protocol):
@@ -37,8 +37,7 @@ class HubTool:
 
     def __init__(self, operation: OperationInfo, caller: Caller, me: str):
         self._caller, self._me = caller, me
-        properties = operation.input_schema.get("properties")
-        self.speaks = isinstance(properties, dict) and "cause" in properties
+        self.speaks = speaks(operation)
         self.permission: Permission = operation.permission
         self.ordered = operation.permission != "read"
         self.idempotent = True  # a read, or a write with a cid
@@ -61,6 +60,12 @@ class HubTool:
         except OperationError as exc:
             raise _failed(exc) from exc
         return json.dumps(compact(value, self._me), ensure_ascii=False)
+
+
+def speaks(operation: OperationInfo) -> bool:
+    """Whether a call of the operation sends a message: only those have a cause."""
+    properties = operation.input_schema.get("properties")
+    return isinstance(properties, dict) and "cause" in properties
 
 
 def _failed(exc: OperationError) -> ToolFailed:

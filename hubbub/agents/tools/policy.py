@@ -6,7 +6,8 @@ ask         run             need approval                    run
 full        run             run                              run
 
 A tool with `confirm` needs approval in every mode in which it is not refused. Speaking is not an
-effect on the world outside: an agent that may not even answer would be of no use to anybody.
+effect on the world outside: an agent that may not even answer would be of no use to anybody. What
+an agent remembers is one: it is in all its later prompts, and others may have put it there.
 """
 
 from __future__ import annotations

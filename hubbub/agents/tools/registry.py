@@ -81,7 +81,9 @@ class Registry:
         tuning: Mapping[str, Tuning] = MappingProxyType({}),
         runtime: Iterable[Tool] = (),
     ):
-        """`runtime`: tools of the runtime itself, which nobody disables and nothing forbids."""
+        """`runtime`: tools of the runtime itself, which no mode forbids and nobody tunes; who
+        disables one leaves it out.
+        """
         self._entries: dict[str, Entry] = {}
         seen = {FINISH, SELECT}
         for tool in tools:

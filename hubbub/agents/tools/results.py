@@ -20,6 +20,8 @@ DEFAULT_BUDGET = 4000
 _LEAST_RECORDS = 1
 _LONGEST_TOKEN = 16
 """Characters that a token has at most, for texts that are much too long to be counted."""
+_MOST_JSON = 4_000_000
+"""Characters of JSON that is read; of more the beginning is kept, as of any text."""
 
 
 class Counter(Protocol):
@@ -39,9 +41,9 @@ class ByCharacters:
 
 def fit(text: str, budget: int, counter: Counter) -> str:
     """`text`, within `budget` tokens. A few tokens of the marker may come on top."""
-    if len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget:
+    if _fits(text, budget, counter):
         return text
-    if text[:1] in ("[", "{"):
+    if text[:1] in ("[", "{") and len(text) <= _MOST_JSON:
         try:
             value: JsonValue = json.loads(text)
         except (ValueError, RecursionError):
@@ -52,10 +54,14 @@ def fit(text: str, budget: int, counter: Counter) -> str:
     return _cut_text(text, budget, counter)
 
 
+def _fits(text: str, budget: int, counter: Counter) -> bool:
+    return len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget
+
+
 def _fit_json(value: JsonValue, budget: int, counter: Counter) -> str | None:
     """The value with fewer records; None if that does not make it short enough."""
     whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if counter.count(whole) <= budget:
+    if _fits(whole, budget, counter):
         return whole  # it was only written with much space
     if isinstance(value, list):
         return _fewer(value, lambda kept: _listed(kept, len(value)), budget, counter)
@@ -84,9 +90,22 @@ def _fewer(
     def text(kept: int) -> str:
         return json.dumps(shown(records[:kept]), ensure_ascii=False)
 
-    if counter.count(text(_LEAST_RECORDS)) > budget:
+    def holds(kept: int) -> bool:
+        return _fits(text(kept), budget, counter)
+
+    if not holds(_LEAST_RECORDS):
         return None
-    return text(_last(_LEAST_RECORDS, len(records), lambda n: counter.count(text(n)) <= budget))
+    return text(_last(_LEAST_RECORDS, _at_most(records, budget), holds))
+
+
+def _at_most(records: Sequence[JsonValue], budget: int) -> int:
+    """How many of the records could fit: those after them are not even looked at."""
+    room = budget * _LONGEST_TOKEN
+    for n, record in enumerate(records):
+        room -= len(json.dumps(record, ensure_ascii=False))
+        if room < 0:
+            return n
+    return len(records)
 
 
 def _listed(kept: Sequence[JsonValue], total: int) -> JsonValue:

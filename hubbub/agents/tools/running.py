@@ -11,6 +11,7 @@ result           cut to its budget
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Mapping
 from typing import assert_never
 
@@ -27,6 +28,7 @@ from hubbub.agents.tools.registry import Entry, Registry
 from hubbub.agents.tools.results import Counter, fit
 from hubbub.agents.tools.tuning import Retry
 from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.agents.user_code import contained, told
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import ToolCallRecord
@@ -93,8 +95,8 @@ class CallRunner:
                 await self._conduct.pause(retry.pause(attempts))
         except ToolFailed as exc:
             error = exc.error
-            told = fit(exc.message, *self._to(max(budget, _LEAST_WORDS)))
-            text = failure(exc.error, told, retry=exc.retry, near=exc.near)
+            words = fit(exc.message, *self._to(max(budget, _LEAST_WORDS)))
+            text = failure(exc.error, words, retry=exc.retry, near=exc.near)
         return CallResult(call.id, text, error, at, clock.since(at), max(attempts, 1))
 
     def _to(self, budget: int) -> tuple[int, Counter]:
@@ -139,8 +141,8 @@ class CallRunner:
         approver = self._conduct.approver
         if approver is None:
             raise ToolFailed(f"{reason}; {_NOBODY}", error="needs_approval")
-        told = entry.tool.spec.description
-        request = ApprovalRequest(site, entry.name, told, entry.permission, arguments, reason)
+        does = entry.tool.spec.description
+        request = ApprovalRequest(site, entry.name, does, entry.permission, arguments, reason)
         verdict = await approver.approve(request)
         match verdict:
             case Approved(final):
@@ -158,7 +160,9 @@ class CallRunner:
         timeout = entry.timeout or self._conduct.timeout
         try:
             async with asyncio.timeout(timeout) as limit:
-                return await self._conduct.perform(entry.tool, arguments, site)
+                with contained():  # the tool has a copy: what it changes is not what was called
+                    own = copy.deepcopy(dict(arguments))
+                    return await self._conduct.perform(entry.tool, own, site)
         except ToolFailed:
             raise
         except ConnectionLost as exc:
@@ -188,4 +192,4 @@ def _of_the_moment(exc: ToolFailed, retry: Retry) -> bool:
 
 def _broken(entry: Entry, exc: Exception) -> ToolFailed:
     log.warning("tool failed", tool=entry.name, exc_info=exc)
-    return ToolFailed(f"{type(exc).__name__}: {exc}", error="tool_failed")
+    return ToolFailed(told(exc), error="tool_failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -21,9 +22,23 @@ from pydantic.fields import FieldInfo
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.given import CancelToken, IdempotencyKey, given_kind
 
-__all__ = ["Arguments", "without_titles", "wrong_arguments"]
+__all__ = ["LONGEST_NAME", "Arguments", "legal_name", "without_titles", "wrong_arguments"]
+
+LONGEST_NAME = 64
+"""Characters of a tool's name that endpoints take."""
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 _UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def legal_name(name: str) -> str:
+    """A tool's name. Raises TypeError for one that endpoints refuse (and all its request)."""
+    if len(name) <= LONGEST_NAME and _LEGAL_NAME.fullmatch(name):
+        return name
+    raise TypeError(
+        f"{name[:LONGEST_NAME]!r} is no name for a tool: it has 1 to {LONGEST_NAME} letters "
+        "(a-z, A-Z), digits, - and _"
+    )
 
 
 class Arguments:
@@ -39,7 +54,7 @@ class Arguments:
         self._names: list[str] = []
         self.given: dict[str, type[IdempotencyKey] | type[CancelToken]] = {}
         fields: dict[str, tuple[object, object]] = {}
-        hints = get_type_hints(function, include_extras=True)
+        hints = _hints(function)
         for parameter in inspect.signature(function).parameters.values():
             _check(parameter, name, hints)
             kind = given_kind(hints[parameter.name])
@@ -65,6 +80,14 @@ class Arguments:
         except ValidationError as exc:
             raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
         return {name: getattr(model, f"p{i}") for i, name in enumerate(self._names)}
+
+
+def _hints(function: Callable[..., object]) -> dict[str, object]:
+    """The annotations, those in quotes included. Raises TypeError for names that do not exist."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as exc:
+        raise TypeError(f"{function.__name__}: an annotation cannot be read: {exc}") from exc
 
 
 def _model(name: str, fields: Mapping[str, tuple[object, object]]) -> type[BaseModel]:
@@ -95,7 +118,10 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
 
 def wrong_arguments(exc: ValidationError) -> str:
     """What is wrong with a call's arguments, in words that a model can act on."""
-    errors = exc.errors(include_url=False, include_input=False, include_context=False)
+    found = exc.errors(include_url=False, include_input=False, include_context=False)
+    # A list whose items are wrong has too few as well: that follows from them.
+    within = {error["loc"][:n] for error in found for n in range(len(error["loc"]))}
+    errors = [e for e in found if e["type"] != "too_short" or e["loc"] not in within]
     return "; ".join(
         f"{'.'.join(str(part) for part in error['loc']) or 'arguments'}: {error['msg']}"
         for error in errors[:5]

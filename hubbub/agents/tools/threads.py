@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from hubbub.agents.user_code import Escape, told
+
 __all__ = ["run_in_thread"]
 
 T = TypeVar("T")
@@ -16,6 +18,8 @@ T = TypeVar("T")
 async def run_in_thread(function: Callable[[], T]) -> T:
     """The function's result, from a thread of its own in which context variables are as here.
 
+    Raises what the function raises, and `Escape` for what would end more than the one who waits.
+
     Cancelling abandons the thread: it runs on, and nobody hears of it. Unlike the threads of
     `asyncio.to_thread` it does not keep the process from ending.
     """
@@ -23,7 +27,7 @@ async def run_in_thread(function: Callable[[], T]) -> T:
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
+    def settle(result: T | None, error: Exception | None) -> None:
         if future.done():
             return
         if error is not None:
@@ -33,13 +37,16 @@ async def run_in_thread(function: Callable[[], T]) -> T:
 
     def work() -> None:
         result: T | None = None
-        error: BaseException | None = None
+        error: Exception | None = None
         try:
             result = context.run(function)
-        except BaseException as exc:  # noqa: BLE001 - handed over to the one who waits
+        except StopIteration as exc:  # a future cannot carry it
+            error = RuntimeError(f"the function raised StopIteration: {exc}")
+        except Exception as exc:  # noqa: BLE001 - handed over to the one who waits
             error = exc
-        if isinstance(error, StopIteration):  # a future cannot carry it
-            error = RuntimeError(f"the function raised StopIteration: {error}")
+        except BaseException as exc:  # noqa: BLE001 - so is this, as what ends nobody else
+            error = Escape(told(exc))
+            error.__cause__ = exc
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
 

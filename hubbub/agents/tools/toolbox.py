@@ -55,13 +55,13 @@ class Toolbox:
     ):
         """`source` has further tools, which come and go: see `for_turn`. `timeout` is that of
         `conduct`, for those who want nothing else. `always` are tools of the runtime itself, which
-        nobody disables or has to pick.
+        nobody has to pick and no permission mode forbids.
         """
         self._conduct = conduct or Conduct()
         if timeout is not None:
             self._conduct = replace(self._conduct, timeout=timeout)
         self._tools, self._source = tuple(tools), source or NoSource()
-        self._always = tuple(always)
+        self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
         self._checks = Checks()
         self._fill()
 

@@ -2,46 +2,33 @@
 
 The same for every tool, whoever wrote its schema: functions, the hub, mods, MCP servers. The rules
 of JSON Schema are those of the package `jsonschema`: it implements the drafts in full and is what
-others test theirs against; pydantic can make schemas but not follow any.
+others test theirs against; pydantic can make schemas but not follow any. What is different with us,
+because nobody may keep the agent busy with a schema or with arguments, stands in `rules`.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import cast
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError, best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend
+from jsonschema.exceptions import ValidationError, best_match
 from pydantic import JsonValue
-from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.rules import Rules, TooMuchWork
 
 __all__ = ["ArgumentCheck"]
 
 _MOST = 5
 """Mistakes that are told at once."""
-
-
-def _no_rule(
-    validator: object, value: object, instance: object, schema: object
-) -> Iterator[ValidationError]:
-    """Holds always. Patterns are left to those who wrote them: Python's `re` reads them otherwise,
-    and one that somebody else has written may take for ever.
-    """
-    return iter(())
-
-
-_Validator = extend(  # type: ignore[no-untyped-call]  # its stubs leave out the return type
-    Draft202012Validator, validators={"pattern": _no_rule, "patternProperties": _no_rule}
-)
+_COMPARED = 300
+"""Names, and characters of a name, in which one like it is looked for."""
 
 
 class ArgumentCheck:
@@ -51,34 +38,34 @@ class ArgumentCheck:
     """
 
     def __init__(self, schema: Mapping[str, JsonValue]):
-        try:
-            _Validator.check_schema(schema)
-        except SchemaError as exc:
-            raise ValueError(f"no JSON Schema: {exc.message}") from exc
-        # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
-        self._validator: Validator = _Validator(schema, registry=Registry())
         self._schema = schema
+        self._rules = Rules(schema)
 
     def check(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """The arguments, with JSON that came as text (`"3"` for 3) read where that is what is
         wanted. Raises `ToolFailed` that names every mistake.
         """
-        value: JsonValue = dict(arguments)
+        try:
+            return self._checked(dict(arguments))
+        except (Unresolvable, RecursionError) as exc:
+            words = f"the tool's own schema cannot be followed: {exc}"
+            raise ToolFailed(words, error="invalid_schema") from exc
+        except TooMuchWork as exc:
+            raise ToolFailed(str(exc), error="invalid_arguments", retry=True) from exc
+
+    def _checked(self, value: JsonValue) -> dict[str, JsonValue]:
         errors = self._errors(value)
         if errors:
             value, errors = self._mended(value, errors)
         if errors:
-            words = "; ".join(dict.fromkeys(self._told(error) for error in errors[:_MOST]))
+            told = dict.fromkeys(self._told(error) for error in errors[:_MOST])
+            words = "; ".join(filter(None, told))
             raise ToolFailed(words, error="invalid_arguments", retry=True)
         assert isinstance(value, dict)
         return value
 
     def _errors(self, value: JsonValue) -> list[ValidationError]:
-        try:
-            return sorted(self._validator.iter_errors(value), key=_place)
-        except (Unresolvable, RecursionError) as exc:
-            words = f"the tool's own schema cannot be followed: {exc}"
-            raise ToolFailed(words, error="invalid_schema") from exc
+        return sorted(self._rules.mistakes(value), key=_place)
 
     def _mended(
         self, value: JsonValue, errors: list[ValidationError]
@@ -116,8 +103,9 @@ class ArgumentCheck:
 
     def _missing(self, mistake: _Mistake) -> str:
         words = []
+        there = {*mistake.given, *_meant(mistake).values()}  # what was misspelled is told as that
         for name in mistake.wanted if isinstance(mistake.wanted, list) else ():
-            if name in mistake.given or not isinstance(name, str):
+            if name in there or not isinstance(name, str):
                 continue
             wanted = self._resolved(mistake.properties.get(name))
             said = wanted.get("description")
@@ -184,23 +172,34 @@ def _telling(error: ValidationError) -> ValidationError:
 
 
 def _unknown(mistake: _Mistake) -> str:
-    known = list(mistake.properties)
     words = []
-    for name in mistake.given:
-        if name in known:
-            continue
-        near = get_close_matches(name, known, 1, 0.5)
-        listed = f"there are: {', '.join(known) or 'none'}"
-        hint = f"did you mean {near[0]}?" if near else listed
+    for name, near in _meant(mistake).items():
+        listed = f"there are: {', '.join(mistake.properties) or 'none'}"
+        hint = f"did you mean {near}?" if near else listed
         words.append(f"there is no argument {_dotted([*mistake.path, name])}; {hint}")
     return "; ".join(words)
 
 
+def _meant(mistake: _Mistake) -> dict[str, str | None]:
+    """Names that are given and not known, where that is a mistake, each with the one like it."""
+    if mistake.schema.get("additionalProperties") is not False:
+        return {}
+    known = list(mistake.properties)
+    unknown = (name for name in mistake.given if name not in mistake.properties)
+    return {name: next(iter(_near(name, known, 0.5)), None) for name in islice(unknown, _MOST)}
+
+
 def _not_in(place: str, value: JsonValue, values: JsonValue) -> str:
     options = values if isinstance(values, list) else []
-    near = get_close_matches(str(value), [str(option) for option in options], 1, 0.6)
+    near = _near(str(value), [str(option) for option in options], 0.6)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"{place}: {_shown(value)} is none of {', '.join(map(_json, options))}{hint}"
+
+
+def _near(name: str, names: Sequence[str], cutoff: float) -> list[str]:
+    """The one that is most like it. Long names and lists would take long: they are left out."""
+    short = [known for known in names[:_COMPARED] if len(known) <= _COMPARED]
+    return get_close_matches(name, short, 1, cutoff) if len(name) <= _COMPARED else []
 
 
 def _mend(root: JsonValue, error: ValidationError) -> bool:

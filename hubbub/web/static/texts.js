@@ -384,6 +384,7 @@ export const t = {
       tool_call: "in lines of its text (tool_call)",
       final_output: "in an object at the end of its text (final_output)",
     },
+    dialectFrom: (words, n) => `${words}, from step ${n} on`,
     attempts: (n) => `${n}: the agent died in the middle, and it was taken up again`,
     wokenBy: "Woken by",
     sent: "Sent",
@@ -396,8 +397,8 @@ export const t = {
     noSteps: "No steps were recorded.",
     steps: "Steps",
     stepsUnit: (n) => (n === 1 ? "step" : "steps"),
-    step: (n) => `Step ${n}`,
-    toStep: (n) => `To step ${n}`,
+    step: (name) => `Step ${placed(name)}`,
+    toStep: (name) => `To step ${placed(name)}`,
     emptyStep: "Neither text nor calls.",
     text: "Text",
     reasoning: "Reasoning, sent to nobody",
@@ -488,3 +489,8 @@ export const t = {
     quiet: "quiet",
   },
 };
+
+/** Where a step stands: of whose steps it is which. */
+function placed({ n, helpers }) {
+  return [n, ...helpers.map(({ ordinal, step }) => `helper ${ordinal} of step ${step}`)].join(" of ");
+}

@@ -53,7 +53,7 @@ export async function fails(body, words = "") {
 
 /** Waits until `condition` gives something true; gives that. For what browsers do in their time. */
 export async function eventually(condition, message = "it never came true") {
-  const end = performance.now() + 5000;
+  const end = performance.now() + 15_000;
   for (;;) {
     const value = await condition();
     if (value) return value;

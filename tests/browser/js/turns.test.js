@@ -3,7 +3,8 @@ import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messa
 import { count, dollars } from "/static/core/numbers.js";
 import { factsOf } from "/static/features/turns/facts.js";
 import { readTurns } from "/static/features/turns/reading.js";
-import { filling, pretty, timeline, tookMs, totals } from "/static/features/turns/record.js";
+import { filling, pretty, stepNames, timeline, tookMs, totals } from "/static/features/turns/record.js";
+import { t } from "/static/texts.js";
 
 const START = "2026-01-02T03:04:05Z";
 const after = (ms) => new Date(Date.parse(START) + ms).toISOString();
@@ -155,4 +156,29 @@ test("facts tell the dialect only where a model calls tools by words", () => {
   };
   equal(["native", null, undefined, "tool_call"].map((each) => keys(each).includes("dialect")),
     [false, false, false, true]);
+});
+
+test("steps of helpers are called by whose they are", () => {
+  const step = (n, ...calls) => ({ n, calls: calls.map((name) => ({ name, error: null })) });
+  const steps = [
+    step(1), step(2, "fork", "look", "fork"), step(10_001), step(10_002, "fork"), step(11_001), step(27_001),
+  ];
+  const names = stepNames(steps);
+  equal(t.turns.step(names.get(2)), "Step 2");
+  equal(t.turns.step(names.get(10_002)), "Step 2 of helper 1 of step 2");
+  equal(t.turns.step(names.get(11_001)), "Step 1 of helper 1 of step 2 of helper 1 of step 2");
+  equal(t.turns.toStep(names.get(27_001)), "To step 1 of helper 2 of step 2");
+});
+
+test("calls that have begun no helper do not count", () => {
+  const calls = ["unknown_tool", "too_many_helpers", "not_first", null].map((error) => ({ name: "fork", error }));
+  const steps = [{ n: 1, calls: calls.slice(0, 3) }, { n: 2, calls: calls.slice(3) }, { n: 10_001, calls: [] }];
+  equal(stepNames(steps).get(10_001), { n: 1, helpers: [{ ordinal: 1, step: 2 }] });
+});
+
+test("facts tell from which step on a model is asked in words", () => {
+  const start = { id: "bot-m1", model: "small", thread_id: "broadcast", messages: ["m1"], tools: [], dialect: "native" };
+  const steps = [{ n: 1, calls: [] }, { n: 2, calls: [], dialect: "tool_call" }, { n: 3, calls: [] }];
+  const facts = factsOf(turn(steps, { start, agent: "bot" }), "ann");
+  equal(facts.find(({ key }) => key === "dialect").value, "in lines of its text (tool_call), from step 2 on");
 });

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    TimeoutError,
+    ViewportSize,
+    expect,
+)
 
 from tests.browser.support.complaints import Complaints
 
-__all__ = ["NARROW", "WIDE", "Desk", "Desks", "Shown"]
+__all__ = ["NARROW", "PATIENCE_S", "WIDE", "Desk", "Desks", "Shown", "becomes"]
 
 WIDE = ViewportSize(width=1280, height=800)
 _DURABLE = re.compile("stored|delivered")
 NARROW = ViewportSize(width=360, height=740)
+PATIENCE_S = 30.0
+"""How long the page may take to show what a test waits for: machines have other things to do."""
+_POINTED_AT_MS = 2000
+"""How long what is offered at a message may take to be pressed, before it is pointed at again."""
 
 
 _STILL = """async () => {
     await document.fonts.ready;
-    const look = () => document.body.innerHTML.length + ":" + document.body.scrollHeight;
+    const log = () => document.querySelector("[role=log]")?.scrollTop;
+    const look = () => [document.body.innerHTML.length, document.body.scrollHeight, log()].join();
     let last = null;
     for (let calm = 0; calm < 10; ) {
         await new Promise((then) => requestAnimationFrame(then));
@@ -32,6 +47,17 @@ _STILL = """async () => {
 }"""
 
 
+_GO = """(hash) => new Promise((there) => {
+    // This listener comes after those of the page; two frames later nothing is left to do.
+    const frame = (then) => requestAnimationFrame(() => setTimeout(then));
+    const drawn = () => frame(() => frame(there));
+    const before = location.href;
+    addEventListener("hashchange", drawn, {once: true});
+    location.hash = hash;
+    if (location.href === before) drawn();
+})"""
+
+
 class Shown(NamedTuple):
     """A message as the conversation shows it."""
 
@@ -39,6 +65,16 @@ class Shown(NamedTuple):
     state: str | None
     """sending, stored or delivered; None for those of others."""
     text: str
+
+
+async def becomes(it: Locator, condition: str) -> None:
+    """Waits until the JavaScript function `condition` of the element is true."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await it.evaluate(condition):
+                await it.page.evaluate("new Promise((then) => setTimeout(then, 20))")
+    except builtins.TimeoutError as error:
+        raise AssertionError(f"{it} never became {condition}") from error
 
 
 class Desk:
@@ -100,9 +136,15 @@ class Desk:
         return self.threads.locator(f'[data-thread="{id}"]')
 
     async def open_thread(self, id: str) -> None:
+        """From another view; afterwards the keyboard is where one writes."""
         await self.thread(id).click()
         await expect(self.thread(id)).to_have_attribute("aria-current", "page")
-        await expect(self.composer).to_be_visible()
+        await expect(self.composer).to_be_focused()
+
+    async def has_read(self, id: str) -> None:
+        """Waits until nothing in a thread counts as new."""
+        await expect(self.thread(id)).to_be_visible()
+        await expect(self.thread(id).locator(".badge")).to_have_count(0)
 
     async def talk_to(self, name: str) -> None:
         """The conversation with somebody who is here, begun where there is none."""
@@ -127,7 +169,7 @@ class Desk:
             await expect(dialog).to_have_count(0)
         path = "/".join(quote(part, safe="") for part in (view, *arguments))
         right = f"?open={opened[0]}:{quote(opened[1])}" if opened else ""
-        await self.page.evaluate("(hash) => { location.hash = hash; }", f"#/{path}{right}")
+        await self.page.evaluate(_GO, f"#/{path}{right}")
 
     @property
     def main(self) -> Locator:
@@ -190,10 +232,18 @@ class Desk:
     def details(self) -> Locator:
         return self.page.get_by_role("complementary")
 
-    async def act(self, message: Locator, action: str) -> None:
+    async def act(
+        self, message: Locator, action: str, role: Literal["button", "link"] = "button"
+    ) -> None:
         """What is offered while a message is pointed at: "Details", "Reply in a thread", ..."""
-        await message.hover()
-        await message.get_by_role("button", name=action, exact=True).click()
+        offered = message.get_by_role(role, name=action, exact=True)
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                await message.hover()
+                try:
+                    return await offered.click(timeout=_POINTED_AT_MS)
+                except TimeoutError:  # what came in has moved the message away from the pointer
+                    continue
 
     # The connection -------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from tests.unit.configs.people import Person
 
 __all__ = ["Network", "Networks", "Plan", "Room"]
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 """How long a network may take to come up or to go before the test fails."""
 _ADDRESS = re.compile(r"ws://127\.0\.0\.1:(?P<port>[1-9]\d*)")
 
@@ -80,10 +80,13 @@ class Network:
         )  # fmt: skip
         stream = process.stdout
         assert stream is not None
-        async with asyncio.timeout(DEADLINE_S):
-            self.port = await self._port(stream)
-            self._reading = asyncio.create_task(self._read(stream))
-            await self._agents_join()
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                self.port = await self._port(stream)
+                self._reading = asyncio.create_task(self._read(stream))
+                await self._agents_join()
+        except TimeoutError as error:
+            raise AssertionError(f"it did not come up:\n{self.output()}") from error
 
     async def kill(self) -> None:
         """kill -9; its agents end with it."""

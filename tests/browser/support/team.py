@@ -3,14 +3,16 @@ answers, and the helper tells ann."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Networks, Plan
+from tests.browser.support.network import Network, Networks, Plan
+from tests.unit.configs.people import Person
 
-__all__ = ["LAST", "PLAN", "QUESTION", "THREAD", "asked", "script"]
+__all__ = ["LAST", "PLAN", "QUESTION", "THREAD", "ask", "asked", "looks_at_the_answer", "script"]
 
 THREAD = "dm.ann.helper"
 
@@ -77,16 +79,34 @@ def _finish(reason: str) -> Call:
     return Call(tool="finish", arguments={"reason": reason})
 
 
+async def ask(network: Network) -> None:
+    """Ann asks; returns when she has been answered and nobody is at work any more."""
+    ann = await network.join("ann")
+    await ann.tells("helper", QUESTION)
+    await ann.hears("helper", lambda message: message.text == LAST)
+    while any(turn.outcome is None for turn in await _turns(ann)):
+        pass  # the question itself takes its time
+
+
+async def _turns(ann: Person) -> Sequence[TurnSummary]:
+    return Turns.model_validate(await ann.client.call("list_turns")).turns
+
+
+async def looks_at_the_answer(desks: Desks, network: Network) -> Desk:
+    """Ann, in the helper's thread, once she has asked."""
+    desk = await desks.sit(network.page)
+    await desk.join_as("ann")
+    await desk.visit("thread", THREAD)
+    await desk.sees(LAST)
+    return desk
+
+
 @asynccontextmanager
 async def asked(desks: Desks, networks: Networks) -> AsyncIterator[Desk]:
-    """Ann has asked in the helper's thread, and has been answered."""
+    """The same in a network of its own, for who has more to say there."""
     async with ModelServer(script()) as model:
         network = await networks.start(PLAN, model=model)
-        desk = await desks.sit(network.page)
-        await desk.join_as("ann")
-        await desk.visit("thread", THREAD)
-        await desk.says(QUESTION)
-        await desk.sees(LAST)
-        yield desk
+        await ask(network)
+        yield await looks_at_the_answer(desks, network)
         await desks.leave()
         await network.close()

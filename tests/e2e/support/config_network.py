@@ -18,7 +18,7 @@ from tests.unit.configs.people import Person
 __all__ = ["ROOT", "ConfigNetwork", "environment", "run_config"]
 
 ROOT = Path(__file__).parents[3]
-DEADLINE_S = 40.0
+DEADLINE_S = 60.0
 """How long a network may take to come up or to go before the test fails."""
 _ADDRESS = re.compile(r"ws://127\.0\.0\.1:[1-9]\d*")
 _OURS = ("OPENAI_", "HUBBUB_")

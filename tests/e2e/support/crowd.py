@@ -77,6 +77,7 @@ class Mute:
     async def read_to_the_end(self) -> int | None:
         """Read what is left; returns the close code, None if there was no close frame."""
         loop = asyncio.get_running_loop()
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # fast again
         data = bytearray(self._rest)
         try:
             while chunk := await loop.sock_recv(self._connection, 1 << 16):

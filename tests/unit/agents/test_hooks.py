@@ -215,16 +215,26 @@ class TestFailing:
         assert asyncio.all_tasks() == before
         release.set()
 
-    async def test_one_that_cancels_itself_does_not_cancel_the_turn(self) -> None:
+    @pytest.mark.behaviour("Y-8")
+    @pytest.mark.parametrize(
+        "exc", [asyncio.CancelledError(), SystemExit(2), KeyboardInterrupt(), GeneratorExit()]
+    )
+    async def test_what_would_end_the_turn_or_the_process_is_noted(
+        self, exc: BaseException
+    ) -> None:
         class Confused(Hooks):
             async def on_turn_start(self, turn: TurnInfo) -> None:
-                raise asyncio.CancelledError
+                raise exc
+
+            def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+                raise exc
 
         hooks = chain(Confused())
         await hooks.turn_started()
-        assert hooks.notes() == (
-            f"the hook {Confused.on_turn_start.__qualname__} cancelled itself",
-        )
+        assert (await hooks.around(CALL, never)).error == "hook_failed"
+        assert [note.split(" raised ")[1].split(":")[0] for note in hooks.notes()] == [
+            type(exc).__name__
+        ] * 2
 
     async def test_a_turn_that_is_cancelled_in_a_hook_is_cancelled(self) -> None:
         reached = asyncio.Event()

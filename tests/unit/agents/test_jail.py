@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 
 import pytest
@@ -20,6 +22,9 @@ from hubbub.agents.tools.sandbox.jail import _refuse
         ("os.fork", (), "start processes"),
         ("os.exec", (), "start programs"),
         ("os.kill", (1, 9), "signal processes"),
+        ("fcntl.fcntl", (3, fcntl.F_SETOWN, 1), "signal processes"),
+        ("resource.prlimit", (1, 4, (0, 0)), "limit other processes"),
+        ("socket.sendmsg", (), "use the network"),
     ],
 )
 def test_what_is_forbidden_is_refused_in_words(
@@ -34,6 +39,8 @@ def test_what_is_forbidden_is_refused_in_words(
     [
         ("open", ("/tmp/x", "w", 0)),
         ("import", ("json",)),
+        ("fcntl.fcntl", (3, fcntl.F_SETFL, 0)),
+        ("resource.prlimit", (os.getpid(), 4, (0, 0))),
         ("socket.__new__", (None, socket.AF_UNIX, 1, 0)),  # how asyncio wakes itself
     ],
 )

@@ -36,6 +36,13 @@ def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
     assert load_attribute("mine.py:VALUE", tmp_path) == 42
 
 
+def test_files_beside_it_replace_no_library(tmp_path: Path) -> None:
+    for name in ("sched", "openai"):
+        write(tmp_path, f"{name}.py", "raise SystemExit('not meant')\n")
+    write(tmp_path, "planner.py", "import openai, sched\n\nVALUE = sched.scheduler\n")
+    assert load_attribute("planner.py:VALUE", tmp_path)
+
+
 def test_files_of_the_same_name_are_not_confused(tmp_path: Path) -> None:
     write(tmp_path, "a/same.py", "VALUE = 'a'\n")
     write(tmp_path, "b/same.py", "VALUE = 'b'\n")

@@ -285,9 +285,9 @@ class TestWrongCalls:
         assert told["valid_names"] == ["send_text_message"]
         assert told["retry"] is False
 
-    def test_a_name_like_none_is_answered_with_all_names(self) -> None:
+    def test_a_name_like_none_is_answered_with_the_agents_own_tools(self) -> None:
         told = self.failed(call("zzz"))
-        assert told["valid_names"] == sorted([*TOOLS, FINISH])
+        assert told["valid_names"] == sorted(set(TOOLS) - {FINISH})
 
     @pytest.mark.parametrize(
         "arguments",
@@ -381,7 +381,9 @@ class TestRepetition:
             ("A B B A", None),
             ("AB AB", None),
             ("AB AC AD", "A"),
-            ("AAA", "A"),
+            ("AAA", None),
+            ("AAA AAA", None),
+            ("AAA A A", "A"),
         ],
     )
     def test_the_same_call_three_times_in_four_steps_or_two_in_turns(
@@ -389,6 +391,14 @@ class TestRepetition:
     ) -> None:
         made = [step(n, *((name, 1) for name in names)) for n, names in enumerate(steps.split(), 1)]
         assert repetition(made) == found
+
+    @pytest.mark.behaviour("A-6")
+    def test_equal_calls_of_one_step_all_run(self) -> None:
+        dice = (call("add", {"a": 6}, id=f"dice_{n}") for n in range(3))
+        commands = loop_of().answered(calls(*dice))
+        run_tools = last(commands)
+        assert isinstance(run_tools, RunTools)
+        assert len(run_tools.calls) == 3
 
     def test_other_arguments_make_another_call(self) -> None:
         assert repetition([step(n, ("A", n)) for n in range(1, 6)]) is None

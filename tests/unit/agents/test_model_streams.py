@@ -94,6 +94,19 @@ class TestRefusals:
             "tool_choice 'required' is not supported",
             "Unrecognized request argument supplied: tools",
             "Function calling is not enabled for models/x",
+            "No endpoints found that support tool use. Try disabling add.",
+            "tools param requires --jinja flag",
+            "Unsupported parameter: 'tool_choice'",
+            "This model doesn't support function calling.",
+            "`tools` and `tool_choice` are not supported by this model",
+            "Invalid value: 'required' for tool_choice",
+            "tools not supported",
+            "Function calling isn't supported",
+            "No support for tools",
+            "body.tools: Extra inputs are not permitted",
+            "Unrecognized key(s) in object: 'tools'",
+            "[{'type': 'extra_forbidden', 'loc': ('body', 'tools'), "
+            "'msg': 'Extra inputs are not permitted', 'input': [{'role': 'messages'}]}]",
         ],
     )
     async def test_a_refusal_of_tools_is_one(self, message: str) -> None:
@@ -106,6 +119,17 @@ class TestRefusals:
             (400, "the prompt is too long"),
             (400, "temperature is not supported"),
             (400, "messages.3: tool results must follow their calls"),
+            (
+                400,
+                "Invalid parameter: messages with role 'tool' must be a response to a preceding "
+                "message with 'tool_calls'. user said: tools not supported",
+            ),
+            (400, "An assistant message with 'tool_calls' must be followed by tool messages"),
+            (400, "Invalid 'messages[3].tool_calls': array too long; not supported"),
+            (400, "Invalid schema for function 'add': 'oneOf' is not permitted"),
+            (400, "Invalid 'tools[0].function.name': string does not match pattern"),
+            (400, "tool_call_id is not known"),
+            (400, "tools.0.function.strict: Extra inputs are not permitted"),
             (401, "tools are not allowed with this key"),
         ],
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from hubbub.agents.hooks import Hooks, Refused, ToolCall, TurnInfo, Verdict
 from hubbub.agents.inbox import Inbox
+from hubbub.agents.loop import CallResult
 from hubbub.agents.models.base import Delta, OnDelta
-from hubbub.agents.partial import MOST_TEXT, Partials, read_growing
+from hubbub.agents.partial import MOST_TEXT, Pace, Partials, read_growing, unrefusable
+from hubbub.agents.tools.policy import PermissionMode
+from hubbub.network.hub import SIGNAL
 from hubbub.protocol import thread_ids
+from hubbub.protocol.messages import Permission
 from tests.unit.agents.builders import ME, message, plan
 
 json_values = st.recursive(
@@ -60,24 +68,31 @@ class TestReadingGrowingJson:
         assert all(text in ("", "a", "a😀", "a😀b") for text in texts)
 
 
+SPEAKING = ("send_text_message", "post_to_channel", "broadcast_text_message", "reply", "remember")
+
+
 class Stream:
     """A turn whose model writes; what the thread is told of it."""
 
-    def __init__(self, thread: str = "dm.ann.bot") -> None:
+    def __init__(
+        self,
+        thread: str = "dm.ann.bot",
+        pace: Pace | None = None,
+        names: Collection[str] = SPEAKING,
+    ) -> None:
         self.told: list[tuple[str, JsonValue]] = []
-        self.pauses = 0
+        self.slept: list[float] = []
         self.go_on = asyncio.Event()
         woken = message(3, "ann", thread=thread)
         inbox = Inbox(ME)
         inbox.note(woken)
-        self.partials = Partials(self._tell, plan(woken), inbox, sleep=self._sleep)
+        self.partials = Partials(self._tell, plan(woken), inbox, names, pace, sleep=self._sleep)
 
     async def _tell(self, thread_id: str, data: JsonValue) -> None:
         self.told.append((thread_id, data))
 
     async def _sleep(self, seconds: float) -> None:
-        assert seconds == 0.2
-        self.pauses += 1
+        self.slept.append(seconds)
         await self.go_on.wait()
 
     @property
@@ -126,8 +141,30 @@ async def test_it_is_told_at_most_every_fifth_of_a_second_and_the_last_at_once()
             writes(hear, "", letter)
             await settle()
         assert stream.texts == ["a"]
-        assert stream.pauses == 1
+        assert stream.slept == [0.2]
     assert stream.texts == ["a", "abcdefgh"]
+
+
+@pytest.mark.parametrize("rate", [0.5, 2.0, 20.0, 1000.0])
+def test_the_signals_of_many_turns_take_a_fifth_of_the_agents_calls_at_most(rate: float) -> None:
+    for writing in range(1, 65):
+        pause_s = Pace(rate, writing).pause_s
+        assert pause_s >= 0.2
+        assert writing / pause_s * SIGNAL <= rate / 5 * 1.001
+
+
+async def test_turns_that_write_at_once_are_told_of_more_seldom() -> None:
+    pace = Pace(calls_per_second=2)
+    streams = [Stream(pace=pace) for _ in range(3)]
+    async with contextlib.AsyncExitStack() as writing:
+        for stream in streams:
+            hear = await writing.enter_async_context(stream.partials.of(1))
+            hear(Delta(text="a word beside calls"))
+            assert pace.writing == streams.index(stream), "what is not told of does not count"
+            writes(hear, "send_text_message", '{"to": "ann", "text": "a')
+        await settle()
+        assert [stream.slept for stream in streams] == [[1.5], [1.5], [1.5]]
+    assert pace.writing == 0
 
 
 async def test_what_comes_before_its_recipient_waits_for_it() -> None:
@@ -173,6 +210,55 @@ async def test_what_is_for_this_thread_is_told_there(
     stream = await written_in(thread, name, arguments)
     assert [where for where, _ in stream.told] == [thread]
     assert thread_ids.root(thread) in thread
+
+
+async def test_what_may_yet_be_refused_stays_unsaid() -> None:
+    stream, before = Stream(names=["reply"]), asyncio.all_tasks()
+    stream.go_on.set()
+    async with stream.partials.of(1) as hear:
+        writes(hear, "send_text_message", '{"to": "ann", "text": "too early"}')
+        await settle()
+    assert stream.told == []
+    async with Stream(names=[]).partials.of(1) as hear:
+        writes(hear, "reply", '{"message_id": "m3", "text": "too early"}')
+        assert asyncio.all_tasks() == before, "nothing is watched that is not told of"
+
+
+@dataclass
+class _Tool:
+    name: str
+    confirm: bool = False
+    speaks: bool = True
+    permission: Permission = "write"
+
+
+class _Listener(Hooks):
+    def on_tool_end(self, turn: TurnInfo, call: ToolCall, result: CallResult) -> None:
+        """What has happened already is not kept back."""
+
+
+class _Guard(Hooks):
+    def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+        return Refused("no")
+
+
+@pytest.mark.parametrize(
+    ("mode", "confirm", "hooks", "told"),
+    [
+        ("full", False, [], ["say"]),
+        ("ask", False, [], ["say"]),
+        ("read_only", False, [], ["say"]),
+        ("full", True, [], []),
+        ("ask", True, [], []),
+        ("full", False, [_Listener()], ["say"]),
+        ("full", False, [_Listener(), _Guard()], []),
+    ],
+)
+def test_only_calls_that_nothing_can_refuse_are_told_of(
+    mode: PermissionMode, confirm: bool, hooks: list[Hooks], told: list[str]
+) -> None:
+    tools = [_Tool("say", confirm=confirm), _Tool("look", speaks=False)]
+    assert sorted(unrefusable(tools, mode, hooks)) == told
 
 
 async def test_words_outside_of_calls_are_told_to_nobody() -> None:

@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question
-from hubbub.agents.prompt.scratchpad import ThinkingModel, split_thoughts, without_thoughts
+from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 
 SECRET = "SECRET"
+
+
+def split(text: str) -> tuple[str, str]:
+    """What an answer of this text says, and what it thinks."""
+    quiet = without_thoughts(Answer(text))
+    return quiet.text or "", quiet.reasoning or ""
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,7 @@ SECRET = "SECRET"
     ],
 )
 def test_thoughts_are_told_apart(text: str, said: str, thought: str) -> None:
-    assert split_thoughts(text) == (said, thought)
+    assert split(text) == (said, thought)
 
 
 def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
@@ -119,11 +125,11 @@ ARGUMENTS = st.recursive(
 @given(PIECES, PIECES, PIECES)
 @example("", "</scratchpad>", "")
 def test_whatever_is_inside_is_never_said(before: str, inside: str, after: str) -> None:
-    said, _ = split_thoughts(f"{before}<scratchpad>{SECRET}")
+    said, _ = split(f"{before}<scratchpad>{SECRET}")
     assert SECRET not in said
-    said, _ = split_thoughts(f"{before}<scratchpad>{SECRET}</scratchpad>{after}")
+    said, _ = split(f"{before}<scratchpad>{SECRET}</scratchpad>{after}")
     assert SECRET not in said
-    said, _ = split_thoughts(f"{inside}{SECRET}</scratchpad>{after}")
+    said, _ = split(f"{inside}{SECRET}</scratchpad>{after}")
     assert SECRET not in said
 
 
@@ -132,13 +138,13 @@ def test_cleaning_twice_changes_nothing_more(text: str, arguments: JsonValue) ->
     once = without_thoughts(Answer(text, (call(arguments),)))
     twice = without_thoughts(once)
     assert twice == once
-    assert split_thoughts(once.text or "") == (once.text or "", "")
+    assert split(once.text or "") == (once.text or "", "")
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 2000])
 def test_tags_that_hold_a_tag_apart_hide_nothing(levels: int) -> None:
     apart = "<" * levels + "<scratchpad/>" + "scratchpad/>" * (levels - 1)
-    said, thoughts = split_thoughts(f"{apart}scratchpad>{SECRET}")
+    said, thoughts = split(f"{apart}scratchpad>{SECRET}")
     assert SECRET not in said
     assert SECRET in thoughts
 

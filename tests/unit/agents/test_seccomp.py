@@ -10,19 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.tools.sandbox.seccomp import program
+from hubbub.agents.tools.sandbox.syscalls import MACHINES, NEWEST, Machine, Rule, machine
 
-ARCH, DENIED, CLONE = 0xC000003E, (41, 57, 58), 56
-CODE = program(ARCH, DENIED, CLONE)
-ALLOWED = 0x7FFF0000
+ARCH, REFUSED, CLONE, SEND, CONTROL = 0xC000003E, (41, 57, 58), 56, 44, 16
 THREAD = 0x10000
+RULES = (
+    Rule(CLONE, 0, (THREAD,), bits=True),
+    Rule(SEND, 5, (0, 7)),
+    Rule(CONTROL, 1, (0x8901, 0x8902), allowed=False),
+)
+CODE = program(Machine(ARCH, REFUSED, RULES))
+ALLOWED = 0x7FFF0000
+PID = 4711
 
 
-def verdict(number: int, *, arch: int = ARCH, flags: int = 0) -> int:
+def verdict(number: int, *arguments: int, arch: int = ARCH, code: bytes = CODE) -> int:
     """What the filter returns for a call: classic BPF over `struct seccomp_data`."""
-    data = struct.pack("=iIQQ", number if number < 2**31 else number - 2**32, arch, 0, flags)
+    given = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    number = number if number < 2**31 else number - 2**32
+    data = struct.pack("=iIQ6Q", number, arch, 0, *given)
     at, loaded = 0, 0
     while True:
-        op, yes, no, k = struct.unpack_from("=HBBI", CODE, at * 8)
+        op, yes, no, k = struct.unpack_from("=HBBI", code, at * 8)
         at += 1
         match op:
             case 0x20:
@@ -44,22 +53,38 @@ def refused(code: int) -> int:
     return 0x50000 | code
 
 
-@pytest.mark.parametrize("number", DENIED)
-def test_what_is_denied_fails(number: int) -> None:
+@pytest.mark.parametrize("number", REFUSED)
+def test_what_is_refused_fails(number: int) -> None:
     assert verdict(number) == refused(errno.EPERM)
 
 
-@given(st.integers(0, 0x3FFFFFFF))
-def test_everything_else_is_allowed(number: int) -> None:
-    if number not in (*DENIED, CLONE, 435):
+@given(st.integers(0, NEWEST - 1))
+def test_everything_else_that_is_known_is_allowed(number: int) -> None:
+    if number not in (*REFUSED, CLONE, SEND, CONTROL, 435):
         assert verdict(number) == ALLOWED
+
+
+@given(st.integers(NEWEST, 0x3FFFFFFF))
+def test_calls_younger_than_the_tables_seem_not_to_exist(number: int) -> None:
+    assert verdict(number) == refused(errno.ENOSYS)
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_a_thread_may_be_made_and_a_process_not(flags: int) -> None:
-    # struct seccomp_data has its first argument at 16, where `flags` is put
-    assert verdict(CLONE, flags=flags | THREAD) == ALLOWED
-    assert verdict(CLONE, flags=flags & ~THREAD) == refused(errno.EPERM)
+    assert verdict(CLONE, flags | THREAD) == ALLOWED
+    assert verdict(CLONE, flags & ~THREAD) == refused(errno.EPERM)
+
+
+@given(st.integers(0, 2**64 - 1) | st.sampled_from([0, 7]))
+def test_a_call_is_allowed_with_some_values_of_an_argument(value: int) -> None:
+    meant = value & 0xFFFFFFFF in (0, 7)
+    assert verdict(SEND, 1, 1, 1, 1, 1, value) == (ALLOWED if meant else refused(errno.EPERM))
+
+
+@given(st.integers(0, 2**64 - 1) | st.sampled_from([0x8901, 0x8902, 2**32 + 0x8901]))
+def test_a_call_is_refused_with_some_values_of_an_argument(value: int) -> None:
+    meant = value & 0xFFFFFFFF in (0x8901, 0x8902)
+    assert verdict(CONTROL, 1, value) == (refused(errno.EPERM) if meant else ALLOWED)
 
 
 def test_the_newer_clone_seems_not_to_exist() -> None:
@@ -75,3 +100,41 @@ def test_calls_of_another_architecture_fail(number: int, arch: int) -> None:
 @given(st.integers(0x40000000, 2**32 - 1))
 def test_calls_of_another_kind_fail(number: int) -> None:
     assert verdict(number) == refused(errno.EPERM)
+
+
+class TestTables:
+    def known(self, name: str) -> Machine:
+        known = machine(name, PID)
+        assert known is not None
+        return known
+
+    def test_a_processor_without_numbers_has_no_filter(self) -> None:
+        assert machine("riscv64", PID) is None
+
+    @pytest.mark.parametrize("name", MACHINES)
+    def test_no_call_stands_there_twice(self, name: str) -> None:
+        known = self.known(name)
+        numbers = [*known.refused, *(rule.number for rule in known.rules)]
+        assert len(numbers) == len(set(numbers))
+        assert all(number < NEWEST for number in numbers)
+
+    @pytest.mark.parametrize(
+        ("name", "tgkill", "prlimit"), [("x86_64", 234, 302), ("aarch64", 131, 261)]
+    )
+    def test_a_process_signals_and_limits_itself_alone(
+        self, name: str, tgkill: int, prlimit: int
+    ) -> None:
+        known = self.known(name)
+        code = program(known)
+        for number in (tgkill, prlimit):
+            assert verdict(number, PID, arch=known.arch, code=code) == ALLOWED
+            for other in (1, PID + 1, 2**32 - 1):
+                assert verdict(number, other, arch=known.arch, code=code) == refused(errno.EPERM)
+
+    @pytest.mark.parametrize(("name", "fcntl"), [("x86_64", 72), ("aarch64", 25)])
+    @pytest.mark.parametrize("command", [8, 10, 15, 1024, 1026], ids=hex)
+    def test_nobody_else_is_named_for_signals(self, name: str, fcntl: int, command: int) -> None:
+        known = self.known(name)
+        code = program(known)
+        assert verdict(fcntl, 3, command, arch=known.arch, code=code) == refused(errno.EPERM)
+        assert verdict(fcntl, 3, 4, arch=known.arch, code=code) == ALLOWED  # F_SETFL

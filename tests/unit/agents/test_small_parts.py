@@ -1,22 +1,19 @@
-"""The small parts: acknowledgements, questions, scopes, records that fit, the package itself."""
+"""The small parts: acknowledgements, questions, scopes, the package itself."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import subprocess
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 import hubbub
 from hubbub.agents.acks import AckWindow
 from hubbub.agents.asks import Asks, answers
-from hubbub.agents.journal import fitted
 from hubbub.agents.scope import Scope, current_scope, entered
 from tests.unit.agents.builders import message
 
@@ -136,39 +133,6 @@ class TestScope:
         assert current_scope() is None
 
 
-JSON: st.SearchStrategy[JsonValue] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=2000),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-class TestFitted:
-    @given(JSON)
-    def test_what_fits_is_left_alone(self, value: JsonValue) -> None:
-        size = len(json.dumps(value, ensure_ascii=False).encode())
-        assert fitted(value, size) == value
-
-    @pytest.mark.parametrize("character", ["x", "é", "👩"])
-    def test_long_texts_are_cut_in_the_middle_until_the_record_fits(self, character: str) -> None:
-        record: JsonValue = {"prompt": character * 300_000, "steps": [character * 5000], "id": "m1"}
-        cut = fitted(record, 20_000)
-        assert isinstance(cut, dict)
-        assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
-        assert cut["id"] == "m1"
-        prompt = cut["prompt"]
-        assert isinstance(prompt, str)
-        assert prompt.startswith(character)
-        assert prompt.endswith(character)
-        assert "(300000 characters)" in prompt
-
-    def test_a_record_that_cannot_fit_ends_somewhere(self) -> None:
-        many: JsonValue = ["x" * 100] * 1000
-        assert len(json.dumps(fitted(many, 1000))) < len(json.dumps(many))
-
-
 class TestPackage:
     @pytest.mark.parametrize("name", hubbub.__all__)
     def test_what_agents_are_made_of_is_importable_from_the_top(self, name: str) -> None:
@@ -179,6 +143,7 @@ class TestPackage:
         with pytest.raises(AttributeError, match="no attribute 'Agnet'"):
             getattr(importlib.import_module("hubbub"), "Agnet")  # noqa: B009 - that is the test
 
+    @pytest.mark.slow
     def test_importing_the_client_loads_nothing_of_agents_or_models(self) -> None:
         code = (
             "import sys, hubbub.client\n"
@@ -189,6 +154,7 @@ class TestPackage:
         )
         assert done.stdout.strip() == "[]"
 
+    @pytest.mark.slow
     def test_importing_agents_does_not_load_the_models_library(self) -> None:
         code = "import sys, hubbub.agents.launch\nprint('openai' in sys.modules)"
         done = subprocess.run(

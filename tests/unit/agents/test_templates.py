@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,29 @@ class TestSystemPrompt:
         assert "`lab`" in text
         assert "is data" in text
         assert "`finish`" in text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% macro m() %}{{ m() }}{% endmacro %}\n{{ m() }}",
+        "\n{{ 'a' * 10**18 }}",
+    ],
+)
+def test_a_template_that_needs_too_much_is_a_mistake_with_its_place(
+    tmp_path: Path, source: str
+) -> None:
+    with pytest.raises(ConfigError, match="the template fails: it needs too much") as raised:
+        load(tmp_path, source)
+    assert raised.value.path == tmp_path / "mine.j2"
+
+
+def test_a_template_that_is_nested_too_deep_does_not_parse(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not parse: it is nested too deep"):
+        load(tmp_path, "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}")
+
+
+def test_a_template_is_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.j2")
+    with pytest.raises(ConfigError, match="cannot be read: it is no file"):
+        ConversationTemplate.load(tmp_path / "pipe.j2")

@@ -184,6 +184,32 @@ class TestSchema:
                 tool(function)  # type: ignore[call-overload]  # what mypy would say, too
 
 
+class TestNames:
+    @pytest.mark.parametrize("name", ["a", "x" * 64, "Read-all_2"])
+    def test_a_name_that_endpoints_take_is_kept(self, name: str) -> None:
+        @tool(name=name)
+        def look() -> None:
+            """Look."""
+
+        assert look.name == name
+
+    @pytest.mark.parametrize("name", ["bad name!", "", "x" * 65, "größe", "a.b", "a\n"])
+    def test_one_that_they_refuse_is_refused_at_once(self, name: str) -> None:
+        def look() -> None:
+            """Look."""
+
+        with pytest.raises(TypeError, match="is no name for a tool: it has 1 to 64 letters"):
+            tool(name=name)(look)
+
+    def test_a_function_may_be_called_so_only_under_another_name(self) -> None:
+        def größe() -> None:
+            """Tell the size."""
+
+        with pytest.raises(TypeError, match="'größe' is no name for a tool"):
+            tool(größe)
+        assert tool(name="size")(größe).name == "size"
+
+
 class TestDocstrings:
     def google(self) -> None:
         """First line

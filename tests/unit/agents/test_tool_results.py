@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -126,6 +128,76 @@ class TestJson:
             assert told["records"] == value[: len(told["records"])]
         else:
             assert told == value
+
+
+class TestMuch:
+    """What takes no end, or as good as none."""
+
+    @pytest.mark.behaviour("K-7")
+    @pytest.mark.parametrize("in_loop", [True, False], ids=["async", "thread"])
+    async def test_an_iterator_without_an_end_is_read_to_some_point(self, in_loop: bool) -> None:
+        if in_loop:
+
+            @tool
+            async def numbers() -> object:
+                """Count."""
+                return itertools.count()
+        else:
+
+            @tool
+            def numbers() -> object:
+                """Count."""
+                return itertools.count()
+
+        told = json.loads(await text(Toolbox([numbers], Conduct(budget=50)), "numbers"))
+        assert told["items"][:3] == [0, 1, 2]
+        assert told["more"] is True
+
+    async def test_one_that_ends_is_a_list(self) -> None:
+        @tool
+        def numbers() -> object:
+            """Count."""
+            return (n for n in range(3))
+
+        assert await text(Toolbox([numbers]), "numbers") == "[0,1,2]"
+
+    @pytest.mark.behaviour("K-7")
+    @pytest.mark.parametrize(
+        "value",
+        [
+            [{"n": n, "text": "x" * 20} for n in range(20_000)],
+            {f"k{n}": ["x" * 20] * 3 for n in range(10_000)},
+            [["x" * 500_000], *range(10_000)],
+            {"rest": "x" * 500_000, "list": list(range(10_000))},
+            {"list": list(range(10_000))},
+        ],
+        ids=["list", "many lists", "large first", "large rest", "one list"],
+    )
+    def test_only_what_may_fit_is_counted_and_written_again(
+        self, value: JsonValue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text, written, dumps = json.dumps(value), 0, json.dumps
+
+        class Bounded:
+            def count(self, text: str) -> int:
+                assert len(text) <= 1600
+                return len(text) // 4
+
+        def noted(value: object, **how: Any) -> str:
+            nonlocal written
+            told = dumps(value, **how)
+            written += len(told)
+            return told
+
+        monkeypatch.setattr(json, "dumps", noted)
+        assert len(fit(text, 100, Bounded())) < 2000
+        assert written < 5 * len(text)
+
+    @pytest.mark.behaviour("K-7")
+    def test_what_is_enormous_is_not_read_as_json_but_cut_as_text(self) -> None:
+        told = fit("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
+        assert told.startswith("[1,1,1,")
+        assert "characters)" in told
 
 
 class TestBudgets:

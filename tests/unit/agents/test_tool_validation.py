@@ -60,6 +60,14 @@ class TestWords:
         assert CHECK.check(order) == order
 
     @pytest.mark.behaviour("K-8")
+    def test_of_a_misspelled_argument_it_is_not_said_as_well_that_it_is_missing(self) -> None:
+        with pytest.raises(ToolFailed) as caught:
+            CHECK.check({"artcle": "x"})
+        assert caught.value.message == (
+            "there is no argument artcle; did you mean article?; pieces is missing, for example 1"
+        )
+
+    @pytest.mark.behaviour("K-8")
     @pytest.mark.parametrize(
         ("changes", "says"),
         [
@@ -180,6 +188,155 @@ class TestSchemas:
         with pytest.raises(ToolFailed) as caught:
             ArgumentCheck({"properties": {"a": rule}}).check({"a": value})
         assert says in caught.value.message
+
+
+def doubling(levels: int) -> dict[str, JsonValue]:
+    """A schema in which each level asks twice for the next: 2 ** levels ways to be wrong."""
+    levelled: dict[str, JsonValue] = {
+        f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)
+    }
+    return {
+        "type": "object",
+        "properties": {"v": {"$ref": "#/$defs/l0"}},
+        "$defs": {**levelled, f"l{levels}": {"type": "integer"}},
+    }
+
+
+class TestWork:
+    """What would take for ever, or as good as that, is refused after some time."""
+
+    def refused(self, schema: dict[str, JsonValue], given: JsonValue) -> str:
+        with pytest.raises(ToolFailed) as caught:
+            ArgumentCheck(schema).check({"v": given})
+        assert caught.value.error == "invalid_arguments"
+        return caught.value.message
+
+    @pytest.mark.behaviour("K-8")
+    def test_a_schema_that_branches_without_end_is_given_up(self) -> None:
+        assert "too much work" in self.refused(doubling(60), "x")
+
+    def test_one_that_branches_a_little_is_not(self) -> None:
+        assert "v: " in self.refused(doubling(5), "x")
+
+    def test_another_schema_within_brings_no_rules_of_its_own(self) -> None:
+        schema: dict[str, JsonValue] = {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {
+                "v": {
+                    "$schema": "https://json-schema.org/draft/2020-12/schema",
+                    **doubling(60),
+                    "properties": {"w": {"$ref": "#/$defs/l0"}, "x": {"pattern": "(a+)+$"}},
+                }
+            },
+        }
+        text = json.dumps(schema).replace('"#/$defs/', '"#/properties/v/$defs/')
+        assert "too much work" in self.refused(json.loads(text), {"v": "x", "w": "x"})
+        given: dict[str, JsonValue] = {"v": {"v": 1, "x": "a" * 100 + "b"}}
+        assert ArgumentCheck(json.loads(text)).check(given) == given
+
+    @pytest.mark.parametrize("rule", ["additionalProperties", "unevaluatedProperties"])
+    def test_names_are_matched_by_no_pattern_either(self, rule: str) -> None:
+        schema: dict[str, JsonValue] = {"patternProperties": {"(a+)+$": True}, rule: False}
+        given: dict[str, JsonValue] = {"a" * 100 + "b": 1}
+        assert ArgumentCheck(schema).check(given) == given
+
+    def test_what_is_large_but_plain_passes(self) -> None:
+        item: JsonValue = {
+            "type": "object",
+            "properties": {name: {"type": "integer"} for name in "abcde"},
+            "required": ["a"],
+            "additionalProperties": False,
+        }
+        schema: dict[str, JsonValue] = {"properties": {"v": {"type": "array", "items": item}}}
+        given: dict[str, JsonValue] = {"v": [dict.fromkeys("abcde", n) for n in range(5000)]}
+        assert ArgumentCheck(schema).check(given) == given
+
+    @pytest.mark.parametrize("step", [1, 2**61 - 1], ids=["small", "of one hash"])
+    def test_many_different_items_are_compared_in_little_time(self, step: int) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
+        items: list[JsonValue] = [n * step if n % 2 else str(n) for n in range(50_000)]
+        check = ArgumentCheck(schema)
+        assert check.check({"v": items})
+        assert "non-unique" in self.refused(schema, [*items, items[-1]])
+
+    @pytest.mark.parametrize(
+        ("one", "other", "same"),
+        [
+            (1, 1.0, True),
+            (1, True, False),
+            (0, False, False),
+            (1, "1", False),
+            ([1, {"a": 2}], [1.0, {"a": 2}], True),
+            ({"a": 1, "b": [True]}, {"b": [True], "a": 1}, True),
+            ({"a": 1}, {"a": 2}, False),
+            ([], {}, False),
+            (None, "null", False),
+            (["a", "b"], ["a,b"], False),
+            (10**400, 10**400 + 1, False),
+            (1e300, 1e301, False),
+        ],
+    )
+    def test_items_are_the_same_as_json_says(
+        self, one: JsonValue, other: JsonValue, same: bool
+    ) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
+        if same:
+            assert "non-unique" in self.refused(schema, [one, other])
+        else:
+            assert ArgumentCheck(schema).check({"v": [one, other]})
+
+    @given(
+        st.lists(
+            st.recursive(
+                st.none()
+                | st.booleans()
+                | st.integers(0, 2)
+                | st.sampled_from([0.0, 1.0, 1.5, "", "1"]),
+                lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just("k"), inner),
+                max_leaves=3,
+            ),
+            max_size=4,
+        )
+    )
+    def test_whatever_they_are(self, items: list[JsonValue]) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
+        try:
+            ArgumentCheck(schema).check({"v": items})
+        except ToolFailed:
+            assert not Draft202012Validator(schema).is_valid({"v": items})
+        else:
+            assert Draft202012Validator(schema).is_valid({"v": items})
+
+    @pytest.mark.parametrize("extra", [10, 20_000])
+    def test_of_many_unknown_names_a_few_are_told(self, extra: int) -> None:
+        with pytest.raises(ToolFailed) as caught:
+            CHECK.check({**GOOD, **{f"extra{n}": n for n in range(extra)}})
+        assert caught.value.message.count("there is no argument") == 5
+
+    def test_arguments_of_any_depth_are_told(self) -> None:
+        deep: JsonValue = "3"
+        for _ in range(700):
+            deep = [deep]
+        schema: dict[str, JsonValue] = {
+            "$defs": {"n": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}]}},
+            "properties": {"v": {"$ref": "#/$defs/n"}, "w": {"type": "integer"}},
+        }
+        with pytest.raises(ToolFailed):
+            ArgumentCheck(schema).check({"v": deep, "w": "3"})
+
+    def test_a_schema_too_large_or_too_deep_is_refused(self) -> None:
+        deep: dict[str, JsonValue] = {}
+        for _ in range(5000):
+            deep = {"items": deep}
+        with pytest.raises(ValueError, match="it is too deep"):
+            ArgumentCheck(deep)
+        wide: dict[str, JsonValue] = {"properties": {f"p{n}": {} for n in range(50_000)}}
+        with pytest.raises(ValueError, match="it is too large"):
+            ArgumentCheck(wide)
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            ArgumentCheck({"type": [n if n % 2 else str(n) for n in range(8000)]})
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            ArgumentCheck({"required": [n if n % 2 else str(n) for n in range(8000)]})
 
 
 ORACLE = Draft202012Validator(without_titles(Order.model_json_schema()))

@@ -12,29 +12,41 @@ from hubbub.agents.interactive import acted, is_question, question, without_ques
 from hubbub.agents.loop import AskModel, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.recording import CallResult
-from hubbub.agents.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
+from hubbub.agents.waiting import ASKS, MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
-from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
 from tests.unit.agents.builders import ME, message
 
 THREAD = "dm.alice.bot"
 ASKED = waiting({"question": "which?"})
 
 
-def turn(id: str, *steps: Step, reason: str = ASKED, woken: str = "m1") -> Turn:
+def turn(
+    id: str,
+    *steps: Step,
+    reason: str = ASKED,
+    woken: str = "m1",
+    outcome: Outcome = "finished",
+) -> Turn:
     return Turn(
         start=TurnStart(id=id, thread_id=THREAD, messages=(woken,)),
         agent=ME,
         started_at=datetime(2025, 1, 1, tzinfo=UTC),
         steps=steps,
-        end=TurnEnd(id=id, outcome="finished", reason=reason),
+        end=TurnEnd(id=id, outcome=outcome, reason=reason),
     )
 
 
 def step(n: int, *notes: str) -> Step:
     return Step(n=n, notes=notes)
+
+
+def question_step(n: int, *notes: str, error: str | None = None) -> Step:
+    """A question of the runtime's own, which has been sent unless there is an error."""
+    asked = ToolCallRecord(id="ask", name="ask_human", arguments={}, result="r", error=error)
+    return Step(n=n, calls=(asked,), notes=(ASKS, *notes))
 
 
 def asks(seq: int, turn: str) -> Message:
@@ -57,7 +69,7 @@ async def found(turns: dict[str, Turn], *before: Message, sender: str = "alice")
 
 
 WOKEN = message(1, thread=THREAD)
-ONE = {"bot-m1": turn("bot-m1", step(1), step(2))}
+ONE = {"bot-m1": turn("bot-m1", step(1), question_step(2))}
 
 
 async def test_an_answer_goes_on_with_the_turn_that_asked() -> None:
@@ -69,15 +81,33 @@ async def test_an_answer_goes_on_with_the_turn_that_asked() -> None:
 
 
 async def test_a_chain_of_questions_is_followed_to_its_beginning() -> None:
-    turns = ONE | {"bot-m3": turn("bot-m3", step(3, "goes on with bot-m1"), step(4), woken="m3")}
+    turns = ONE | {
+        "bot-m3": turn("bot-m3", step(3, "goes on with bot-m1"), question_step(4), woken="m3")
+    }
     third = message(3, thread=THREAD)
     earlier = await found(turns, WOKEN, asks(2, "bot-m1"), third, asks(4, "bot-m3"))
     assert [s.n for s in earlier.steps] == [1, 2, 3, 4]
     assert earlier.turn == "bot-m3"
 
 
+async def test_an_answer_is_taken_up_once() -> None:
+    turns = ONE | {"bot-m3": turn("bot-m3", step(3, "goes on with bot-m1"), woken="m3")}
+    assert await found(turns, WOKEN, asks(2, "bot-m1"), message(3, thread=THREAD)) == Earlier()
+
+
+async def test_after_a_turn_that_failed_the_next_one_goes_on_with_what_it_did() -> None:
+    failed = turn(
+        "bot-m4", step(3, "goes on with bot-m1"), woken="m4", outcome="model_error", reason="503"
+    )
+    aside = message(3, thread=THREAD)  # woke nobody
+    again = message(4, thread=THREAD)
+    earlier = await found(ONE | {"bot-m4": failed}, WOKEN, asks(2, "bot-m1"), aside, again)
+    assert [s.n for s in earlier.steps] == [1, 2, 3]
+    assert earlier.turn == "bot-m4"
+
+
 async def test_a_chain_has_an_end() -> None:
-    turns = {"bot-m1": turn("bot-m1", step(1, "goes on with bot-m1"))}
+    turns = {"bot-m1": turn("bot-m1", question_step(1, "goes on with bot-m1"))}
     earlier = await found(turns, WOKEN, asks(2, "bot-m1"))
     assert len(earlier.steps) == MOST_TURNS
 
@@ -88,6 +118,16 @@ async def test_a_chain_has_an_end() -> None:
         (ONE, [WOKEN]),  # the agent has said nothing
         ({}, [WOKEN, asks(2, "bot-m1")]),  # the record is no more
         ({"bot-m1": turn("bot-m1", reason="done")}, [WOKEN, asks(2, "bot-m1")]),
+        # The words alone say nothing: a model may choose them as the reason to finish.
+        ({"bot-m1": turn("bot-m1", step(1), reason=ASKED)}, [WOKEN, asks(2, "bot-m1")]),
+        (
+            {"bot-m1": turn("bot-m1", question_step(1, error="hop_limit"))},
+            [WOKEN, asks(2, "bot-m1")],
+        ),
+        (
+            {"bot-m1": turn("bot-m1", question_step(1), outcome="timeout")},
+            [WOKEN, asks(2, "bot-m1")],
+        ),
         (ONE, [WOKEN, asks(2, "m1")]),  # said outside a turn
         (ONE, [WOKEN, asks(2, "other-m1")]),
     ],
@@ -105,10 +145,20 @@ async def test_only_who_was_asked_can_answer() -> None:
 
 
 def test_the_reason_of_a_turn_says_that_it_waits() -> None:
-    assert waits(ASKED)
     assert ASKED == "waits for an answer: which?"
-    assert waits(waiting("not even an object"))
-    assert not waits("done")
+    assert waiting("not even an object") == "waits for an answer"
+
+
+def test_a_turn_waits_when_its_last_step_is_a_question_that_was_sent() -> None:
+    assert waits([step(1), question_step(2)])
+    assert not waits([question_step(1), step(2)])
+    assert not waits([question_step(1, error="hop_limit")])
+    unsent = ToolCallRecord(id="ask", name="ask_human", arguments={})
+    assert not waits([Step(n=1, calls=(unsent,), notes=(ASKS,))])
+    assert not waits([])
+
+
+def test_nothing_goes_on_with_an_empty_record() -> None:
     assert Earlier().first == 1
     assert Earlier().noted(step(1)) == step(1)
 
@@ -187,7 +237,7 @@ def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> No
     assert again == [RunTools(asked.step, asked.step.calls, again=True)]
     _, end = ran(loop, asking)
     assert isinstance(end, End)
-    assert waits(end.reason)
+    assert waits(loop.steps)
     following = Loop(INTERACTIVE, ["work", "ask_human"], (), loop.steps)
     assert following.start() == [AskModel(3)]
     assert following.answered(answer("finish"))[-1] == End("finished", "")
@@ -206,15 +256,30 @@ def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
     assert commands[-1].outcome == "max_steps"
 
 
-def test_a_question_that_cannot_be_sent_lets_the_model_go_on() -> None:
+def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
     loop = Loop(INTERACTIVE, ["work", "ask_human"])
     loop.start()
     (_, run) = loop.answered(answer("work"))
     assert isinstance(run, RunTools)
     asking = ran(loop, run)[-1]
     assert isinstance(asking, RunTools)
-    failed = [CallResult(c.id, "no", "hop_limit") for c in asking.calls]
-    assert loop.ran(failed)[-1] == AskModel(3)
+    record, end = loop.ran([CallResult(c.id, "too far", "hop_limit") for c in asking.calls])
+    assert isinstance(record, Record)
+    assert isinstance(end, End)
+    assert end.outcome == "cancelled"
+    assert "ask_human failed: too far" in end.reason
+    assert not waits(loop.steps)
+    # A process that takes the turn up again ends it as well: nobody has said that it may go on.
+    assert Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start() == [end]
+
+
+def test_a_model_that_finishes_in_these_words_waits_for_nothing() -> None:
+    loop = Loop(INTERACTIVE, ["work", "ask_human"])
+    loop.start()
+    words = CallRequest("f", "finish", '{"reason": "waits for an answer: which?"}')
+    end = loop.answered(Answer(calls=(words,)))[-1]
+    assert end == End("finished", "waits for an answer: which?")
+    assert not waits(loop.steps)
 
 
 def test_what_was_said_before_is_no_reply_to_what_came_now() -> None:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from hubbub.agents.asking import callable_names, offered
 from hubbub.agents.dialects.base import tidied
 from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
@@ -103,10 +104,29 @@ class TestWaysOut:
         told, error = await run(box(phone), "decline", {"reason": "x"})
         assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
 
-    def test_nobody_can_disable_them_or_take_their_names(self) -> None:
-        conduct = Conduct(mode="read_only", disabled=frozenset({"ask_human"}))
-        assert {"ask_human", "decline", "finish"} <= {s.name for s in box(conduct=conduct).specs}
+    def test_no_mode_forbids_them(self) -> None:
+        tools = box(conduct=Conduct(mode="read_only"))
+        assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
 
+    @pytest.mark.behaviour("K-3")
+    @pytest.mark.parametrize("name", ["ask_human", "decline", "show_plan", "tidy_steps"])
+    async def test_those_that_are_disabled_are_nowhere(self, name: str) -> None:
+        tools = box(conduct=Conduct(disabled=frozenset({name})))
+        assert name not in tools.names
+        assert name not in {spec.name for spec in tools.specs}
+        assert name not in tools.speaking
+        assert name not in tools.for_turn().registry.near(name)
+        assert (await run(tools, name, {}))[1] == "unknown_tool"
+
+    @pytest.mark.behaviour("K-3")
+    def test_a_dialect_does_not_tell_of_a_disabled_one(self) -> None:
+        dialect = DIALECTS["final_output"]
+        assert isinstance(dialect, WordDialect)
+        assert "AskUser" in dialect.told(offered(box(), dialect, ()))
+        tools = box(conduct=Conduct(disabled=frozenset({"ask_human"})))
+        assert "AskUser" not in dialect.told(offered(tools, dialect, ()))
+
+    def test_nobody_can_take_their_names(self) -> None:
         def decline(reason: str) -> str:
             """Mine."""
             return reason
@@ -123,7 +143,9 @@ class TestWaysOut:
         names = callable_names(box(), dialect)
         assert hidden not in names
         assert {"ask_human", "decline", "finish"} <= set(names)
-        assert hidden not in {spec.name for spec in offered(box(), dialect, steps(9))}
+        question = dialect.question("s", "p", [], offered(box(), dialect, steps(9)))
+        assert hidden not in {spec.name for spec in question.tools}
+        assert f'"{hidden}"' not in str(question.messages)
 
 
 @pytest.mark.behaviour("A-20")

@@ -11,8 +11,9 @@ from hubbub.app.doctor import Diagnosis, Finding, diagnose, probe_model
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.network.store import add_token_offline
-from hubbub.testing.model_script import Answer, Call, Refusal, Script
+from hubbub.testing.model_script import Answer, Call, Refusal, Script, load_script
 from hubbub.testing.model_server import ModelServer
+from tests.doc_pages import example
 from tests.unit.app.conftest import Write
 
 NETWORK = "network: {auth: open, listen: '127.0.0.1:0', store: 'sqlite:x.db'}\n"
@@ -20,6 +21,23 @@ NETWORK = "network: {auth: open, listen: '127.0.0.1:0', store: 'sqlite:x.db'}\n"
 
 def finding(found: Diagnosis, what: str) -> Finding:
     return next(f for f in found.findings if f.what == what)
+
+
+async def test_a_scripted_model_passes_with_the_rule_of_the_reference(tmp_path: Path) -> None:
+    place = tmp_path / "doctor.yaml"
+    place.write_text(example("docs/reference/model-server.md", "doctor.yaml"))
+    async with ModelServer(load_script(place)) as server:
+        model = ModelConfig(model="scripted", base_url=server.base_url)
+        assert "calls tools" in await probe_model("default", model)
+
+
+async def test_a_password_in_a_models_address_is_not_told() -> None:
+    calls = Answer(calls=[Call(tool="finish", arguments={"reason": "ready"})])
+    async with ModelServer(Script(answers=[calls])) as server:
+        address = server.base_url.replace("//", "//bob:s3cret@")
+        told = await probe_model("default", ModelConfig(model="m", base_url=address))
+    assert told.startswith("m at http://***@127.0.0.1:")
+    assert "s3cret" not in told
 
 
 async def test_without_a_config_the_machine_is_looked_at() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import socket
 
 import pytest
@@ -69,14 +70,124 @@ def test_an_unknown_tool_is_answered_with_the_nearest(loading: Loading) -> None:
     with pytest.raises(ConfigProblems) as caught:
         check_tools(config)
     assert str(caught.value) == (
-        "net.yaml:6: agents.a names the unknown tool 'read_thred'; did you mean 'read_thread'?"
+        "net.yaml:6: agents.a.tools: there is no tool 'read_thred'; did you mean 'read_thread'?"
     )
 
 
 def test_operations_for_programs_are_no_tools(loading: Loading) -> None:
     config = loading("models: {default: {model: m}}\nagents: {a: {tools: [begin_turn]}}\n")
-    with pytest.raises(ConfigProblems, match="unknown tool 'begin_turn'"):
+    with pytest.raises(ConfigProblems, match="there is no tool 'begin_turn'"):
         check_tools(config)
+
+
+CLERK = "models: {default: {model: m}}\nagents:\n  a:\n"
+
+
+@pytest.mark.behaviour("L-3")
+@pytest.mark.parametrize(
+    ("given", "line", "told"),
+    [
+        (
+            "disabled_tools:\n      - reply\n      - brodcast_text_message",
+            6,
+            "disabled_tools: there is no tool 'brodcast_text_message'; "
+            "did you mean 'broadcast_text_message'?",
+        ),
+        (
+            "tool_settings:\n      reply: {timeout: 5s}\n      rply: {timeout: 5s}",
+            6,
+            "tool_settings: there is no tool 'rply'; did you mean 'reply'?",
+        ),
+        ("begin_with: recal", 4, "begin_with: there is no tool 'recal'; did you mean 'recall'?"),
+        (
+            "permission_mode: read_only\n    begin_with: remember",
+            5,
+            "begin_with: 'remember' changes something, which `permission_mode: read_only` forbids",
+        ),
+        ("disabled_tools: [finish]", 4, "disabled_tools: 'finish' cannot be disabled: it is how"),
+        ("disabled_tools: [fork]", 4, "disabled_tools: there is no tool 'fork'"),
+    ],
+)
+def test_misspelled_names_of_tools_are_told_with_their_line(
+    write: Write, given: str, line: int, told: str
+) -> None:
+    path = write("net.yaml", f"{CLERK}    {given}\n")
+    with pytest.raises(ConfigProblems) as caught:
+        load_valid(path)
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"net.yaml:{line}: agents.a.{told}")
+
+
+@pytest.mark.behaviour("L-3")
+def test_the_missing_extra_of_mcp_is_told_once_with_its_line(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = "mcp_servers: {shop: {url: 'http://127.0.0.1:1/mcp'}}\n"
+    users = "    mcp: [shop]\n  b:\n    mcp: [shop]\n"
+    path = write("net.yaml", f"{servers}{CLERK}{users}")
+    load_valid(path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for load in (load_valid, load_checked):
+        with pytest.raises(ConfigProblems) as caught:
+            load(path)
+        (problem,) = caught.value.problems
+        assert str(problem) == (
+            "net.yaml:5: agents.a.mcp: `mcp` needs an extra: pip install 'hubbub[mcp]' "
+            "(in a checkout: pip install -e '.[mcp]')"
+        )
+    load_valid(write("net.yaml", f"{servers}{CLERK}    model: default\n"))
+
+
+@pytest.mark.slow
+def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write: Write) -> None:
+    write(
+        "tools.py",
+        "from hubbub import tool\n"
+        "@tool(name='weigh')\ndef scales(kg: int) -> int:\n    '''Weigh.'''\n    return kg\n",
+    )
+    servers = "mcp_servers: {shop: {url: 'http://127.0.0.1:1/mcp'}}\n"
+    agent = "    tools: [tools.py:scales, finish]\n    mcp: [shop]\n    begin_with: weigh\n"
+    settings = "    tool_settings: {weigh: {timeout: 5s}, shop_buy: {confirm: true}}\n"
+    path = write("net.yaml", servers + CLERK + agent + settings + "    disabled_tools: [shop_x]\n")
+    assert load_valid(path).file.agents["a"].begin_with == "weigh"
+    with pytest.raises(ConfigProblems, match=r"no tool 'scales'"):
+        load_valid(write("net.yaml", path.read_text().replace("{weigh:", "{scales:")))
+
+
+def test_without_a_look_at_the_functions_any_name_may_be_theirs(
+    loading: Loading, write: Write
+) -> None:
+    write("tools.py", "def count(text: str) -> int:\n    '''Count.'''\n    return 1\n")
+    check_tools(loading(f"{CLERK}    tools: [tools.py:count]\n    disabled_tools: [anything]\n"))
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("O-10")
+def test_a_turn_cannot_begin_with_a_function_that_the_mode_forbids(write: Write) -> None:
+    source = "from hubbub import tool\n@tool(permission='write')\ndef put(x: int) -> int:\n"
+    write("tools.py", f"{source}    '''Put.'''\n    return x\n")
+    agent = "    permission_mode: read_only\n    tools: [tools.py:put]\n    begin_with: put\n"
+    path = write("net.yaml", CLERK + agent)
+    with pytest.raises(ConfigProblems) as caught:
+        load_valid(path)
+    (problem,) = caught.value.problems
+    assert str(problem) == (
+        "net.yaml:6: agents.a.begin_with: 'put' changes something, "
+        "which `permission_mode: read_only` forbids"
+    )
+    load_valid(write("net.yaml", f"{CLERK}{agent}    tool_settings: {{put: {{permission: read}}}}"))
+
+
+def test_a_turn_may_begin_with_speaking_in_every_mode(write: Write) -> None:
+    agent = "    permission_mode: read_only\n    begin_with: send_text_message\n"
+    load_valid(write("net.yaml", CLERK + agent))
+
+
+@pytest.mark.slow
+def test_a_function_that_cannot_be_a_tool_is_told(loading: Loading, write: Write) -> None:
+    write("tools.py", "def count(text) -> int:\n    '''Count.'''\n    return 1\n")
+    with pytest.raises(ConfigProblems, match=r"tools\.py: count cannot be a tool: .*annotation"):
+        check_imports(loading(f"{CLERK}    tools: [tools.py:count]\n"))
 
 
 @pytest.mark.behaviour("L-10")
@@ -103,6 +214,7 @@ def test_a_model_that_nobody_uses_needs_no_key(loading: Loading, write: Write) -
     check_models(loading("models: {default: {model: m}}\n" + PYTHON))
 
 
+@pytest.mark.slow
 def test_python_that_can_be_imported_passes(loading: Loading, write: Write) -> None:
     write("helper.py", "VALUE = 1\n")
     write("bot.py", AGENT + "import helper\nprint('hello')\nclass Bot(Agent): ...\n")
@@ -122,6 +234,7 @@ def test_nothing_is_started_when_there_is_no_python(
     check_imports(loading("models: {default: {model: m}}\nagents: {a: {}}\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("L-3")
 @pytest.mark.parametrize(
     ("code", "expected"),
@@ -144,6 +257,7 @@ def test_python_that_cannot_be_used_is_told_with_file_line_and_exception(
     assert str(caught.value).startswith(f"net.yaml:2: {expected}")
 
 
+@pytest.mark.slow
 def test_a_tool_that_is_no_function_is_told(loading: Loading, write: Write) -> None:
     write("tools.py", "count = 5\n")
     config = loading("models: {default: {model: m}}\nagents: {a: {tools: [tools.py:count]}}\n")
@@ -151,6 +265,7 @@ def test_a_tool_that_is_no_function_is_told(loading: Loading, write: Write) -> N
         check_imports(config)
 
 
+@pytest.mark.slow
 def test_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
     write("rules.py", "from hubbub.agents.hooks import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
     config = loading(
@@ -161,6 +276,7 @@ def test_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
     assert str(caught.value).endswith("rules.py: B is no subclass of hubbub.agents.hooks.Hooks")
 
 
+@pytest.mark.slow
 def test_all_agents_are_tried_up_to_one_that_ends_the_process(
     loading: Loading, write: Write
 ) -> None:
@@ -175,6 +291,7 @@ def test_all_agents_are_tried_up_to_one_that_ends_the_process(
     assert [problem.line for problem in caught.value.problems] == [2, 3]
 
 
+@pytest.mark.slow
 def test_an_import_that_does_not_end_is_told(loading: Loading, write: Write) -> None:
     write("bot.py", "import time\ntime.sleep(60)\nBot = 1\n")
     with pytest.raises(ConfigProblems, match=r"bot\.py is not imported after 1 s"):

@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.app.printer import Printer
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 class Pipe:

@@ -14,6 +14,7 @@ from tests.unit.app.conftest import Write
 LOCAL = Proposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposals", [[], [LOCAL], [LOCAL, LOCAL]])
 def test_the_starter_network_is_valid(
     write: Write, tmp_path: Path, proposals: list[Proposal]
@@ -26,6 +27,7 @@ def test_the_starter_network_is_valid(
     assert config.file.network.listen == "127.0.0.1:4820"
 
 
+@pytest.mark.slow
 def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path: Path) -> None:
     files = starter_files([])
     lines = []

@@ -10,7 +10,7 @@ import typer
 
 import hubbub as package
 from hubbub.cli import app as program
-from hubbub.cli.app import app, run
+from hubbub.cli.app import app, command_of, run
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, StoreUnavailable, UserError
 from tests.unit.cli.conftest import Command
 
@@ -104,8 +104,10 @@ def failing() -> object:
     def fail() -> None:
         raise FAILURES.pop()
 
+    command_of.cache_clear()
     yield
     app.registered_commands.pop()
+    command_of.cache_clear()
 
 
 def test_debugging_shows_the_traceback(
@@ -116,6 +118,7 @@ def test_debugging_shows_the_traceback(
     assert "Traceback" in hubbub("fail-for-test").err
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_for_help() -> None:
     code = (
         "import sys; from hubbub.cli.app import run; run(['--help']); "
@@ -126,12 +129,14 @@ def test_nothing_heavy_is_imported_for_help() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_the_module_is_the_same_program() -> None:
     args = [sys.executable, "-m", "hubbub", "version"]
     ran = subprocess.run(args, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, f"{package.__version__}\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_program_without_a_word() -> None:
     code = "import sys; from hubbub.cli.app import run\nsys.stdin.read()\nsys.exit(run(['schema']))"
     with subprocess.Popen(

@@ -25,7 +25,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.testing.network import LocalNetwork
 from tests.unit.cli.chatting import begun, said
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 FILE = NetworkFile.model_validate(
     {
         "network": {"name": "town", "auth": "open"},

@@ -18,7 +18,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.wire import Inlet, Outlet
 from hubbub.testing.network import LocalNetwork
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 FILE = NetworkFile.model_validate(
     {
         "network": {"name": "town", "auth": "open"},

@@ -61,6 +61,7 @@ def test_a_hub_that_is_not_there_is_told_with_what_to_do() -> None:
             chat(f"127.0.0.1:{port}", "ann")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["prompt_toolkit", "textual"])
 def test_the_terminal_library_is_loaded_only_for_a_terminal(library: str) -> None:
     code = f"import sys, hubbub.cli.chat.entry; print({library!r} in sys.modules)"

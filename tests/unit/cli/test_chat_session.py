@@ -15,6 +15,7 @@ from hubbub.errors import UserError
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import ThreadPage
+from tests.examples import examples
 from tests.unit.cli.chatting import NOON, begun, event, person, ready, result, said, shown, thread
 
 
@@ -395,7 +396,7 @@ steps = st.lists(
 
 
 @pytest.mark.behaviour("U-1")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(steps)
 def test_unread_counts_are_what_came_since_a_thread_was_last_open(
     steps: list[tuple[str, str, str, bool]],
@@ -425,7 +426,7 @@ def test_unread_counts_are_what_came_since_a_thread_was_last_open(
 
 
 @pytest.mark.behaviour("P-19")
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(threads, max_size=30), st.data())
 def test_events_applied_to_an_old_state_give_the_freshly_fetched_state(
     places: list[str], data: st.DataObject

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.unit.cli.conftest import Command
 
 
@@ -60,6 +62,7 @@ def test_a_file_that_is_not_there_is_one_mistake(home: Path, hubbub: Command) ->
     assert "`hubbub init`" in problem["message"]
 
 
+@pytest.mark.slow
 def test_python_of_agents_is_tried(home: Path, hubbub: Command) -> None:
     write(home, "1 / 0\nBot = 1\n", "bot.py")
     write(home, "agents: {a: {kind: python, class: bot.py:Bot}}\n")

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from hubbub.cli.full.conversation_view import ConversationView, Layout
 from hubbub.cli.full.draw import Line, Painter
 from hubbub.cli.full.timeline import Beginning, Block, NewLine, Post
+from tests.interaction.peers import soon
 from tests.unit.cli.chatting import said
 
 
@@ -54,6 +55,13 @@ class Scene:
     async def show(self, blocks: Sequence[Block], thread: str = "t1") -> None:
         self.view.show(thread, blocks, PAINTER)
         await self.pilot.pause()
+
+    async def resize(self, width: int, height: int) -> None:
+        """Another terminal, and the widget as wide as it is: it is told after the screen."""
+        await self.pilot.resize_terminal(width, height)
+        async with soon():
+            while self.view.size != (width, height):
+                await self.pilot.pause()
 
     @property
     def lines(self) -> list[str]:
@@ -236,7 +244,7 @@ async def test_another_width_is_drawn_anew() -> None:
         text = "a sentence of some words that is longer than forty columns"
         await scene.show([Post(said(1, text), together=True)])
         wide = [line for line in scene.lines if line]
-        await scene.pilot.resize_terminal(30, 10)
+        await scene.resize(30, 10)
         await scene.show([Post(said(1, text), together=True)])
         narrow = [line for line in scene.lines if line]
         assert len(narrow) > len(wide)

@@ -16,6 +16,7 @@ from hubbub.cli.full.markdown import LANGUAGES, MOST_CODE
 from hubbub.cli.full.outbox import Sending
 from hubbub.cli.full.timeline import Beginning, DayLine, Earlier, NewLine, Pending, Post
 from hubbub.protocol.messages import Attachment, Message, Quote
+from tests.examples import examples
 from tests.unit.cli.chatting import said
 from tests.unit.cli.fullscreen import drawn, text_of
 
@@ -199,7 +200,7 @@ marked = st.lists(
 
 
 @pytest.mark.behaviour("U-2")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=marked, width=st.integers(8, 120))
 @example(text="> " * 40 + "deep", width=8)
 @example(text="- " * 40 + "deep", width=8)

@@ -13,6 +13,7 @@ from hubbub.client import Disconnected
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message, Quote
 from hubbub.protocol.operations import ThreadPage
+from tests.examples import examples
 from tests.unit.cli.chatting import NOON, event, ready, result, said, thread
 from tests.unit.cli.fullscreen import arrive, signal, state_of
 
@@ -247,7 +248,7 @@ def counts(state: State) -> dict[str, tuple[int, int, int]]:
 
 
 @pytest.mark.behaviour("P-19")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(steps=steps, data=st.data())
 def test_what_arrives_after_a_snapshot_gives_the_state_of_a_fresh_one(
     steps: list[tuple[str, str, str]], data: st.DataObject

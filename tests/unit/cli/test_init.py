@@ -18,6 +18,7 @@ def nothing_local(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"{variable}_API_KEY", raising=False)
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("L-9")
 def test_a_network_is_written_that_passes_check(home: Path, hubbub: Command) -> None:
     ran = hubbub("init")
@@ -31,6 +32,7 @@ def test_a_network_is_written_that_passes_check(home: Path, hubbub: Command) -> 
     assert hubbub("check").code == 0
 
 
+@pytest.mark.slow
 def test_a_key_in_the_environment_gives_an_agent_with_a_model(
     home: Path, hubbub: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,8 @@ from hubbub.cli.junit import Suite, Verdict, write_junit
 from hubbub.testing.model_server import ModelServer, Script
 from tests.unit.cli.conftest import Command
 
-pytestmark = pytest.mark.behaviour("Q-10")
+# `hubbub prompts test` tries the Python of the config in a process of its own.
+pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
 
 SCRIPT: JsonValue = {
     "rules": [
@@ -117,6 +118,16 @@ def shop(home: Path, endpoint: str) -> Path:
     return home
 
 
+@pytest.fixture
+def reading(shop: Path) -> Path:
+    """The shop, whose clerk has the tools of an MCP server too, which does not run."""
+    config = shop / "hubbub.yaml"
+    text = config.read_text() + "mcp_servers: {find: {command: [nobody-has-this]}}\n"
+    config.write_text(text.replace("tools: [", "mcp: [find], begin_with: find_book, tools: ["))
+    assert "mcp: [find]" in config.read_text()
+    return shop
+
+
 def only_case(shown: JsonValue) -> dict[str, JsonValue]:
     """The only case of a report as JSON."""
     assert isinstance(shown, dict)
@@ -141,6 +152,14 @@ class TestRunning:
         case = only_case(hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json").json())
         assert (case["status"], case["passed"], case["rate"]) == ("passed", 5, 1.0)
         assert (case["path"], case["line"]) == ("clerk.yaml", 3)
+
+    def test_the_tools_of_mcp_servers_are_said_to_be_missing(
+        self, reading: Path, hubbub: Command
+    ) -> None:
+        ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json")
+        assert ran.code == 0, ran.err
+        told = "agents.clerk: no MCP server runs in prompt tests, so the tools of find are not"
+        assert ran.err.count(told) == 1
 
     def test_under_the_bar_it_fails_and_says_why(self, shop: Path, hubbub: Command) -> None:
         text = TRIAGE.replace("I want a refund.", "Where are you?")
@@ -211,6 +230,36 @@ class TestWrongInput:
         ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
         assert ran.code == 2, ran.out
         assert complaint in ran.err
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            "results: {find_book: x}, expect: [ends_with_finish]",
+            "expect: [ends_with_finish, {tool_called: find_book}]",
+            "expect: [{tool_not_called: find_book}]",
+            "expect: [{arguments_match: find_book}]",
+        ],
+    )
+    def test_a_case_cannot_count_on_the_tools_of_an_mcp_server(
+        self, reading: Path, hubbub: Command, more: str
+    ) -> None:
+        (reading / "c.yaml").write_text(
+            f"cases:\n  - {{name: x, agent: clerk, incoming: a, {more}}}\n"
+        )
+        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
+        assert ran.code == 2, ran.out
+        assert "c.yaml:2: 'find_book' is a tool of the MCP server find" in ran.err
+        assert "no server runs in prompt tests" in ran.err
+
+    def test_an_agent_that_cannot_start_is_told_once(self, shop: Path, hubbub: Command) -> None:
+        config = shop / "hubbub.yaml"
+        begins = "permission_mode: read_only, begin_with: find_order, tools: ["
+        config.write_text(config.read_text().replace("tools: [", begins))
+        (shop / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
+        (shop / "clerk.yaml").write_text(CLERK.replace("    results: {find_order: sent}\n", ""))
+        ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml")
+        assert ran.code == 2, ran.out
+        assert ran.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
 
     def test_a_schema_that_is_none_is_told(self, shop: Path, hubbub: Command) -> None:
         expect = "[{arguments_match: find_order, schema: {type: nonsense}}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,25 @@ class TestList:
         (home / "texts" / "a" / "1.j2").write_text("x", encoding="utf-8")
         assert "a@1#" in hubbub("prompts", "list", "--folder", "texts").out
 
+    @pytest.mark.parametrize("broken", [b"\xff", b"{% if %}"])
+    def test_a_version_that_cannot_be_read_hides_no_other(
+        self, shop: Path, hubbub: Command, broken: bytes
+    ) -> None:
+        (shop / "prompts" / "triage" / "1.11.j2").write_bytes(broken)
+        ran = hubbub("prompts", "list")
+        assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1.9", "1.10"]
+        assert ran.code == 1
+        assert ran.err.startswith("prompts/triage/1.11.j2")
+        assert "the prompt" in ran.err
+        rows = json.loads(hubbub("prompts", "list", "--json").out)
+        assert "the prompt" in str(rows[2].pop("problem"))
+        assert rows[2] == {
+            "name": "triage",
+            "version": "1.11",
+            "path": "prompts/triage/1.11.j2",
+            "used_by": [],
+        }
+
 
 @pytest.mark.behaviour("Q-9")
 class TestShow:
@@ -102,6 +122,24 @@ class TestShow:
         plain = hubbub("prompts", "show", "--agent", "writer").out
         assert "agents.writer: identity, network, untrusted_data, thread_ids, speaking" in plain
 
+    def test_of_an_agent_with_roles_each_ones_prompt_is_shown(
+        self, shop: Path, hubbub: Command
+    ) -> None:
+        agent = "agents:\n  desk: {kind: router, tools: [list_threads]}\n"
+        (shop / "hubbub.yaml").write_text(CONFIG.replace("agents:\n", agent), encoding="utf-8")
+        shown = hubbub("prompts", "show", "--agent", "desk").out
+        heads = [line for line in shown.splitlines() if line.startswith("--- ")]
+        assert [head.partition(": ")[0] for head in heads] == [
+            "--- agents.desk, its router",
+            "--- agents.desk, its executor for a step with `list_threads`",
+        ]
+        assert "You are the router" in shown
+        found = hubbub("prompts", "show", "--agent", "desk", "--json").json()
+        assert isinstance(found, dict)
+        roles = found["roles"]
+        assert isinstance(roles, list)
+        assert [role["role"] for role in roles if isinstance(role, dict)] == ["router", "executor"]
+
     @pytest.mark.parametrize(
         ("args", "says"),
         [
@@ -118,6 +156,18 @@ class TestShow:
         ran = hubbub("prompts", "show", *args)
         assert ran.code == 2
         assert says in ran.err
+
+    @pytest.mark.parametrize(
+        "source", ["{{ 'a' * 10**18 }}", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"]
+    )
+    def test_a_template_that_needs_too_much_is_the_users_mistake(
+        self, shop: Path, hubbub: Command, source: str
+    ) -> None:
+        path = shop / "prompts" / "triage" / "1.9.j2"
+        path.write_text(f"{{{{ shop }}}}\n{source}", encoding="utf-8")
+        ran = hubbub("prompts", "show", "triage")
+        assert ran.code == 2
+        assert "prompts/triage/1.9.j2:2: the prompt fails: it needs too much" in ran.err
 
 
 class TestDiff:
@@ -238,7 +288,17 @@ class TestLint:
         assert ran.code == 2
         assert "gone.j2: cannot be read" in ran.err
 
+    @pytest.mark.parametrize("name", ["pipe.j2", "pipe.md", "pipe.yaml"])
+    def test_what_is_no_file_is_not_waited_for(
+        self, home: Path, hubbub: Command, name: str
+    ) -> None:
+        os.mkfifo(home / name)
+        ran = hubbub("prompts", "lint", name)
+        assert ran.code == 2
+        assert f"{name}: cannot be read: it is no file" in ran.err
 
+
+@pytest.mark.slow
 def test_check_tells_what_is_wrong_with_prompts(shop: Path, hubbub: Command) -> None:
     text = CONFIG.replace("variables: {shop: Acme}", "variables: {shopp: Acme}")
     (shop / "hubbub.yaml").write_text(text, encoding="utf-8")

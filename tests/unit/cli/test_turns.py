@@ -104,13 +104,13 @@ def test_a_turn_that_ended_without_a_reason_says_so_without_a_colon() -> None:
 def test_a_call_that_was_repeated_says_which_attempt_the_result_is_from() -> None:
     often = ToolCallRecord(id="c", name="fetch", arguments={}, result="ok", attempts=3)
     once = often.model_copy(update={"attempts": 1})
-    assert _step(Step(n=1, calls=(often,)))[1] == "fetch({})  attempt 3"
-    assert _step(Step(n=1, calls=(once,)))[1] == "fetch({})"
+    assert _step(Step(n=1, calls=(often,)), "1")[1] == "fetch({})  attempt 3"
+    assert _step(Step(n=1, calls=(once,)), "1")[1] == "fetch({})"
 
 
 def test_what_steered_the_turn_stands_before_the_answer_to_it() -> None:
     said = Steering(message="m7", text="<incoming_message>faster</incoming_message>")
-    lines = _step(Step(n=2, steered=(said,), text="well", notes=("a hook failed",)))
+    lines = _step(Step(n=2, steered=(said,), text="well", notes=("a hook failed",)), "2")
     assert lines[1:] == [
         "steered by m7: <incoming_message>faster</incoming_message>",
         "note: a hook failed",
@@ -180,6 +180,15 @@ def test_what_is_not_there_is_one_sentence(
     ran = hubbub(*args)
     assert (ran.code, ran.out) == (2, "")
     assert expected.replace("'", "") in ran.err.replace("'", "")
+
+
+def test_the_steps_of_helpers_are_called_what_they_are() -> None:
+    fork = ToolCallRecord(id="c", name="fork", arguments={"goal": "x"}, result="y")
+    steps = (STEP, Step(n=2, calls=(fork,)), Step(n=10_001, text="a part"))
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    lines = _lines(Turn(start=START, agent="bot", started_at=at, steps=steps))
+    heads = [line.split("  ")[0] for line in lines if line.startswith("--- step")]
+    assert heads == ["--- step 1", "--- step 2", "--- step 1 of helper 1 of step 2"]
 
 
 async def test_the_operator_joins_without_being_listed(town: str) -> None:

@@ -29,7 +29,7 @@ from hubbub.protocol.wire import Inlet, Outlet
 
 T = TypeVar("T")
 Frame = dict[str, JsonValue]
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 AT_ONCE = Backoff(first_s=0, most_s=0, retries=3)
 LIMITS: Frame = {
     "frame_bytes": 4096,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hubbub.client.stream import Stream, Verdict
 from hubbub.protocol.frames import Cursor, Event, Ready
 from hubbub.protocol.messages import Message
+from tests.examples import examples
 from tests.unit.client.peer import message
 
 
@@ -65,7 +66,7 @@ seqs = st.lists(st.integers(1, 200), unique=True, min_size=1, max_size=40).map(s
 
 
 @pytest.mark.behaviour("C-2")
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(seqs, st.data())
 def test_every_event_is_new_exactly_once_whatever_breaks(
     log: list[int], data: st.DataObject
@@ -92,7 +93,7 @@ def test_every_event_is_new_exactly_once_whatever_breaks(
     assert new == log
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(seqs, st.data())
 def test_a_missing_event_is_always_noticed(log: list[int], data: st.DataObject) -> None:
     missing = data.draw(st.sampled_from(log))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,10 +79,8 @@ def test_references_cannot_stand_in_each_other_without_end() -> None:
 
 @given(st.text(alphabet="aN ${}:-", max_size=60))
 def test_whatever_stands_there_is_replaced_or_refused(text: str) -> None:
-    try:
-        expand(text, {"N": "ann"})
-    except MissingVariable as error:
-        assert str(error)
+    with contextlib.suppress(MissingVariable):
+        assert "${" not in expand(text, {"N": "ann"}) or "$${" in text
 
 
 @given(st.text(alphabet="ab ${}:-N"))

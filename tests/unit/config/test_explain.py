@@ -59,6 +59,22 @@ from tests.unit.config.conftest import Loading, Problems
             "net.yaml:1: network.limits.heartbeat is 'soon': expected a time: a number of seconds",
         ),
         (
+            f"network: {{limits: {{frame: {'9' * 400}k}}}}",
+            f"net.yaml:1: network.limits.frame is '{'9' * 40}…': expected a size: a number",
+        ),
+        (
+            f"network: {{limits: {{heartbeat: {'9' * 400}d}}}}",
+            f"net.yaml:1: network.limits.heartbeat is '{'9' * 40}…': expected a time: a number",
+        ),
+        (
+            "models: {m: {model: x, max_output_tokens: -5}}",
+            "net.yaml:1: models.m.max_output_tokens is -5: expected at least 1",
+        ),
+        (
+            "models: {m: {model: x, temperature: -1}}",
+            "net.yaml:1: models.m.temperature is -1: expected at least 0",
+        ),
+        (
             "network: {limits: {burst: 0}}",
             "net.yaml:1: network.limits.burst is 0: expected at least",
         ),

@@ -8,6 +8,7 @@ import pytest
 
 from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import agent_prompts
+from hubbub.app.readings import readings
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
 from hubbub.config.schema import json_schema
@@ -104,7 +105,7 @@ class TestTools:
         disabled = "disabled_tools: [search_knowledge, load_skill]"
         path = self.valid(write, f"{{{disabled}, knowledge: [faq], skills: [skills]}}")
         assert not {"search_knowledge", "load_skill"} & self.names(path)
-        assert "refunds" not in agent_prompts(load_valid(path))["a"].sample().text
+        assert "refunds" not in readings(agent_prompts(load_valid(path))["a"])[0].text
 
     def test_they_are_there_for_agents_that_only_read(self, write: Write) -> None:
         path = self.valid(write, "{permission_mode: read_only, knowledge: [faq], skills: [skills]}")
@@ -115,13 +116,13 @@ class TestTools:
         self, write: Write, tool: str
     ) -> None:
         path = self.valid(write, f"{{tools: [{tool}]}}")
-        with pytest.raises(ConfigError, match=f"names the unknown tool '{tool}'"):
+        with pytest.raises(ConfigError, match=f"agents.a.tools: there is no tool '{tool}'"):
             load_valid(path)
 
     @pytest.mark.behaviour("E-6")
     def test_the_prompt_names_the_skills(self, write: Write) -> None:
         path = self.valid(write, "{skills: [skills/refunds.md], instruction: Help.}")
-        text = agent_prompts(load_valid(path))["a"].sample().text
+        text = readings(agent_prompts(load_valid(path))["a"])[0].text
         assert "Load one with `load_skill` before such work:\n- `refunds`: Pay money back." in text
         assert "Be kind" not in text
 
@@ -136,11 +137,11 @@ class TestTools:
         )
 
     def test_only_models_have_skills(self, write: Write) -> None:
-        write("skills/broken.md", "nothing")
-        path = self.valid(write, "{kind: router, skills: [skills], knowledge: [faq]}")
-        names = self.names(path)
+        names = self.names(self.valid(write, "{kind: router, knowledge: [faq]}"))
         assert "search_knowledge" in names
         assert "load_skill" not in names
+        with pytest.raises(ConfigError, match="`skills` has no effect"):
+            self.names(self.valid(write, "{kind: router, skills: [skills], knowledge: [faq]}"))
 
 
 def test_the_schema_for_editors_takes_both_forms() -> None:

@@ -90,3 +90,32 @@ def test_what_is_left_out_has_the_usual_bounds() -> None:
     assert AgentConfig().fork is None
     with pytest.raises(ValidationError):
         AgentConfig.model_validate({"fork": {"most": 17}})
+
+
+@pytest.mark.behaviour("L-3")
+@pytest.mark.parametrize(
+    ("key", "value", "instead"),
+    [
+        ("mode", "interactive", "roles.min_confidence"),
+        ("begin_with", "list_threads", "which role begins"),
+        ("fork", "{}", "roles.targets"),
+        ("skills", "[.]", "knowledge"),
+        ("select_over", "5", "all their tools"),
+        ("max_steps", "3", "roles.max_plan_steps"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["router", "pipeline"])
+def test_what_agents_with_roles_ignore_is_told_with_its_line(
+    tmp_path: Path, kind: str, key: str, value: str, instead: str
+) -> None:
+    text = f"  bot:\n    kind: {kind}\n    model: large\n    {key}: {value}\n"
+    told = problems(tmp_path, text)
+    head = f"agents.bot is of the kind {kind}, where `{key}` has no effect: "
+    assert f"net.yaml:10: {head}" in told
+    assert instead in told.partition(head)[2]
+    loaded(tmp_path, text.replace(f"kind: {kind}", "kind: llm"))
+
+
+def test_what_holds_anyway_may_be_said_of_roles(tmp_path: Path) -> None:
+    usual = "mode: auto, begin_with: null, fork: null, skills: [], select_over: 20, max_steps: 10"
+    assert loaded(tmp_path, f"  bot: {{kind: router, model: large, {usual}}}").max_steps == 10

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.config.source import Document, parse
 from hubbub.errors import ConfigError
+from tests.examples import examples
 from tests.unit.config.conftest import Write
 
 
@@ -172,7 +173,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(texts, values, max_size=4))
 def test_what_pyyaml_writes_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, data: dict[str, object]
@@ -185,7 +186,7 @@ def test_what_pyyaml_writes_is_read_back(
     assert document.problems == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(alphabet="ab:-[]{}&*!#|>'\" \n${}<?,~", max_size=40))
 def test_any_text_gives_a_document_or_a_config_error(
     tmp_path_factory: pytest.TempPathFactory, text: str

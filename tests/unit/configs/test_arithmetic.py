@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from showing import show
 
+from tests.examples import examples
+
 
 def problem_of(text: str) -> Problem | None:
     try:
@@ -56,7 +58,7 @@ def python_value(text: str) -> Fraction | None:
         return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(expressions)
 def test_expressions_mean_what_they_mean_in_python(text: str) -> None:
     expected = python_value(text)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hubbub.network.presence import Presence
+from tests.examples import examples
 
 pytestmark = pytest.mark.behaviour("P-25")
 
@@ -88,4 +89,6 @@ class PresenceMachine(RuleBasedStateMachine):
 
 
 TestPresenceMachine = PresenceMachine.TestCase
-TestPresenceMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestPresenceMachine.settings = settings(
+    max_examples=examples(30), stateful_step_count=30, deadline=None
+)

@@ -171,6 +171,7 @@ async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
     await second.close()
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("S-9")
 def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
     """The lock ends with its process, however that ends."""
@@ -261,6 +262,7 @@ async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> Non
     await again.close()
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_with_an_open_store_ends(tmp_path: Path) -> None:
     code = (
         "import asyncio; from hubbub.network.store import open_store\n"

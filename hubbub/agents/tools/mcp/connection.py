@@ -9,11 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from hubbub.agents.tools.mcp.sifting import sift
 from hubbub.config.tooling import McpServerConfig
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.shared.message import SessionMessage
     from mcp.types import Tool
 
 __all__ = ["connected", "listed"]
@@ -23,13 +25,19 @@ T = TypeVar("T")
 
 
 class _Watched(Generic[T]):
-    """A stream that tells when whoever reads it stops: at its end, or because it broke."""
+    """A stream that shows each message to `look` first, and tells when whoever reads it stops: at
+    its end, or because it broke.
+    """
 
-    def __init__(self, stream: ReadStream[T], ended: Callable[[], None]):
-        self._stream, self._ended = stream, ended
+    def __init__(self, stream: ReadStream[T], look: Callable[[T], None], ended: Callable[[], None]):
+        self._stream, self._look, self._ended = stream, look, ended
 
     async def receive(self) -> T:
-        return await self._stream.receive()
+        return self._looked_at(await self._stream.receive())
+
+    def _looked_at(self, item: T) -> T:
+        self._look(item)
+        return item
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -38,7 +46,7 @@ class _Watched(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        return await self._stream.__anext__()
+        return self._looked_at(await self._stream.__anext__())
 
     async def __aenter__(self) -> _Watched[T]:
         await self._stream.__aenter__()
@@ -56,21 +64,31 @@ class _Watched(Generic[T]):
 
 @asynccontextmanager
 async def connected(
-    config: McpServerConfig, folder: Path, ended: Callable[[], None]
+    config: McpServerConfig,
+    folder: Path,
+    ended: Callable[[], None],
+    left_out: Callable[[str, str], None],
 ) -> AsyncIterator[Client]:
     """A client of the server, which runs as long as this does if it is a `command`.
 
-    `ended` is called when the connection is over. Raises OSError, and whatever else a broken server
+    `ended` is called when the connection is over, `left_out` with name and reason for each tool
+    that the library would not list. Raises OSError, and whatever else a broken server
     makes the library raise.
     """
     from mcp import Client
 
+    made: list[Client] = []
+
+    def look(said: SessionMessage | Exception) -> None:
+        sift(said, made[0].protocol_version if made else None, left_out)
+
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
         async with _transport(config, folder) as (read, write):
-            yield _Watched(read, ended), write
+            yield _Watched(read, look, ended), write
 
     async with Client(watched(), cache=None) as client:
+        made.append(client)
         yield client
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -11,12 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.mcp.connection import connected, listed
-from hubbub.agents.tools.mcp.results import spec_of, text_of
+from hubbub.agents.tools.mcp.extra import missing
+from hubbub.agents.tools.mcp.results import spec_of, text_of, tool_names
+from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
@@ -42,12 +43,12 @@ class McpTool:
     ordered = False
     speaks = False
 
-    def __init__(self, server: McpServer, offered: Offered):
+    def __init__(self, server: McpServer, offered: Offered, name: str):
         """What the server says of itself is a hint: without one the tool may change anything."""
         self._server, self._offered = server, offered.name
         hints = offered.annotations
         reads = hints is not None and hints.read_only_hint is True
-        self.spec: ToolSpec = spec_of(server.name, offered)
+        self.spec: ToolSpec = spec_of(name, offered)
         self.permission: Permission = "read" if reads else "write"
         self.confirm = False
         self.idempotent = reads or (hints is not None and hints.idempotent_hint is True)
@@ -108,7 +109,7 @@ class McpServer:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.config.timeout):
                     client = await stack.enter_async_context(
-                        connected(self.config, self._folder, self._end)
+                        connected(self.config, self._folder, self._end, self._left_out)
                     )
                     self._offer(await listed(client))
                 self._client, self.absent = client, None
@@ -118,8 +119,6 @@ class McpServer:
                     return await self._watch(client)
                 finally:  # at once, since closing it may take a while
                     self._client, self.absent = None, self.absent or _ENDED
-        except TimeoutError:
-            return "it did not answer in time"
         except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: not there
             return _why(exc)
 
@@ -158,23 +157,30 @@ class McpServer:
         missing = set(wanted or ()) - {tool.name for tool in chosen}
         if missing:
             log.warning("MCP server lacks tools", server=self.name, tools=sorted(missing))
-        tools = [McpTool(self, tool) for tool in chosen]
-        self.tools = tuple(tool for tool in tools if self._usable(tool))
+        tools: dict[str, McpTool] = {}
+        for tool, name in zip(chosen, tool_names(self.name, [t.name for t in chosen]), strict=True):
+            if name in tools:
+                self._left_out(name, "there are two tools with this name")
+            elif self._usable(made := McpTool(self, tool, name)):
+                tools[name] = made
+        self.tools = tuple(tools.values())
 
     def _usable(self, tool: McpTool) -> bool:
         try:
             ArgumentCheck(tool.spec.parameters)
         except ValueError as exc:
-            log.warning("MCP tool is left out", tool=tool.name, reason=str(exc))
+            self._left_out(tool.name, str(exc))
             return False
         return True
+
+    def _left_out(self, tool: str, why: str) -> None:
+        log.warning("MCP tool is left out", server=self.name, tool=tool, reason=_line(why))
 
     # Calls --------------------------------------------------------------------------------------
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue]) -> str:
         """Raises `ToolFailed`."""
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
 
         client = self._client
         if client is None:
@@ -186,11 +192,11 @@ class McpServer:
             self._doubt()
             raise
         except MCPError as exc:
-            if exc.code == CONNECTION_CLOSED or client is not self._client:
+            if client is not self._client:  # the code for it may be the server's own for anything
                 words = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
                 raise ToolFailed(words, error="tool_absent") from exc
             self._doubt()
-            raise ToolFailed(exc.message) from exc
+            raise ToolFailed(exc.message or f"error {exc.code}") from exc
         text = text_of(result)
         if result.is_error:
             raise ToolFailed(text)
@@ -214,12 +220,13 @@ class McpServers:
 
         Raises `ConfigError` when there are servers and the package `mcp` is missing.
         """
-        if configs and importlib.util.find_spec("mcp") is None:
-            raise ConfigError("`mcp` needs the package mcp: pip install 'hubbub[mcp]'")
+        if configs and (wrong := missing()) is not None:
+            raise ConfigError(wrong)
         self._servers = [
             McpServer(name, config, folder, pause, doubt_s) for name, config in configs.items()
         ]
         self._tasks: list[asyncio.Task[None]] = []
+        self._told: set[tuple[str, str]] = set()
 
     async def __aenter__(self) -> McpServers:
         """Start all, and wait until each is there or has failed once."""
@@ -253,19 +260,35 @@ class McpServers:
         found: dict[str, Tool] = {}
         for server in self._servers:
             for tool in server.tools if server.absent is None else ():
-                found.setdefault(tool.name, tool)
+                if found.setdefault(tool.name, tool) is not tool:
+                    self._tell_once(server.name, tool.name)
         return tuple(found.values())
+
+    def _tell_once(self, server: str, tool: str) -> None:
+        if (server, tool) not in self._told:
+            self._told.add((server, tool))
+            why = "a server before it has a tool with this name"
+            log.warning("MCP tool is left out", server=server, tool=tool, reason=why)
 
     def absences(self) -> Mapping[str, str]:
         return {s.name: s.absent for s in self._servers if s.absent is not None}
 
 
 _ENDED = "it has ended"
+_MOST_REASON = 300
 _UNKNOWN = "what it does may have taken effect"
 
 
 def _why(exc: BaseException) -> str:
-    """The innermost reason: the library wraps what happened into groups."""
+    """The innermost reason, on one line: the library wraps what happened into groups."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
-    return f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__
+    if isinstance(exc, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(exc, ValidationError):
+        return f"what it says does not conform to the protocol: {_line(wrong_arguments(exc))}"
+    return _line(f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MOST_REASON]

@@ -20,6 +20,8 @@ __all__ = ["enter"]
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _AF_UNIX = 1
+_NAMING = (8, 10, 15) if sys.platform == "linux" else (6,)
+"""F_SETOWN and its kin: somebody is named who gets signals when a file is ready."""
 _FORBIDDEN = {
     "os.exec": "start programs",
     "os.fork": "start processes",
@@ -37,6 +39,7 @@ _FORBIDDEN = {
     "socket.gethostbyaddr": "use the network",
     "socket.gethostbyname": "use the network",
     "socket.getnameinfo": "use the network",
+    "socket.sendmsg": "use the network",
     "socket.sendto": "use the network",
 }
 
@@ -104,5 +107,9 @@ def _refuse(event: str, arguments: tuple[object, ...]) -> None:
     what = _FORBIDDEN.get(event)
     if event == "socket.__new__" and len(arguments) > 1 and arguments[1] != _AF_UNIX:
         what = "use the network"  # a pair of local sockets is what asyncio wakes itself with
+    if event == "fcntl.fcntl" and arguments[1] in _NAMING:
+        what = "signal processes"
+    if event == "resource.prlimit" and arguments[0] not in (0, os.getpid()):
+        what = "limit other processes"
     if what is not None:
         raise PermissionError(f"a sandboxed tool may not {what}")

@@ -19,6 +19,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.sandbox.exchange import Request
 from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.removing import remove
 
 __all__ = ["Target", "run_in_process", "target_of"]
 
@@ -62,13 +63,17 @@ async def run_in_process(
     Raises `ToolFailed` for what the function raises and when a limit ends it.
     """
     request = _request(target, arguments, site, limits)
-    with tempfile.TemporaryDirectory(prefix="hubbub-", ignore_cleanup_errors=True) as folder:
+    folder = tempfile.mkdtemp(prefix="hubbub-")
+    try:
         process = await _start(folder)
         try:
             answer, words = await _talk(process, json.dumps(request).encode(), limits)
             code = await process.wait()
         finally:
             await _end(process)
+    finally:
+        # In a thread, since it may be full of files; cancelled or not, it is deleted to the end.
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, remove, folder))
     return _result(answer, words, code, limits)
 
 

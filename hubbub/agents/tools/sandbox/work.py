@@ -15,6 +15,7 @@ from hubbub.agents.tools.function import FunctionTool, as_text
 from hubbub.agents.tools.given import CancelToken
 from hubbub.agents.tools.sandbox import jail
 from hubbub.agents.tools.sandbox.exchange import Answer, Request
+from hubbub.agents.user_code import told
 
 __all__ = ["answer"]
 
@@ -36,14 +37,10 @@ def answer(request: Request) -> Answer:
     except MemoryError:
         size = request["limits"]["memory"] / 1024**2
         return _over(layers, f"it needed more than {size:.0f} MiB of memory")
-    except (Exception, SystemExit) as exc:  # noqa: BLE001 - a tool may raise anything; it is told
+    except BaseException as exc:  # noqa: BLE001 - a tool may raise anything; it is told
         if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
             return _over(layers, f"it wrote a file of more than {request['limits']['file']:.0f} B")
-        return {
-            "layers": layers,
-            "error": "tool_failed",
-            "message": f"{type(exc).__name__}: {exc}",
-        }
+        return {"layers": layers, "error": "tool_failed", "message": told(exc)}
 
 
 def _over(layers: list[str], what: str) -> Answer:

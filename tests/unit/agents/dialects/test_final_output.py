@@ -7,9 +7,13 @@ import json
 import pytest
 from pydantic import JsonValue
 
+from hubbub.agents.asking import offered
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, ToolSpec
+from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.tidy import TidySteps
+from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
 
 DIALECT = FinalOutputObject()
@@ -208,6 +212,25 @@ class TestQuestion:
     def test_an_action_without_its_tool_is_not_told(self) -> None:
         assert "ForkAutoAgent" not in self.told("add", "ask_human", "finish")
         assert "AskUser" not in self.told("add", "finish")
+
+    def test_marks_beside_the_action_are_told_where_steps_can_be_tidied(self) -> None:
+        tidy = TidySteps().spec
+        told = DIALECT.told([*self.SPECS, tidy])
+        assert "`discardable_steps`" in told
+        assert "`compressed_steps`" in told
+        assert "tidy_steps" not in told
+        assert "discardable_steps" not in DIALECT.told(self.SPECS)
+
+    @pytest.mark.parametrize("disabled", [False, True])
+    async def test_they_are_told_when_there_is_something_to_tidy_unless_that_is_disabled(
+        self, disabled: bool
+    ) -> None:
+        conduct = Conduct(disabled=frozenset({"tidy_steps"} if disabled else ()))
+        toolbox = Toolbox([], conduct, always=[TidySteps()])
+        steps = [Step(n=n, text="x") for n in range(1, 7)]
+        for made, expected in ((steps[:5], False), (steps, not disabled)):
+            system = DIALECT.system("s", offered(toolbox, DIALECT, made))
+            assert ("discardable_steps" in system) is expected
 
     @pytest.mark.parametrize(
         ("names", "arguments"),

@@ -72,6 +72,7 @@ def test_there_are_two_hundred_kinds() -> None:
     assert len(KINDS) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("A-16")
 @each_dialect
 async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectName) -> None:
@@ -82,6 +83,7 @@ async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectNa
         assert end.outcome == "finished", kind
 
 
+@pytest.mark.slow
 @each_dialect
 async def test_a_good_answer_after_a_malformed_one_is_carried_out(name: DialectName) -> None:
     call = CallRequest("c", "note", '{"text": "good", "times": 1}')
@@ -138,6 +140,7 @@ def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -
         DIALECTS[name].question("s", "p", [Step(n=1, text=read.text, calls=())], ())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @each_dialect
 @pytest.mark.parametrize(

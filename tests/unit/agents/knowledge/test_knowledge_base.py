@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hubbub.agents.knowledge import Hit, KnowledgeBase, Limits
 from hubbub.agents.knowledge.files import Unreadable, read_text, scan
 from hubbub.errors import ConfigError
+from tests.examples import examples
 
 RETURNS = """\
 # Returns
@@ -420,4 +421,4 @@ class Folder(RuleBasedStateMachine):
 
 
 TestFolder = Folder.TestCase
-TestFolder.settings = settings(max_examples=30, stateful_step_count=15)
+TestFolder.settings = settings(max_examples=examples(30), stateful_step_count=15)

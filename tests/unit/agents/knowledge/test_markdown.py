@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.agents.knowledge.markdown import LONGEST, Passage, passages, title_of
+from tests.examples import examples
 
 PAGE = """\
 Before any heading.
@@ -152,7 +153,7 @@ MARKDOWN = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(MARKDOWN)
 def test_no_word_of_a_file_is_lost_and_no_passage_too_long(lines: list[str]) -> None:
     text = "\n".join(lines)
@@ -167,7 +168,7 @@ def test_no_word_of_a_file_is_lost_and_no_passage_too_long(lines: list[str]) -> 
             assert word in everything
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=400))
 def test_any_text_can_be_read(text: str) -> None:
     assert all(p.text.strip() for p in passages(text))

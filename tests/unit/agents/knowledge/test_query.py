@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hubbub.agents.knowledge.index import Index, has_fts5
 from hubbub.agents.knowledge.markdown import Passage
 from hubbub.agents.knowledge.query import MOST_TERMS, parse, spaced
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ INDEX.put("a.md", [Passage("Returns", 1, "Refunds for damaged goods take 3 days.
 
 
 @pytest.mark.behaviour("E-5")
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.one_of(
         st.text(max_size=80),
@@ -76,7 +77,7 @@ def test_any_text_is_a_valid_query(text: str) -> None:
             assert len(INDEX.find(expression, 5)) in (0, 1)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(["refunds", "damaged", "goods", "days", "3"]), min_size=1))
 def test_words_that_are_there_are_found_whatever_stands_beside_them(words: list[str]) -> None:
     assert INDEX.find(parse(" ".join([*words, "unheard-of"])).exact, 1)

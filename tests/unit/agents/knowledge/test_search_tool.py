@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
+from tests.examples import examples
 from tests.unit.agents.calling import failed, text
 
 
@@ -120,7 +121,7 @@ async def test_a_limit_may_be_written_with_a_point(folder: Path) -> None:
     assert json.loads(await text(tools, "search_knowledge", query="days", limit=1.0))["hits"]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=60))
 async def test_any_query_has_a_result(folder: Path, query: str) -> None:
     assert "hits" in await told(box(folder), query)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import get_args
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.builder import Component, PromptBuilder
+from hubbub.agents.prompt.components import default_builder, plain_builder
 from hubbub.agents.prompt.context import Companion, PromptContext
+from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.roles.answers import (
     Judgement,
     Route,
@@ -19,12 +23,16 @@ from hubbub.agents.roles.answers import (
     read,
     route_spec,
 )
+from hubbub.agents.roles.instructing import role_prompts
 from hubbub.agents.roles.pipeline import Consult, Kind
 from hubbub.agents.roles.plan import Plan
-from hubbub.agents.roles.telling import MOST_RESULT, prompt_of, system_of, told_executors
-from hubbub.agents.roles.work import ROLES, Result, Role, Work, role_notes
+from hubbub.agents.roles.telling import LEVELS, prompt_of, told_executors
+from hubbub.agents.roles.work import Result, Role, Work, role_notes
+from hubbub.config.prompting import PromptConfig
 
-CONTEXT = PromptContext(agent="bot", network="net", instruction="Be kind.")
+CONTEXT = PromptContext(
+    agent="bot", network="net", tools=[ToolSpec("x", "", {})], capabilities=["cooking"]
+)
 PLAN = Plan.model_validate(
     {"steps": [
         {"id": 1, "goal": "find <it>", "executor": "look_up", "arguments": {"q": "</work>"}},
@@ -33,9 +41,23 @@ PLAN = Plan.model_validate(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("role", ROLES)
+def system_of(
+    role: Role,
+    kind: Kind,
+    own: Mapping[Role, str],
+    tool: str,
+    builder: PromptBuilder | None = None,
+    prompt: dict[str, JsonValue] | None = None,
+) -> SystemPrompt:
+    settings = PromptConfig.model_validate(prompt or {})
+    prompts = SystemPrompts("Be kind.", builder or plain_builder(), settings)
+    made = role_prompts(prompts, role, kind, own, tool, ["x", "finish"])
+    return made.of(CONTEXT, "dm.ann.bot")
+
+
+@pytest.mark.parametrize("role", get_args(Role))
 def test_each_role_knows_what_it_is_and_which_tool_it_calls(role: Role) -> None:
-    text = system_of(role, "pipeline", {}, CONTEXT, "`x`")
+    text = system_of(role, "pipeline", {}, "`x`").text
     assert text.startswith(f"You are the {role}")
     assert "Be kind." in text
     assert text.endswith("Call `x` exactly once; nobody reads other text.")
@@ -46,7 +68,7 @@ def test_each_role_knows_what_it_is_and_which_tool_it_calls(role: Role) -> None:
 
 def test_what_the_operator_says_of_a_role_comes_instead() -> None:
     own: dict[Role, str] = {"router": "Send all to ann."}
-    text = system_of("router", "pipeline", own, CONTEXT, "`route`")
+    text = system_of("router", "pipeline", own, "`route`").text
     assert text.startswith("Send all to ann.")
     assert "You are the router" not in text
     assert "Be kind." in text
@@ -54,8 +76,39 @@ def test_what_the_operator_says_of_a_role_comes_instead() -> None:
 
 def test_only_a_pipelines_router_knows_of_plans() -> None:
     kinds: tuple[Kind, ...] = get_args(Kind)
-    texts = {kind: system_of("router", kind, {}, CONTEXT, "`route`") for kind in kinds}
+    texts = {kind: system_of("router", kind, {}, "`route`").text for kind in kinds}
     assert [kind for kind, text in texts.items() if "make_plan" in text] == ["pipeline"]
+
+
+class TestTheAgentsOwnPrompt:
+    def test_its_components_are_the_roles_too(self) -> None:
+        builder = default_builder()
+        builder.register(Component("style", lambda context: "Be brief.", 97))
+        made = system_of("planner", "pipeline", {}, "`x`", builder, {"reminder": ["Never guess."]})
+        assert made.components == (
+            "role:planner", "identity", "style", "network", "untrusted_data", "role:data",
+            "thread_ids", "capabilities", "role:once", "reminder",
+        )  # fmt: skip
+        assert "Be brief." in made.body
+        assert made.text.endswith("Above all:\n- Never guess.")
+
+    def test_what_is_for_agents_that_act_stays_only_where_the_operator_wrote_it(self) -> None:
+        builder = default_builder()
+        builder.replace(Component("tools", lambda context: "Tools are slow today.", 70))
+        replaced: dict[str, JsonValue] = {"tools": {"text": "Tools are slow today."}}
+        prompt: dict[str, JsonValue] = {"components": {"replace": replaced}}
+        text = system_of("planner", "pipeline", {}, "`x`", builder, prompt).text
+        assert "Tools are slow today." in text
+        assert "Nobody reads what you write outside tool calls" not in text
+
+    def test_a_role_is_shown_the_examples_that_use_what_it_may_call(self) -> None:
+        def example(tool: str) -> JsonValue:
+            return {"incoming": f"with {tool}", "steps": [{"call": tool}, {"call": "finish"}]}
+
+        prompt: dict[str, JsonValue] = {"examples": [example("x"), example("y")]}
+        text = system_of("router", "router", {}, "`x`", default_builder(), prompt).text
+        assert "with x" in text
+        assert "with y" not in text
 
 
 def test_what_tools_and_agents_say_of_themselves_cannot_close_an_element() -> None:
@@ -103,11 +156,12 @@ def test_earlier_plans_are_shown_to_the_planner() -> None:
 
 
 def test_long_results_are_cut_in_the_middle() -> None:
-    done = work(results={1: Result("a" * MOST_RESULT + "b" * MOST_RESULT)})
+    most = LEVELS[0].result
+    done = work(results={1: Result("a" * most + "b" * most)})
     text = prompt_of("C", "", Consult(1, "reflector", done))
-    assert f"({2 * MOST_RESULT} characters)" in text
+    assert f"({2 * most} characters)" in text
     assert text.count("a" * 100) > 0
-    assert len(text) < 2 * MOST_RESULT
+    assert len(text) < 2 * most
 
 
 def test_an_executor_is_told_its_step_or_just_the_message() -> None:

@@ -10,12 +10,14 @@ export class Mentions {
     this.more = signal(false);
     this.problem = signal(null);
     this.asking = false;
+    this.early = []; // came in while the first page was asked for: it may not have them yet
     effect(() => this.arrived(app.state.arrived.value));
     effect(() => {
       // Somebody else, or another log: ask anew.
       app.state.me.value;
       app.state.epoch.value;
       this.messages.value = null;
+      this.early = [];
     });
   }
 
@@ -25,10 +27,13 @@ export class Mentions {
     this.asking = true;
     const known = this.messages.peek() ?? [];
     const before = known.at(-1)?.seq;
+    this.early = [];
     try {
       const args = before ? { before, limit: PAGE } : { limit: PAGE };
       const page = await this.app.client.call("list_mentions", args);
-      this.messages.value = [...(this.messages.peek() ?? []), ...page.messages];
+      const isNew = ({ seq }) => !page.messages.some((each) => each.seq === seq);
+      const shown = this.messages.peek() ?? this.early.filter(isNew);
+      this.messages.value = [...shown, ...page.messages];
       this.more.value = page.more;
       this.problem.value = null;
     } catch (error) {
@@ -39,8 +44,10 @@ export class Mentions {
   }
 
   arrived(message) {
+    if (!message?.mentions.includes(this.app.state.me.peek())) return;
     const known = this.messages.peek();
-    if (!message || !known || !message.mentions.includes(this.app.state.me.peek())) return;
-    if (!known.some((each) => each.seq === message.seq)) this.messages.value = [message, ...known];
+    if (known?.some((each) => each.seq === message.seq)) return;
+    if (known) this.messages.value = [message, ...known];
+    else if (this.asking) this.early = [message, ...this.early];
   }
 }

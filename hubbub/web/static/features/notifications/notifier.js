@@ -5,7 +5,7 @@ import { titleOf } from "../../core/ids.js";
 import { firstWords } from "../../core/messages.js";
 import { t } from "../../texts.js";
 
-const VISIBLE_FIRST_MS = 250; // hidden tabs leave a visible one this long to say that it was seen
+const VISIBLE_FIRST_MS = 1000; // hidden tabs leave a visible one this long to say that it was seen
 const CLAIM_MS = 5000; // how long a message stays claimed: longer than it takes all tabs to get it
 
 export class Notifier {
@@ -28,8 +28,9 @@ export class Notifier {
 
   async arrived(message) {
     if (!message || !this.concerns(message)) return;
-    if (this.page.hidden) await new Promise((resolve) => setTimeout(resolve, VISIBLE_FIRST_MS));
-    if (!(await this.claim(message.id)) || !this.page.hidden) return;
+    const seen = !this.page.hidden; // when it came in, though somebody may look elsewhere the moment after
+    if (!seen) await new Promise((resolve) => setTimeout(resolve, VISIBLE_FIRST_MS));
+    if (!(await this.claim(message.id)) || seen || !this.page.hidden) return;
     if (this.app.state.thread(message.thread_id).read.peek() < message.tseq) this.show(message);
   }
 

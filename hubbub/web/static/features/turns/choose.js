@@ -5,6 +5,7 @@ import { lazy } from "../../parts/lazy.js";
 import { Outcome } from "../../parts/outcome.js";
 import { Moment } from "../../parts/moment.js";
 import { t } from "../../texts.js";
+import { change, trialOf } from "./trying.js";
 import { useTurns } from "./watching.js";
 
 const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
@@ -22,11 +23,13 @@ export function CompareWith({ app, turn }) {
 
 /** For owners, of turns that a model was asked in. */
 export function TryAgain({ app, turn }) {
-  const [open, setOpen] = useState(false);
+  const trial = trialOf(app, turn);
+  const { open } = trial.value;
   const { model, prompt } = turn.start;
   if (!app.state.owner.value || model == null || prompt == null) return null;
   return html`
-    <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <details class="choose" open=${open}
+      onToggle=${(event) => change(trial, { open: event.currentTarget.open })}>
       <summary>${t.turns.tryAgain}</summary>
       ${open && html`<${Trial} app=${app} turn=${turn} />`}
     </details>

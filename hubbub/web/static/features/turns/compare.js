@@ -6,6 +6,7 @@ import { t } from "../../texts.js";
 import { Difference } from "./difference.js";
 import { factsOf } from "./facts.js";
 import { Problem } from "./problem.js";
+import { stepNames } from "./record.js";
 import { Step } from "./steps.js";
 import { useTurn } from "./watching.js";
 
@@ -82,7 +83,8 @@ function Steps({ app, a, b }) {
     <div class="side-by-side">
       ${[a, b].map(
         (turn) => html`<ol class="steps" aria-label=${turn.start.id}>
-          ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step} />`)}
+          ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step}
+            name=${stepNames(turn.steps).get(step.n)} />`)}
         </ol>`,
       )}
     </div>

@@ -3,7 +3,7 @@ import { count, dollars } from "../../core/numbers.js";
 import { duration, fullTime } from "../../core/time.js";
 import { titleOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
-import { tookMs, totals } from "./record.js";
+import { lastDialect, tookMs, totals } from "./record.js";
 
 const OWN_MEANS = new Set([undefined, null, "native"]); // nothing that needs to be told
 
@@ -15,7 +15,7 @@ export function factsOf(turn, me) {
     agent: turn.agent,
     thread: titleOf(turn.start.thread_id, me),
     model: turn.start.model,
-    dialect: OWN_MEANS.has(turn.start.dialect) ? null : t.turns.dialects[turn.start.dialect],
+    dialect: waysOfCalling(turn),
     promptId: turn.start.prompt_id,
     started: fullTime(turn.started_at),
     took: took === null ? null : duration(took),
@@ -28,4 +28,11 @@ export function factsOf(turn, me) {
   return Object.entries(facts)
     .filter(([, value]) => value != null)
     .map(([key, value]) => ({ key, label: t.turns.facts[key], value }));
+}
+
+function waysOfCalling(turn) {
+  const { dialect, from } = lastDialect(turn);
+  if (OWN_MEANS.has(dialect)) return null;
+  const words = t.turns.dialects[dialect];
+  return from === null ? words : t.turns.dialectFrom(words, from);
 }

@@ -7,6 +7,7 @@ import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
 import { CompareWith, TryAgain } from "./choose.js";
 import { factsOf } from "./facts.js";
+import { stepNames } from "./record.js";
 import { Problem } from "./problem.js";
 import { Notes, Step } from "./steps.js";
 import { Waterfall } from "./waterfall.js";
@@ -35,6 +36,7 @@ function Inspector({ app, id, wide }) {
 function Record({ app, turn, wide }) {
   const { start } = turn;
   const list = useRef(null);
+  const names = stepNames(turn.steps);
   const toStep = (n) => {
     const step = list.current?.querySelector(`[data-step="${n}"]`);
     step?.scrollIntoView({ block: "start" });
@@ -55,11 +57,12 @@ function Record({ app, turn, wide }) {
     <${Messages} app=${app} title=${t.turns.wokenBy} ids=${start.messages} />
     <${Messages} app=${app} title=${t.turns.sent} ids=${turn.sent} none=${turn.end && t.turns.sentNothing} />
     <h3>${t.turns.time}</h3>
-    <${Waterfall} turn=${turn} onStep=${toStep} />
+    <${Waterfall} turn=${turn} names=${names} onStep=${toStep} />
     ${turn.steps.length > 0 &&
     html`<h3>${t.turns.steps}</h3>
       <ol class="steps" ref=${list}>
-        ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step} />`)}
+        ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step}
+          name=${names.get(step.n)} />`)}
       </ol>`}
     <${Seen} start=${start} />
   `;

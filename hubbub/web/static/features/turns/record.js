@@ -43,6 +43,36 @@ export function tookMs(turn) {
   return turn.ended_at ? Date.parse(turn.ended_at) - Date.parse(turn.started_at) : null;
 }
 
+/** How the model calls tools in the end: {dialect, from}, `from` the step that began with it. */
+export function lastDialect({ start, steps }) {
+  const changed = steps.filter((step) => step.dialect).at(-1);
+  return changed ? { dialect: changed.dialect, from: changed.n } : { dialect: start.dialect, from: null };
+}
+
+const APART = 10_000; // steps from here on are those of helpers
+const BLOCK = 17_000; // numbers of a helper, with those of its own helpers
+const OWN = 1000; // numbers of a helper's own steps
+const NO_HELPER = new Set(["unknown_tool", "too_many_helpers", "not_first"]);
+
+/** What the steps are called: Map of number to {n, helpers: [{ordinal, step}]}, innermost first. */
+export function stepNames(steps) {
+  const names = new Map();
+  const walk = (base, size, helpers) => {
+    const mine = steps.filter(({ n }) => n > base && n < base + size);
+    for (const { n } of mine) names.set(n, { n: n - base, helpers });
+    if (helpers.length === 2) return;
+    const began = mine.flatMap(({ n, calls }) =>
+      calls.filter(({ name, error }) => name === "fork" && !NO_HELPER.has(error)).map(() => n),
+    );
+    began.forEach((n, at) => {
+      const child = base ? base + (at + 1) * OWN : APART + at * BLOCK;
+      walk(child, OWN, [{ ordinal: at + 1, step: n - base }, ...helpers]);
+    });
+  };
+  walk(0, APART, []);
+  return names;
+}
+
 /** What the turn came to. `cost` is null where no step's price is known. */
 export function totals(turn) {
   const calls = turn.steps.flatMap((step) => step.calls);

@@ -9,11 +9,12 @@ import { t } from "../../texts.js";
 import { pretty } from "./record.js";
 import { Window } from "./window.js";
 
-export function Step({ app, step }) {
+/** `name`: what it is called, as `stepNames` has it. */
+export function Step({ app, step, name = { n: step.n, helpers: [] } }) {
   return html`
     <li class="step" data-step=${step.n} tabindex="-1">
       <h4>
-        ${t.turns.step(step.n)}${" "}
+        ${t.turns.step(name)}${" "}
         <span class="quiet">${spent(step)}</span>
       </h4>
       ${step.window && html`<${Window} window=${step.window} />`}

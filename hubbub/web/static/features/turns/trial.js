@@ -1,27 +1,27 @@
 // "Try it again…": a recorded turn's question put to a model once more, with another system prompt
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useEffect, useState } from "../../core/ui.js";
 import { t } from "../../texts.js";
 import { Difference } from "./difference.js";
 import { Step } from "./steps.js";
+import { change, trialOf, tryAgain } from "./trying.js";
 
 export function Trial({ app, turn }) {
-  const recorded = turn.start.system_prompt ?? "";
-  const [system, setSystem] = useState(recorded);
-  const [model, setModel] = useState("");
-  const { outcome, run } = useTrial(app, turn.start.id);
+  const trial = trialOf(app, turn);
+  const { system, model, outcome } = trial.value;
   const submit = (event) => {
     event.preventDefault();
-    run({ ...(system !== recorded && { system_prompt: system }), ...(model && { model }) });
+    tryAgain(app, turn, trial);
   };
   return html`
     <form class="trial" onSubmit=${submit}>
       <label class="field">${t.turns.systemPrompt}
         <textarea name="system" rows="10" spellcheck=${false} dir="auto" value=${system}
-          onInput=${(event) => setSystem(event.target.value)} />
+          onInput=${(event) => change(trial, { system: event.target.value })} />
       </label>
       <label class="field">${t.turns.facts.model}
-        <${ModelChoice} app=${app} turn=${turn} model=${model} choose=${setModel} />
+        <${ModelChoice} app=${app} turn=${turn} model=${model}
+          choose=${(name) => change(trial, { model: name })} />
         <small>${t.turns.trialMeaning}</small>
       </label>
       <div class="actions">
@@ -34,22 +34,6 @@ export function Trial({ app, turn }) {
     ${outcome.state === "answered" &&
     html`<${Both} app=${app} turn=${turn} tried=${outcome.tried} system=${outcome.args.system_prompt} />`}
   `;
-}
-
-/** What came of the last try: {state: "none" | "asking" | "failed" | "answered", ...}. */
-function useTrial(app, turn) {
-  const [outcome, setOutcome] = useState({ state: "none" });
-  const here = useRef(true);
-  useEffect(() => () => void (here.current = false), []);
-  const run = (args) => {
-    const show = (next) => here.current && setOutcome(next);
-    show({ state: "asking" });
-    app.client.call("try_turn", { turn, ...args }).then(
-      (tried) => show({ state: "answered", tried, args }),
-      (error) => show({ state: "failed", error }),
-    );
-  };
-  return { outcome, run };
 }
 
 function ModelChoice({ app, turn, model, choose }) {

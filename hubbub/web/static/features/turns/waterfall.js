@@ -5,8 +5,8 @@ import { html } from "../../core/ui.js";
 import { t } from "../../texts.js";
 import { timeline } from "./record.js";
 
-/** `onStep(n)` is called when somebody wants to see a step. */
-export function Waterfall({ turn, onStep }) {
+/** `names`: see `stepNames`. `onStep(n)` is called when somebody wants to see a step. */
+export function Waterfall({ turn, names, onStep }) {
   const { rows, total } = timeline(turn, Date.now());
   const { what, when, took } = t.turns.columns;
   if (!rows.length) return html`<p class="quiet">${t.turns.noSteps}</p>`;
@@ -18,13 +18,13 @@ export function Waterfall({ turn, onStep }) {
         <tr><th>${what}</th><th>${when}</th><th>${took}</th></tr>
       </thead>
       <tbody>
-        ${rows.map((row, at) => html`<${Row} key=${at} row=${row} total=${total} onStep=${onStep} />`)}
+        ${rows.map((row, at) => html`<${Row} key=${at} row=${row} total=${total} names=${names} onStep=${onStep} />`)}
       </tbody>
     </table>
   `;
 }
 
-function Row({ row, total, onStep }) {
+function Row({ row, total, names, onStep }) {
   const { kind, name, step, start, end, error } = row;
   const label = kind === "tool" || kind === "model" ? name : t.turns.kinds[kind];
   return html`
@@ -32,7 +32,7 @@ function Row({ row, total, onStep }) {
       <th scope="row">
         ${step === null
           ? label
-          : html`<button type="button" class="plain" title=${t.turns.toStep(step)}
+          : html`<button type="button" class="plain" title=${t.turns.toStep(names.get(step))}
               onClick=${() => onStep(step)}>${label}</button>`}
       </th>
       <td class="track">

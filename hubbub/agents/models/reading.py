@@ -1,0 +1,180 @@
+"""What an endpoint sends, read once and here, from plain JSON. Pure.
+
+Endpoints leave out what they like and have types of their own. What can mean one thing only is
+read: content in parts, arguments that are an object, ids that are numbers, calls without a type.
+What is of no importance may be anything: the usage, the reason of the end. Where words or calls of
+the model would be lost, the answer is `Unreadable`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.prompt.escape import reveal
+
+__all__ = [
+    "NO_FUNCTION",
+    "Object",
+    "Unreadable",
+    "arguments_of",
+    "calls_of",
+    "choice_of",
+    "function_of",
+    "read_answer",
+    "reason_of",
+    "text_of",
+    "thought_of",
+    "used",
+    "word_of",
+]
+
+Object: TypeAlias = Mapping[str, JsonValue]
+
+_MOST_REASON = 100
+_MOST_TOKENS = 10**12
+"""More than that no record takes, and no model reads."""
+
+
+class Unreadable(Exception):
+    """What an endpoint sent is no answer. The text goes on a sentence that names the endpoint."""
+
+
+def read_answer(body: JsonValue) -> Answer:
+    """The answer that a whole chat completion holds; tokens that are not counted are 0.
+
+    Raises `Unreadable`.
+    """
+    given = body if isinstance(body, dict) else {}
+    choice = choice_of(given)
+    if choice is None:
+        if given.get("error"):
+            raise Unreadable(f"gave an error instead of an answer: {_complaint(given['error'])}")
+        raise Unreadable(_NO_COMPLETION)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise Unreadable("gave an answer without a message")
+    tokens_in, tokens_out = used(given)
+    return Answer(
+        text=text_of(message) or None,
+        calls=tuple(map(_call, calls_of(message))),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        finish_reason=reason_of(choice),
+        reasoning=thought_of(message) or None,
+    )
+
+
+_NO_COMPLETION = "answered with something that is no chat completion; is base_url right?"
+
+
+def _complaint(error: JsonValue) -> str:
+    told = error.get("message") if isinstance(error, dict) else error
+    text = told if isinstance(told, str) else json.dumps(error)
+    return " ".join(reveal(text).split())[:300]
+
+
+# Parts, of whole answers and of the chunks of a stream -------------------------------------------
+
+
+def choice_of(body: Object) -> Object | None:
+    """The first choice; None: there is none. Raises `Unreadable`."""
+    choices = body.get("choices")
+    if choices is not None and not isinstance(choices, list):
+        raise Unreadable(_NO_COMPLETION)
+    first = choices[0] if choices else None
+    if first is not None and not isinstance(first, dict):
+        raise Unreadable(_NO_COMPLETION)
+    return first
+
+
+def text_of(message: Object) -> str:
+    """The text of a message: it may be in parts. Raises `Unreadable`."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return "".join(map(_text, parts))
+
+
+def _text(part: JsonValue) -> str:
+    if isinstance(part, dict):  # what is no text (an image, a thought) has none
+        part = part.get("text")
+    if part is not None and not isinstance(part, str):
+        raise Unreadable("gave an answer with content that is no text")
+    return part or ""
+
+
+def thought_of(message: Object) -> str:
+    """What a model thought before it answered, by either of the names that endpoints have for it:
+    it is no part of the API.
+    """
+    for name in ("reasoning_content", "reasoning"):
+        thought = message.get(name)
+        if thought and isinstance(thought, str):
+            return thought
+    return ""
+
+
+def calls_of(message: Object) -> Sequence[JsonValue]:
+    """The calls, or pieces of calls, as they are. Raises `Unreadable`."""
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise Unreadable("gave an answer with tool_calls that are no list")
+    return calls
+
+
+def _call(call: JsonValue) -> CallRequest:
+    function = function_of(call)
+    if not isinstance(call, dict) or function is None:
+        raise Unreadable(NO_FUNCTION)
+    name, arguments = word_of(function.get("name")), arguments_of(function)
+    return CallRequest(word_of(call.get("id")), name, arguments)
+
+
+NO_FUNCTION = "gave an answer with a call without a function"
+
+
+def function_of(call: JsonValue) -> Object | None:
+    """What a call, or a piece of one, says of its function."""
+    function = call.get("function") if isinstance(call, dict) else None
+    return function if isinstance(function, dict) else None
+
+
+def arguments_of(function: Object) -> str:
+    """The text of a call's arguments, or of a piece of them."""
+    arguments = function.get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def word_of(value: JsonValue) -> str:
+    """A name or an id, which may be a number; "" if it is neither text nor number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value)
+
+
+def reason_of(choice: Object) -> str | None:
+    """Why the answer ended, in the endpoint's word; None: it does not say."""
+    return reveal(word_of(choice.get("finish_reason")))[:_MOST_REASON] or None
+
+
+def used(body: Object) -> tuple[int, int]:
+    """Tokens that were read and written; 0 where the endpoint does not count them."""
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return 0, 0
+    return _tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))
+
+
+def _tokens(count: JsonValue) -> int:
+    if isinstance(count, str):
+        count = int(count) if count.isdecimal() and len(count) < 20 else 0
+    if isinstance(count, bool) or not isinstance(count, int | float) or not isfinite(count):
+        return 0
+    return int(count) if 0 <= count <= _MOST_TOKENS else 0

@@ -1,0 +1,156 @@
+"""Answers that arrive in chunks, put together. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, CallRequest, Delta
+from hubbub.agents.models.reading import (
+    NO_FUNCTION,
+    Object,
+    Unreadable,
+    arguments_of,
+    calls_of,
+    choice_of,
+    function_of,
+    reason_of,
+    text_of,
+    thought_of,
+    used,
+    word_of,
+)
+
+__all__ = ["Assembly"]
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A call that arrives piece by piece: the `n`th of the answer."""
+
+    n: int
+    index: JsonValue
+    id: str
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def add(self, piece: _Piece) -> None:
+        self.id = self.id or piece.id
+        self.name = self.name or piece.name
+        self.arguments.append(piece.arguments)
+
+    def is_over(self, piece: _Piece) -> bool:
+        """Whether the piece, which has the place of this call, begins another one.
+
+        Some endpoints give all calls the same place, or none; some repeat the name with every
+        piece, some make up an id for every piece.
+        """
+        if piece.id and self.id:
+            return piece.id != self.id and bool(piece.name or not piece.arguments)
+        return bool(self.name and piece.name and piece.arguments) and self._whole()
+
+    def _whole(self) -> bool:
+        try:
+            return isinstance(json.loads("".join(self.arguments)), dict)
+        except (ValueError, RecursionError):
+            return False
+
+    def made(self) -> CallRequest:
+        return CallRequest(self.id, self.name, "".join(self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A piece of a call."""
+
+    index: int | None
+    """Its place, as far as the endpoint gives one."""
+    id: str
+    name: str
+    arguments: str
+
+    @classmethod
+    def read(cls, given: JsonValue) -> _Piece:
+        if not isinstance(given, dict):
+            raise Unreadable(NO_FUNCTION)
+        function = function_of(given) or {}
+        index = given.get("index")
+        return cls(
+            index=index if isinstance(index, int) else None,
+            id=word_of(given.get("id")),
+            name=word_of(function.get("name")),
+            arguments=arguments_of(function),
+        )
+
+
+class Assembly:
+    """One answer. `attempt` is which time it was asked for."""
+
+    def __init__(self, attempt: int = 1):
+        self.over = False
+        """Whether the endpoint has said why it ended: else it broke off."""
+        self._attempt = attempt
+        self._text: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[_Growing] = []
+        self._used = 0, 0
+        self._reason: str | None = None
+
+    def add(self, chunk: JsonValue) -> list[Delta]:
+        """What a chunk says; one that says nothing does no harm. Raises `Unreadable`."""
+        if not isinstance(chunk, dict):
+            return []
+        self._count(chunk)
+        choice = choice_of(chunk)
+        if choice is None:
+            return []
+        self.over = self.over or choice.get("finish_reason") is not None
+        self._reason = reason_of(choice) or self._reason
+        delta = choice.get("delta")
+        return self._said(delta) if isinstance(delta, dict) else []
+
+    def answer(self) -> Answer:
+        """All that has been said; tokens that are not counted are 0."""
+        tokens_in, tokens_out = self._used
+        return Answer(
+            text="".join(self._text) or None,
+            calls=tuple(call.made() for call in self._calls),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            finish_reason=self._reason,
+            reasoning="".join(self._thoughts) or None,
+        )
+
+    def _count(self, chunk: Object) -> None:
+        """The last count holds: some endpoints count as they go."""
+        before, now = self._used, used(chunk)
+        self._used = now[0] or before[0], now[1] or before[1]
+
+    def _said(self, delta: Object) -> list[Delta]:
+        text = text_of(delta)
+        self._text.append(text)
+        self._thoughts.append(thought_of(delta))
+        heard = [Delta(text, attempt=self._attempt)] if text else []
+        for given in calls_of(delta):
+            piece = _Piece.read(given)
+            call = self._call(piece)
+            call.add(piece)
+            heard.append(Delta(piece.arguments, call.n, call.name, self._attempt))
+        return heard
+
+    def _call(self, piece: _Piece) -> _Growing:
+        """The call that the piece belongs to, or begins."""
+        call = self._at(piece)
+        if call is None or call.is_over(piece):
+            call = _Growing(len(self._calls), piece.index, piece.id)
+            self._calls.append(call)
+        return call
+
+    def _at(self, piece: _Piece) -> _Growing | None:
+        """The last call in the piece's place; without a place, that of its id, or the last."""
+        if piece.index is not None:
+            return next((c for c in reversed(self._calls) if c.index == piece.index), None)
+        same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
+        return next(same, self._calls[-1] if self._calls else None)

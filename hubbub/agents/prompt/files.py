@@ -1,0 +1,21 @@
+"""The files that prompts are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "read_prompt_file"]
+
+NEEDS_TOO_MUCH = "it needs too much memory, or calls itself without end"
+"""What is wrong with a template that ends with `MemoryError` or `RecursionError`."""
+NESTED_TOO_DEEP = "it is nested too deep"
+"""The same, when it is compiled."""
+
+
+def read_prompt_file(path: Path) -> str:
+    """The text. Raises OSError, for what is no file too: a pipe would be waited for without end.
+    Raises UnicodeDecodeError for what is not UTF-8.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("it is no file")
+    return path.read_text(encoding="utf-8")

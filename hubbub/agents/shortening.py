@@ -1,0 +1,170 @@
+"""Records that the hub accepts, whatever is in them: cut to its limits of bytes and depth. Pure.
+
+texts        lose their middle; what no frame can carry (NUL, half a character) is made visible
+arguments    lose the ends of lists and objects, and what is nested too deep, besides
+lists        of the record itself lose their ends, when nothing else helps
+
+What was left out is told in its place; of the record's own lists, in its notes.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.recording import failure
+from hubbub.protocol.turns import Step
+
+__all__ = ["LEAST_RECORD", "excerpt", "fitted", "without_cut_calls"]
+
+LEAST_RECORD = 8 * 1024
+"""Bytes into which every record can be cut."""
+_LEAST_TEXT = 64
+"""Characters of a text, and bytes of a call's arguments, that are always left."""
+_FLAW = re.compile("[\0\ud800-\udfff]")
+_CUT_CALLS = "its calls are not recorded in full"
+_LOST = (
+    "the process stopped while this ran, and its arguments were too large to be kept: it may or "
+    "may not have taken effect; find out before you call it again"
+)
+
+
+def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
+    """A turn's record (start, step or end) in at most `limit` bytes of JSON, `LEAST_RECORD` or
+    more; its calls' arguments are nested no deeper than lets it have `levels` of objects and lists.
+    """
+    record = _visible(record)
+    if _size(record) <= limit and not _deeper(record, levels):
+        return record
+    most, short = limit, record
+    while most >= _LEAST_TEXT:
+        short = _shortened(record, most, levels)
+        told = _noted(short, _CUT_CALLS) if _arguments(short) != _arguments(record) else short
+        size = _size(told)
+        if size <= limit:
+            return told
+        most //= 2 if size < 8 * limit else 8
+    items = limit
+    while _size(told) > limit and items > 1:
+        items = max(items // 4, 1)
+        few = f"the hub takes no more: at most {items} of each list are recorded"
+        told = _noted(_noted(_first(short, items), _CUT_CALLS), few)
+    return told
+
+
+def without_cut_calls(step: Step) -> Step:
+    """A recorded step as another process may go on with it: calls that were not recorded in full
+    cannot run any more, so those without a result have that as their result.
+    """
+    if _CUT_CALLS not in step.notes:
+        return step
+    lost = {"result": failure("interrupted", _LOST), "error": "interrupted"}
+    calls = (c if c.result is not None else c.model_copy(update=lost) for c in step.calls)
+    return step.model_copy(update={"calls": tuple(calls)})
+
+
+def excerpt(value: JsonValue, limit: int, levels: int) -> JsonValue:
+    """As much of any JSON as fits into `limit` bytes, 64 or more, and `levels` of objects and lists
+    inside each other; only a note, if that is nothing.
+    """
+    size = _size(value)
+    if size <= limit and not _deeper(value, levels):
+        return value
+    most = limit
+    while most >= 4:
+        short = _less(value, most, levels)
+        if _size(short) <= limit:
+            return short
+        most //= 4
+    return f"({size} bytes of JSON, left out)"
+
+
+def _visible(value: JsonValue) -> JsonValue:
+    """The value with what no frame can carry in its visible form."""
+    if isinstance(value, str):
+        return reveal(value) if _FLAW.search(value) else value
+    if isinstance(value, list):
+        return [_visible(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_visible(key)): _visible(item) for key, item in value.items()}
+    return value
+
+
+def _shortened(value: JsonValue, most: int, levels: int) -> JsonValue:
+    """A part of a record with texts of at most `most` characters."""
+    if isinstance(value, str):
+        return _cut(value, most)
+    if isinstance(value, list):
+        return [_shortened(item, most, levels - 1) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: (excerpt if key == "arguments" else _shortened)(item, most, levels - 1)
+            for key, item in value.items()
+        }
+    return value
+
+
+def _less(value: JsonValue, most: int, levels: int) -> JsonValue:
+    """Any JSON with texts and keys of at most `most` characters, and so many items."""
+    if isinstance(value, str):
+        return _cut(value, most)
+    if not isinstance(value, list | dict):
+        return value
+    if levels == 0:
+        return "(nested too deep, left out)"
+    if isinstance(value, list):
+        items = [_less(item, most, levels - 1) for item in value[:most]]
+        left = len(value) - len(items)
+        return [*items, f"… {left} more"] if left else items
+    members = {
+        _cut(key, most): _less(item, most, levels - 1) for key, item in islice(value.items(), most)
+    }
+    left = len(value) - len(members)  # two keys may have become the same
+    return {**members, "…": f"{left} more"} if left else members
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
+
+
+def _first(value: JsonValue, most: int) -> JsonValue:
+    """A part of a record with at most `most` items in its lists."""
+    if isinstance(value, list):
+        return [_first(item, most) for item in value[:most]]
+    if isinstance(value, dict):
+        return {k: v if k == "arguments" else _first(v, most) for k, v in value.items()}
+    return value
+
+
+def _noted(record: JsonValue, note: str) -> JsonValue:
+    if not isinstance(record, dict) or not isinstance(notes := record.get("notes"), list):
+        return record
+    return {**record, "notes": [*notes, note]}
+
+
+def _arguments(record: JsonValue) -> list[JsonValue]:
+    """Those of its calls."""
+    calls = record.get("calls") if isinstance(record, dict) else None
+    return [c["arguments"] for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
+
+
+def _size(value: JsonValue) -> int:
+    """Bytes, as the client writes it."""
+    return len(to_json(value))
+
+
+def _deeper(value: JsonValue, levels: int) -> bool:
+    """Whether more than so many objects and lists are inside each other."""
+    if not isinstance(value, list | dict):
+        return False
+    if levels == 0:
+        return True
+    items = value if isinstance(value, list) else value.values()
+    return any(_deeper(item, levels - 1) for item in items)

@@ -1,0 +1,173 @@
+"""The rules of JSON Schema within bounds: nobody keeps the agent busy with a schema or a value.
+
+The rules are those of `jsonschema`, except that
+
+* patterns hold always: Python's `re` reads them otherwise than JSON Schema does, and one that
+  somebody else has written may take for ever. So do rules that depend on them, and `unevaluated…`;
+* `uniqueItems` takes a time that is proportional to the items;
+* `$schema` within a schema changes nothing;
+* everything together may take some work and no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
+from pydantic import JsonValue
+from referencing import Registry
+
+__all__ = ["Rules", "TooMuchWork"]
+
+_WORK = 200_000
+"""Rules that may be looked at for one value: about a second, and no arguments need as many."""
+_REFERENCE = 20
+"""Following one takes as long as so many other rules."""
+_LARGEST = 10_000
+"""Values that a schema may be made of."""
+_TYPES = 7
+"""There are no more, so that a list of types has no more."""
+_NAMING = ("$id", "$anchor", "$dynamicAnchor")
+
+
+class TooMuchWork(Exception):
+    """The value could not be looked at as far as the schema wants."""
+
+
+class Rules:
+    """A schema that values are held against. Raises ValueError when it is none."""
+
+    def __init__(self, schema: Mapping[str, JsonValue]):
+        self._size, self._named = 0, False
+        try:
+            plain = self._plain(schema, top=True)
+            mistake = next(_META.iter_errors(plain), None)
+        except RecursionError:
+            raise ValueError("no JSON Schema that can be used: it is too deep") from None
+        if mistake is not None:
+            raise ValueError(f"no JSON Schema: {mistake.message}")
+        # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
+        self._validator: Validator = _Validator(plain, registry=Registry())
+
+    def mistakes(self, value: JsonValue) -> list[ValidationError]:
+        """What is wrong with the value.
+
+        Raises `TooMuchWork`, `Unresolvable` for a reference to what is not there, and
+        RecursionError.
+        """
+        token = _meter.set(_Meter(_REFERENCE + (self._size if self._named else 0)))
+        try:
+            return list(self._validator.iter_errors(value))
+        finally:
+            _meter.reset(token)
+
+    def _plain(self, value: JsonValue | Mapping[str, JsonValue], *, top: bool = False) -> JsonValue:
+        """The schema without `$schema`, with which a part would choose rules of its own."""
+        self._size += 1
+        if self._size > _LARGEST:
+            raise ValueError("no JSON Schema that can be used: it is too large")
+        if isinstance(value, list):
+            return [self._plain(item) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        kinds = value.get("type")
+        if isinstance(kinds, list) and len(kinds) > _TYPES:
+            raise ValueError("no JSON Schema: there are not so many types")
+        self._named = self._named or (not top and any(name in value for name in _NAMING))
+        chosen = isinstance(value.get("$schema"), str)
+        return {k: self._plain(v) for k, v in value.items() if not (chosen and k == "$schema")}
+
+
+class _Meter:
+    """The work that is left."""
+
+    def __init__(self, reference: int):
+        """`reference`: the work of following one. Where parts of the schema have names of their
+        own, all of it is searched each time.
+        """
+        self.left, self.reference = _WORK, reference
+
+    def spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise TooMuchWork(
+                "checking these arguments by the tool's schema is too much work; give fewer of them"
+            )
+
+
+_meter: ContextVar[_Meter] = ContextVar("_meter")
+
+# What the rules are, as `jsonschema` calls them: a rule is given the validator, what the rule says,
+# the value, and the schema that it stands in; all of them are of any type.
+_Rule = Callable[
+    [Validator, JsonValue, JsonValue, Mapping[str, JsonValue]], Iterator[ValidationError]
+]
+
+
+def _metered(rule: _Rule) -> _Rule:
+    def look(
+        validator: Validator, wanted: JsonValue, value: JsonValue, schema: Mapping[str, JsonValue]
+    ) -> Iterator[ValidationError]:
+        meter = _meter.get()
+        meter.spend(1 + (len(wanted) if isinstance(wanted, list | dict) else 0))
+        if "$ref" in schema or "$dynamicRef" in schema:
+            meter.spend(meter.reference)
+        for mistake in rule(validator, wanted, value, schema) or ():
+            meter.spend(1 + len(mistake.message) // 100)  # it has the value in words
+            yield mistake
+
+    return look
+
+
+def _no_rule(
+    validator: Validator, wanted: JsonValue, value: JsonValue, schema: Mapping[str, JsonValue]
+) -> Iterator[ValidationError]:
+    return iter(())
+
+
+def _additional(
+    validator: Validator, wanted: JsonValue, value: JsonValue, schema: Mapping[str, JsonValue]
+) -> Iterator[ValidationError]:
+    if "patternProperties" not in schema:
+        yield from _KNOWN["additionalProperties"](validator, wanted, value, schema)
+
+
+def _unique(
+    validator: Validator, wanted: JsonValue, value: JsonValue, schema: Mapping[str, JsonValue]
+) -> Iterator[ValidationError]:
+    items = value if wanted is True and isinstance(value, list) else []
+    if len({_written(item) for item in items}) < len(items):
+        yield ValidationError(f"{value!r} has non-unique elements")
+
+
+def _written(value: JsonValue) -> str:
+    """The value as text: the same for values that JSON Schema calls equal, and for no others."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        members = sorted((json.dumps(name), _written(item)) for name, item in value.items())
+        return f"{{{','.join(f'{name}:{item}' for name, item in members)}}}"
+    return json.dumps(value)
+
+
+_KNOWN: Mapping[str, _Rule] = Draft202012Validator.VALIDATORS
+_OWN: Mapping[str, _Rule] = {
+    "additionalProperties": _additional,
+    "pattern": _no_rule,
+    "patternProperties": _no_rule,
+    "unevaluatedItems": _no_rule,
+    "unevaluatedProperties": _no_rule,
+    "uniqueItems": _unique,
+}
+_Validator = extend(  # type: ignore[no-untyped-call]  # its stubs leave out the return type
+    Draft202012Validator,
+    validators={name: _metered(_OWN.get(name, rule)) for name, rule in _KNOWN.items()},
+)
+_META = Draft202012Validator(Draft202012Validator.META_SCHEMA)

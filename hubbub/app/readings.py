@@ -1,0 +1,116 @@
+"""What models read before anything has happened: the system message of a turn with a person.
+
+As in a turn: the tools that are described, the chapter of a dialect about calling them, and for an
+agent with roles what each of them is told. Nothing is run, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hubbub.agents.asking import Asker
+from hubbub.agents.dialects.choice import DialectChoice, Lessons
+from hubbub.agents.models.base import Answer, OnDelta, Question
+from hubbub.agents.modes import beginning, first_tool
+from hubbub.agents.prompt.budget import FixedMessage
+from hubbub.agents.prompt.system import SystemPrompt
+from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
+from hubbub.agents.roles.pipeline import Consult
+from hubbub.agents.roles.plan import Plan, PlanStep
+from hubbub.agents.roles.starting import KINDS
+from hubbub.agents.roles.work import ONLY, Role, Work
+from hubbub.app.prompts import AgentPrompt
+from hubbub.config.agents import ModelConfig
+from hubbub.config.roles import ROLES_OF
+
+__all__ = ["Reading", "readings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A system message, as a model reads it."""
+
+    prompt: SystemPrompt
+    text: str
+    """All of it."""
+    role: Role | None = None
+    tool: str | None = None
+    """The executor of a plan reads of the one tool of its step: this one, for example."""
+
+
+def readings(prompt: AgentPrompt) -> tuple[Reading, ...]:
+    """What the agent's model reads; of an agent with roles, what each of them reads.
+
+    Raises `ConfigError` when a template of the user fails.
+    """
+    return tuple(_of_roles(prompt) if prompt.config.kind in KINDS else [_of_model(prompt)])
+
+
+def _of_model(prompt: AgentPrompt) -> Reading:
+    thread, toolbox, config = prompt.thread(), prompt.toolbox, prompt.config
+    system = prompt.prompts.of(prompt.context(thread), thread)
+    model = _model(prompt, config.model)
+    offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
+    asker = Asker(model.model, offers, system.body, "", model.choice, system.closing)
+    return Reading(system, asker.opening)
+
+
+def _of_roles(prompt: AgentPrompt) -> Iterator[Reading]:
+    desk = _desk(prompt)
+    for role in ROLES_OF[prompt.config.kind]:
+        consult = _consult(desk, role)
+        if consult is not None:
+            plan = consult.work.plan
+            tool = plan.step(ONLY).executor if plan is not None else None
+            yield Reading(desk.system(consult), desk.asker(consult).opening, role, tool)
+
+
+def _desk(prompt: AgentPrompt) -> Desk:
+    """What a turn of the agent would ask its roles with."""
+    config, toolbox, thread = prompt.config, prompt.toolbox, prompt.thread()
+    targets = config.roles.targets
+    hands_on = config.kind in ("router", "planner", "pipeline")
+    return Desk(
+        config.roles,
+        KINDS[config.kind],
+        {role: _model(prompt, name) for role, name in config.role_models.items()},
+        toolbox,
+        callable_by_plans(toolbox),
+        askable(prompt.ready.participants, prompt.name, targets) if hands_on else (),
+        FixedMessage(""),
+        prompt.prompts,
+        prompt.context(thread),
+        thread,
+    )
+
+
+def _consult(desk: Desk, role: Role) -> Consult | None:
+    """The first question to the role. None: there is no tool whose call it could prepare."""
+    if role != "executor" or desk.kind == "executor":
+        return Consult(1, role, Work())
+    tool = next(iter(desk.specs), None)
+    if tool is None:
+        return None
+    plan = Plan(steps=(PlanStep(id=ONLY, goal=tool, executor=tool),))
+    return Consult(1, role, Work(plan=plan), ONLY)
+
+
+def _model(prompt: AgentPrompt, name: str) -> RoleModel:
+    """Nobody, by the name of a model of the config, who is spoken to as that one at first."""
+    config: ModelConfig | None = prompt.loaded.file.models.get(name)
+    choice = DialectChoice(config, Lessons()) if config is not None else DialectChoice()
+    return RoleModel(_Nobody(config.model if config is not None else name), choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nobody:
+    """Stands where a model would be asked."""
+
+    name: str
+
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        raise RuntimeError(f"{self.name} is not asked {question} here ({on_delta})")
+
+    async def close(self) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,97 @@
+"""Agents whose model endpoint answers in odd ways: turns end in order, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.protocol.turns import Turn
+from tests.interaction.agent_rig import rig
+from tests.interaction.peers import Networks, config
+from tests.unit.agents.raw_endpoint import Reply, completion, endpoint
+
+
+def call(id: str, tool: str, arguments: JsonValue) -> JsonValue:
+    function: JsonValue = {"name": tool, "arguments": json.dumps(arguments)}
+    return {"id": id, "type": "function", "function": function}
+
+
+def calls(*made: JsonValue) -> JsonValue:
+    return completion({"role": "assistant", "content": None, "tool_calls": list(made)})
+
+
+def send(id: str, text: str) -> JsonValue:
+    return call(id, "send_text_message", {"to": "ann", "text": text})
+
+
+async def turn_with(
+    networks: Networks, body: JsonValue | bytes, hears: int = 0, **settings: JsonValue
+) -> tuple[Turn, list[str]]:
+    """A turn of an agent whose endpoint always says `body`, and what Ann hears."""
+    file = config(humans={"ann": {"roles": ["owner"]}})
+    async with endpoint(Reply(body)) as url, rig(networks, file) as net:
+        ann = await net.person()
+        model = ModelConfig(model="m", base_url=url, retries=0)
+        bot = AgentConfig.model_validate(settings)
+        await net.configured("bot", bot, Path(), {"default": model})
+        await ann.say("bot", "go")
+        turn = await net.turn("bot-m1")
+        heard = [str((await ann.event())["message"]["content"]) for _ in range(hears)]
+        return turn, heard
+
+
+@pytest.mark.behaviour("A-7")
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"null",
+        {"choices": "abc"},
+        completion(None),
+        completion({"tool_calls": {"a": 1}}),
+        completion({"tool_calls": [{"id": "a", "type": "function", "function": None}]}),
+        {"choices": [{"message": {"content": 5}, "finish_reason": "stop"}]},
+    ],
+)
+async def test_nonsense_of_an_endpoint_ends_the_turn_as_an_error_of_the_model(
+    in_memory: Networks, body: JsonValue | bytes
+) -> None:
+    turn, _ = await turn_with(in_memory, body)
+    assert turn.end is not None
+    assert turn.end.outcome == "model_error"
+    assert turn.end.reason.startswith("the model endpoint http://127.0.0.1:")
+
+
+async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
+    in_memory: Networks,
+) -> None:
+    body = calls(call("a", "list_channels", {}), call("b", "nonsense", {"a": "word " * 400}))
+    turn, _ = await turn_with(in_memory, body, max_tokens=2000, max_steps=50)
+    assert turn.end is not None
+    assert turn.end.outcome == "max_steps"
+    assert "tokens" in turn.end.reason
+    assert all("are estimates" in step.notes[-1] for step in turn.steps)
+
+
+async def test_two_calls_with_one_id_are_both_carried_out(in_memory: Networks) -> None:
+    body = calls(send("call_1_1", "first"), send("call_1_1", "second"), call("f", "finish", {}))
+    turn, heard = await turn_with(in_memory, body, hears=2)
+    assert heard == ["first", "second"]
+    assert len(turn.sent) == 2
+    assert len({made.id for made in turn.steps[0].calls}) == 3
+
+
+@pytest.mark.parametrize(
+    "value", [[0] * 200_000, {"a" * 400_000: 1}], ids=["many items", "a long key"]
+)
+async def test_a_step_with_arguments_that_no_frame_holds_is_recorded(
+    in_memory: Networks, value: JsonValue
+) -> None:
+    body = calls(call("a", "nonsense", {"value": value}), call("f", "finish", {"reason": "x"}))
+    turn, _ = await turn_with(in_memory, body)
+    assert [made.name for made in turn.steps[0].calls] == ["nonsense", "finish"]
+    assert turn.end is not None
+    assert turn.end.outcome == "finished"

@@ -1,0 +1,173 @@
+"""What a role is shown where the window has no room for all of it."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.agents.asking import Asker
+from hubbub.agents.dialects.choice import DIALECTS, DialectChoice
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.budget import ContextRules, Fitting, WindowTooSmall
+from hubbub.agents.prompt.budget_history import Conversation
+from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.tokens import Estimate, message_tokens, spec_tokens
+from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
+from hubbub.agents.roles.pipeline import Consult
+from hubbub.agents.roles.plan import Plan
+from hubbub.agents.roles.telling import LEVELS, RoleMessage
+from hubbub.agents.roles.work import Result, Role, Work
+from hubbub.config.agents import ModelConfig
+from hubbub.protocol.turns import Steering, Step, ToolCallRecord
+from tests.unit.agents.builders import message
+from tests.unit.agents.windows import history_of, spec
+
+GOAL = "what the first step is for"
+PLAN = Plan.model_validate(
+    {"steps": [
+        {"id": 1, "goal": GOAL, "executor": "look"},
+        {"id": 2, "goal": "write to $step_1_result", "executor": "helper1"},
+    ]}
+)  # fmt: skip
+SYSTEM = "You are a role."
+STEERING = Steering(message="m9", text="<incoming_message>make it two</incoming_message>")
+
+
+def shown(
+    role: Role, *, history: int = 12, results: int = 5000, tools: int = 5, agents: int = 3
+) -> RoleMessage:
+    """What a role sees of a conversation, a plan that was given up, and one with results."""
+    told = {1: Result("r" * results), 2: Result("e" * results, "timeout")}
+    work = Work(plan=PLAN, results=told, given_up=[(PLAN, told)], lessons=["too slow"])
+    incoming = [message(5000, "alice", "what now <b>?")]
+    return RoleMessage(
+        Conversation(
+            ConversationTemplate.shipped(), history_of(2, history), "direct_alice", incoming
+        ),
+        [spec(f"tool{n}", 40) for n in range(tools)],
+        [
+            Companion(f"helper{n}", "agent", "does many things " * 9, ("all",))
+            for n in range(agents)
+        ],
+        Consult(3, role, work, fresh=(STEERING,)),
+    )
+
+
+TOOLS: dict[str, ToolSpec] = {
+    "router": route_spec(["look", "helper1"]),
+    "planner": plan_spec(["look", "helper1"], 8),
+    "reflector": judge_spec(),
+}
+
+
+@pytest.mark.behaviour("A-21")
+def test_history_goes_first_then_words_and_results_and_last_the_latest_messages() -> None:
+    told = shown("planner", history=5)
+    assert (told.messages, told.spare) == (10 + len(LEVELS) - 1, told.messages)
+    whole, all_gone = told.without(0), told.without(told.messages)
+    assert whole == told.text
+    without_others, shorter = told.without(7), told.without(8)
+    assert "r" * 1500 in without_others
+    assert "hello 0 4" in without_others
+    assert "hello 0 1" not in without_others
+    assert "r" * 1500 not in shorter
+    assert "r" * 400 in shorter
+    assert "hello 0 4" in shorter
+    assert "does many things" not in shorter
+    assert "hello 0 4" not in told.without(told.messages - 2)
+    assert "<earlier_plan>" in told.without(told.messages - 1)
+    assert "<earlier_plan>" not in all_gone
+    assert all(f'<tool name="tool{n}">Arguments: what</tool>' in all_gone for n in range(5))
+    assert all(f'<agent id="helper{n}"/>' in all_gone for n in range(3))
+
+
+@given(
+    role=st.sampled_from(["router", "planner", "reflector"]),
+    history=st.integers(0, 12),
+    results=st.sampled_from([0, 50, 90, 230, 1020, 4030, 9000]),
+    tools=st.integers(0, 8),
+    agents=st.integers(0, 8),
+)
+@settings(max_examples=40)
+def test_each_time_there_is_no_more_than_before_and_what_must_stay_is_there(
+    role: Role, history: int, results: int, tools: int, agents: int
+) -> None:
+    told = shown(role, history=history, results=results, tools=tools, agents=agents)
+    texts = [told.without(n) for n in range(told.messages + 1)]
+    # Where the first message goes, the template has a line to say so.
+    sizes = [len(text) for text in texts[1:]]
+    assert sizes == sorted(sizes, reverse=True)
+    for text in texts:
+        assert "what now <b>?" in unescape(text.partition("<current_interaction>")[2])
+        assert GOAL in text
+        assert "<judgement>too slow</judgement>" in text
+        assert STEERING.text in text
+        assert 'outcome="failed: timeout"' in text
+        if role != "reflector":
+            assert len(re.findall(r"<tool name=", text)) == tools
+            assert len(re.findall(r"<agent id=", text)) == agents
+
+
+class _Offer:
+    def __init__(self, tool: ToolSpec):
+        self.tool = tool
+
+    def described(self, steps: object) -> tuple[ToolSpec, ...]:
+        return (self.tool,)
+
+
+class _Never:
+    """Nobody is asked."""
+
+
+WRONG = Step(
+    n=2,
+    calls=(
+        ToolCallRecord(id="c", name="judge", arguments={"score": 9}, result="no", error="invalid"),
+    ),
+)
+
+
+@pytest.mark.behaviour("A-21")
+@given(
+    room=st.integers(300, 9000),
+    role=st.sampled_from(["router", "planner", "reflector"]),
+    dialect=st.sampled_from(sorted(DIALECTS)),
+    history=st.integers(0, 12),
+    results=st.sampled_from([50, 1020, 9000]),
+    wrong=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_question_to_a_role_never_exceeds_its_window(
+    room: int, role: Role, dialect: str, history: int, results: int, wrong: bool
+) -> None:
+    message_of = shown(role, history=history, results=results)
+    choice = DialectChoice(ModelConfig.model_validate({"model": "m", "dialect": dialect}))
+    asker = Asker(
+        _Never(),  # type: ignore[arg-type]  # only builds
+        _Offer(TOOLS[role]),
+        SYSTEM,
+        message_of.text,
+        choice,
+        "Above all: be kind",
+        Fitting(ContextRules(size=room + 100, reserve=100), message_of),
+    )
+    try:
+        question = asker.question([WRONG] if wrong else [], choice.current)
+    except WindowTooSmall:
+        assert room < 1700, "what must stay has that much room"
+        return
+    counter = Estimate()
+    size = sum(message_tokens(counter, m) for m in question.messages)
+    assert size + sum(spec_tokens(counter, tool) for tool in question.tools) <= room
+    told = "\n".join(str(m["content"]) for m in question.messages)
+    assert SYSTEM in told
+    assert "Above all: be kind" in told
+    assert "what now <b>?" in unescape(told)
+    assert "make it two" in told
+    assert TOOLS[role].name in told or [t.name for t in question.tools] == [TOOLS[role].name]

@@ -1,0 +1,58 @@
+"""Deleting folders, also those that `shutil.rmtree` gives up on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.agents.tools.sandbox.removing import remove
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is sandboxed there")
+
+
+def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(
+    tmp_path: Path,
+) -> None:
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    kept.mkdir()
+    (kept / "file").touch()
+    (gone / "a" / "b").mkdir(parents=True)
+    (gone / "a" / "b" / "file").touch()
+    (gone / "a" / "link").symlink_to(kept)
+    (gone / "dangling").symlink_to("nowhere")
+    os.mkfifo(gone / "pipe")
+    remove(str(gone))
+    assert not gone.exists()
+    assert (kept / "file").exists()
+
+
+def test_depth_is_no_limit(tmp_path: Path) -> None:
+    before, top = os.getcwd(), tmp_path / "deep"
+    top.mkdir()
+    os.chdir(top)
+    try:
+        for _ in range(3000):
+            os.mkdir("d")
+            os.chdir("d")
+        Path("bottom").touch()
+    finally:
+        os.chdir(before)
+    remove(str(top))
+    assert not top.exists()
+
+
+def test_what_is_shut_is_opened(tmp_path: Path) -> None:
+    inner = tmp_path / "shut" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "file").touch()
+    for folder in (inner, inner.parent):
+        folder.chmod(0)
+    remove(str(inner.parent))
+    assert not inner.parent.exists()
+
+
+def test_a_folder_that_is_no_more_is_no_failure(tmp_path: Path) -> None:
+    remove(str(tmp_path / "never"))
