@@ -21,6 +21,8 @@ from hubbub.testing.network import LocalNetwork
 from tests.examples import examples
 from tests.interaction.full_rig import DEADLINE_S, FILE, Desk, next_event, sitting
 
+pytestmark = pytest.mark.slow  # hubs go and come back
+
 
 @pytest.fixture
 async def network() -> AsyncIterator[LocalNetwork]:
