@@ -13,14 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hubbub.agents.agent import Agent as Agent
-    from hubbub.agents.hooks import Hooks as Hooks
-    from hubbub.agents.hooks import Proceed as Proceed
-    from hubbub.agents.hooks import Refused as Refused
+    from hubbub.agents.python.agent import Agent as Agent
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
     from hubbub.agents.tools.given import CancelToken as CancelToken
     from hubbub.agents.tools.given import IdempotencyKey as IdempotencyKey
+    from hubbub.agents.turn.hooks import Hooks as Hooks
+    from hubbub.agents.turn.hooks import Proceed as Proceed
+    from hubbub.agents.turn.hooks import Refused as Refused
     from hubbub.protocol.messages import Message as Message
 
 __version__ = "0.1.0"
@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "hubbub.agents.agent",
+    "Agent": "hubbub.agents.python.agent",
     "CancelToken": "hubbub.agents.tools.given",
-    "Hooks": "hubbub.agents.hooks",
+    "Hooks": "hubbub.agents.turn.hooks",
     "IdempotencyKey": "hubbub.agents.tools.given",
     "Message": "hubbub.protocol.messages",
-    "Proceed": "hubbub.agents.hooks",
-    "Refused": "hubbub.agents.hooks",
+    "Proceed": "hubbub.agents.turn.hooks",
+    "Refused": "hubbub.agents.turn.hooks",
     "ToolFailed": "hubbub.agents.tools.base",
     "tool": "hubbub.agents.tools.function",
 }

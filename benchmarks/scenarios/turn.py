@@ -29,7 +29,6 @@ from benchmarks.sockets import Socket
 from benchmarks.stats import percentile
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
-from hubbub.agents.journal import Journal
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
 from hubbub.agents.prompt.render import ConversationTemplate
@@ -37,7 +36,8 @@ from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.tools.assembly import ToolKit, conduct_of
 from hubbub.agents.tools.base import CallSite, Tool
-from hubbub.agents.voice import Voice
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client, WebSocketTransport
 from hubbub.clock import SystemClock

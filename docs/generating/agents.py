@@ -11,16 +11,16 @@ from pydantic import BaseModel
 
 from generating.models import fields
 from generating.tables import docstring, table
-from hubbub.agents import loop
-from hubbub.agents.agent import Agent
 from hubbub.agents.inbox import MOST_INCOMING
 from hubbub.agents.prompt import escape, lint_tools
 from hubbub.agents.prompt.components import DEFAULTS, NOT_PLAIN
 from hubbub.agents.prompt.lint import RULES
 from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
 from hubbub.agents.prompt.system import PROVIDED, system_prompt
+from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.function import tool
+from hubbub.agents.turn import loop
 from hubbub.config.prompting import COMPONENTS, CONDITIONS
 from hubbub.protocol import messages, thread_ids
 from hubbub.testing import model_script

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from hubbub.agents.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.models.base import Answer, Delta, Model, OnDelta, Question, ToolSpec
@@ -19,6 +18,7 @@ from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
 from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 

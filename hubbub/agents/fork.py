@@ -26,10 +26,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.asking import Asker
-from hubbub.agents.journal import Journal
-from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.places import Place, forks
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.scratchpad import without_thoughts
@@ -38,6 +35,9 @@ from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Around, Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.places import Place, forks
 from hubbub.config.roles import ForkConfig
 from hubbub.errors import ModelError, OperationError
 from hubbub.ids import write_id

@@ -8,14 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from hubbub.agents.agent import Agent
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool
-from hubbub.agents.handlers import HandlerBrain
-from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.link import Link
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import construct, load_attribute
 from hubbub.agents.memory import Memory
@@ -23,6 +19,9 @@ from hubbub.agents.modes import check_beginning
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.python.agent import Agent
+from hubbub.agents.python.handlers import HandlerBrain
+from hubbub.agents.python.link import Link
 from hubbub.agents.roles.starting import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
 from hubbub.agents.tools.approval import Approver
@@ -31,7 +30,8 @@ from hubbub.agents.tools.conduct import Perform, perform
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.trials import TurnTrials, Workbench
-from hubbub.agents.voice import Voice
+from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
@@ -168,7 +168,7 @@ def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
     for place in config.hooks:
         found = load_attribute(place, base_dir)
         if not (isinstance(found, type) and issubclass(found, Hooks)):
-            raise ConfigError(f"{place} is no subclass of hubbub.agents.hooks.Hooks")
+            raise ConfigError(f"{place} is no subclass of hubbub.Hooks")
         made.append(construct(found))
     return made
 

@@ -9,28 +9,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.asking import Asker, callable_names
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool, Host
-from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.interactive import without_questions
-from hubbub.agents.journal import Journal
-from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Model
 from hubbub.agents.modes import beginning, first_tool, quiet_tools
-from hubbub.agents.partial import Pace, Partials, unrefusable
-from hubbub.agents.places import APART, apart
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
-from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.voice import Voice
-from hubbub.agents.waiting import Earlier, earlier_steps, waits
+from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.hooks import HookChain, Hooks
+from hubbub.agents.turn.interactive import without_questions
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.partial import Pace, Partials, unrefusable
+from hubbub.agents.turn.places import APART, apart
+from hubbub.agents.turn.steering import Helm, shown
+from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ModelError

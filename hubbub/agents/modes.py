@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from hubbub.agents.asking import Offers
-from hubbub.agents.first_call import begun
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.first_call import begun
+from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Step

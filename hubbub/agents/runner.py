@@ -11,8 +11,8 @@ from typing import Protocol
 from hubbub.agents.acks import AckWindow
 from hubbub.agents.backlog import Backlog, fill_gaps
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.journal import Journal
 from hubbub.agents.trials import TurnTrials
+from hubbub.agents.turn.journal import Journal
 from hubbub.agents.user_code import contained, told
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError

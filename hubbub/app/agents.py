@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hubbub.agents.agent import Agent
 from hubbub.agents.launch import run_agent
 from hubbub.agents.loading import load_module
 from hubbub.agents.prompt.context import Note
+from hubbub.agents.python.agent import Agent
 from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.loops import run_loop
 from hubbub.app.prompts import mod_notes

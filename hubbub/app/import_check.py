@@ -12,15 +12,13 @@ import os
 import sys
 from pathlib import Path
 
-from hubbub.agents.agent import Agent
-from hubbub.agents.hooks import Hooks
 from hubbub.agents.loading import load_attribute
+from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.function import as_tool
+from hubbub.agents.turn.hooks import Hooks
 from hubbub.errors import ConfigError
 
 __all__ = ["main"]
-
-_HOOKS = f"{Hooks.__module__}.{Hooks.__name__}"
 
 
 def main() -> None:
@@ -42,7 +40,7 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
     if noun == "class" and not (isinstance(found, type) and issubclass(found, Agent)):
         return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
     if noun == "hooks" and not (isinstance(found, type) and issubclass(found, Hooks)):
-        return {"path": file, "line": None, "message": f"{name} is no subclass of {_HOOKS}"}
+        return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Hooks"}
     if noun != "function":
         return {"tool": None, "permission": None}
     if not callable(found):

@@ -77,7 +77,7 @@ def turn(
 
 
 def _lines(turn: Turn) -> list[str]:
-    from hubbub.agents.places import step_names
+    from hubbub.agents.turn.places import step_names
 
     start = turn.start
     outcome = _outcome(turn.end) if turn.end else "running"

@@ -198,7 +198,7 @@ async def test_an_agent_that_is_killed_comes_back_and_greets_no_second_time(home
 
 @pytest.mark.behaviour("L-4")
 async def test_an_agent_that_cannot_live_is_left_alone_and_the_others_go_on(home: Path) -> None:
-    bad = "import os\nfrom hubbub.agents.agent import Agent\n\nclass Bad(Agent):\n"
+    bad = "import os\nfrom hubbub.agents.python.agent import Agent\n\nclass Bad(Agent):\n"
     bad += "    async def on_start(self):\n        print('about to die')\n        os._exit(9)\n"
     (home / "bad.py").write_text(bad)
     (home / "net.yaml").write_text(

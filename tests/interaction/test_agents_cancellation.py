@@ -37,7 +37,7 @@ def count(word: str) -> int:
 HOOKS = """
 import asyncio
 
-from hubbub.agents.hooks import Hooks, Proceed
+from hubbub.agents.turn.hooks import Hooks, Proceed
 
 class Quick(Hooks):
     async def on_turn_start(self, turn):

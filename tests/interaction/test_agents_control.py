@@ -118,7 +118,7 @@ async def give_up() -> str:
 '''
 
 BAD_HOOKS = """
-from hubbub.agents.hooks import Hooks
+from hubbub.agents.turn.hooks import Hooks
 
 class Broken(Hooks):
     async def on_turn_start(self, turn):

@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.journal import Journal
+from hubbub.agents.turn.journal import Journal
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
 from hubbub.protocol.frames import Event

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from hubbub import Agent, Message
-from hubbub.agents.handlers import HandlerBrain
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.link import Link
+from hubbub.agents.python.handlers import HandlerBrain
+from hubbub.agents.python.link import Link
 from hubbub.agents.runner import AgentRunner
-from hubbub.agents.voice import Voice
+from hubbub.agents.turn.voice import Voice
 from hubbub.clock import SystemClock
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send

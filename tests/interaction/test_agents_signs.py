@@ -56,7 +56,7 @@ def said(state: str, step: int = 1, turn: str = "bot-m1", **more: Any) -> State:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handlers show themselves without delay."""
-    monkeypatch.setattr("hubbub.agents.handlers.SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 0.0)
 
 
 def playing(*answers: AnyAnswer) -> ModelServer:
@@ -233,7 +233,7 @@ class TestHowSoon:
     async def test_a_turn_that_takes_long_is_shown_until_it_ends(
         self, in_memory: Networks, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("hubbub.agents.handlers.SHOWN_AFTER_S", 0.01)
+        monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 0.01)
         gate = Gate()
         async with rig(in_memory) as net:
             ann = await net.person()
@@ -247,7 +247,7 @@ class TestHowSoon:
     async def test_a_quick_turn_makes_no_noise(
         self, in_memory: Networks, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("hubbub.agents.handlers.SHOWN_AFTER_S", 60.0)
+        monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 60.0)
         async with rig(in_memory) as net:
             ann = await net.person()
             await net.python("echo", Echo())

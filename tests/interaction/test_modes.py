@@ -20,7 +20,7 @@ from tests.interaction.peers import Networks, Peer, soon
 from tests.interaction.test_agents_window import layers, size_of
 
 SILENCE = """
-from hubbub.agents.hooks import Hooks, Proceed, Refused
+from hubbub.agents.turn.hooks import Hooks, Proceed, Refused
 
 class Silence(Hooks):
     def on_tool_start(self, turn, call):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.behaviour("Q-11")
 
 ORDERS = """
 from hubbub import tool
-from hubbub.agents.hooks import Hooks
+from hubbub.agents.turn.hooks import Hooks
 
 
 @tool(permission="write", confirm=True)

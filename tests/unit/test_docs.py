@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from hubbub.agents.agent import Agent
+from hubbub.agents.python.agent import Agent
 from hubbub.app.preflight import load_valid
 from hubbub.cli.app import app
 from hubbub.config.loader import load

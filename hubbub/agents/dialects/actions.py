@@ -8,11 +8,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from hubbub.agents.dialects.scan import Doubtful
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import CallRequest
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.tidy import StepNumber
 from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
+from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.turns import WaitStrategy
 
 __all__ = ["CompressedStep", "FinalOutput", "ParallelTool", "read_output"]

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from hubbub.agents.chat import Kept
 from hubbub.agents.dialects.scan import MOST_CALLS
 from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.recording import read_arguments
 from hubbub.agents.tools.tidy import TIDY_STEPS, Tidying
+from hubbub.agents.turn.chat import Kept
+from hubbub.agents.turn.recording import read_arguments
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed
 

@@ -16,11 +16,11 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.actions import FinalOutput, read_output
 from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
 from hubbub.agents.dialects.words import Parsed, WordDialect, described
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
+from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
 

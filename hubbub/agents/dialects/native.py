@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubbub.agents.chat import Kept, chat_messages
 from hubbub.agents.dialects.base import clean, tidied
 from hubbub.agents.dialects.scan import without_thoughts
 from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.tools.ways_out import SHOW_PLAN
+from hubbub.agents.turn.chat import Kept, chat_messages
 from hubbub.config.agents import DialectName
 
 __all__ = ["Native"]

@@ -21,10 +21,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, Vali
 
 from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
 from hubbub.agents.dialects.words import Parsed, WordDialect, described
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.ways_out import SHOW_PLAN
+from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Step
 

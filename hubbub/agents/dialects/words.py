@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hubbub.agents.chat import ChatMessage, Kept, cut_words, in_fewer_words
 from hubbub.agents.dialects.base import clean, not_understood, tidied
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.agents.turn.chat import ChatMessage, Kept, cut_words, in_fewer_words
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
 

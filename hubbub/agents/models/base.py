@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.chat import ChatMessage
+from hubbub.agents.turn.chat import ChatMessage
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
 __all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "ToolSpec"]

@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hubbub.agents.chat import Kept
 from hubbub.agents.models.base import Question, ToolSpec
 from hubbub.agents.prompt.budget_history import first_that_fits
 from hubbub.agents.prompt.budget_tools import bare, short
@@ -35,6 +34,7 @@ from hubbub.agents.prompt.tokens import (
     message_tokens,
     spec_tokens,
 )
+from hubbub.agents.turn.chat import Kept
 from hubbub.config.context import CompressionName
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window

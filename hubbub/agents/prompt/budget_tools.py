@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.turn.loop import FINISH
 
 __all__ = ["bare", "short"]
 

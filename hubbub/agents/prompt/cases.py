@@ -16,9 +16,9 @@ from pydantic import JsonValue
 from referencing import Registry
 
 from hubbub.agents.prompt.tokens import Estimate
-from hubbub.agents.recording import read_json
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.agents.turn.recording import read_json
 from hubbub.config.cases import Expectation
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from hubbub.agents.chat import Kept
 from hubbub.agents.prompt.tokens import TokenCounter
 from hubbub.agents.tools.results import fit
+from hubbub.agents.turn.chat import Kept
 from hubbub.config.context import CompressionName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 

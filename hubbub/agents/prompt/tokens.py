@@ -24,9 +24,9 @@ from functools import lru_cache
 from string import digits, punctuation
 from typing import Protocol
 
-from hubbub.agents.chat import ChatMessage
 from hubbub.agents.models.base import Question, ToolSpec
 from hubbub.agents.prompt.vocabulary import encoding_of, load_encoding
+from hubbub.agents.turn.chat import ChatMessage
 
 __all__ = [
     "Estimate",

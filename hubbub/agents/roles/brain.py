@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hubbub.agents.activity import Activities, Activity
 from hubbub.agents.briefing import Briefing
-from hubbub.agents.hooks import HookChain, Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.journal import Journal
-from hubbub.agents.link import Link
-from hubbub.agents.loop import End, Record, RunTools
 from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.context import Companion
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import without_thoughts
+from hubbub.agents.python.link import Link
 from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Answered, Command, Consult, Kind, Pipeline, Rules
 from hubbub.agents.roles.work import Bounds, Role
-from hubbub.agents.steering import Helm, shown
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.waiting import Earlier, earlier_steps, waits
+from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.hooks import HookChain, Hooks
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.loop import End, Record, RunTools
+from hubbub.agents.turn.steering import Helm, shown
+from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.config.roles import ROLES_OF

@@ -34,9 +34,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import FINISH, End, Record, RunTools
 from hubbub.agents.models.base import Answer
-from hubbub.agents.recording import CallResult, failure, step_of, with_result
 from hubbub.agents.roles.answers import (
     ANSWER,
     JUDGE,
@@ -65,7 +63,9 @@ from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
-from hubbub.agents.waiting import waiting
+from hubbub.agents.turn.loop import FINISH, End, Record, RunTools
+from hubbub.agents.turn.recording import CallResult, failure, step_of, with_result
+from hubbub.agents.turn.waiting import waiting
 from hubbub.config.problems import nearest
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 

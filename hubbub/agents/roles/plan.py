@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from hubbub.agents.recording import MAX_DEPTH, read_json
+from hubbub.agents.turn.recording import MAX_DEPTH, read_json
 from hubbub.config.problems import nearest
 
 __all__ = ["Plan", "PlanStep", "WrongPlan", "fill", "fill_arguments", "fill_text", "references"]

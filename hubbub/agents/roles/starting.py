@@ -9,14 +9,13 @@ from typing import get_args
 
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
-from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.link import Link
 from hubbub.agents.memory import Memory
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.python.link import Link
 from hubbub.agents.roles.brain import RoleBrain
 from hubbub.agents.roles.desk import RoleModel
 from hubbub.agents.roles.pipeline import Kind
@@ -27,7 +26,8 @@ from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import replying
-from hubbub.agents.voice import Voice
+from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig, ModelConfig

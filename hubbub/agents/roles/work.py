@@ -18,10 +18,10 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import FINISH
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
-from hubbub.agents.waiting import ASKS
+from hubbub.agents.turn.loop import FINISH
+from hubbub.agents.turn.waiting import ASKS
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
 
 __all__ = [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from hubbub.agents.link import Link
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.scope import Scope, entered
+from hubbub.agents.python.link import Link
+from hubbub.agents.python.scope import Scope, entered
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Permission

@@ -19,7 +19,7 @@ __all__ = ["Caller", "HubTool", "speaks"]
 
 
 class Caller(Protocol):
-    """What a hub tool needs: `hubbub.agents.voice.Voice`."""
+    """What a hub tool needs: `hubbub.agents.turn.voice.Voice`."""
 
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue

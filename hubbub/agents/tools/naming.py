@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hubbub.agents.knowledge import SEARCH_KNOWLEDGE
-from hubbub.agents.loop import FINISH
 from hubbub.agents.skills import LOAD_SKILL
 from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.policy import Refuse, decide
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
+from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import nearest
 from hubbub.config.roles import ROLES_OF

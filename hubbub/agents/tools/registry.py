@@ -8,11 +8,11 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
-from hubbub.agents.loop import FINISH
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
 from hubbub.agents.tools.tuning import Retry, Tuned, Tuning
+from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.messages import Permission
 
 __all__ = ["SELECT", "Entry", "MayBeAbsent", "Registry"]

@@ -17,9 +17,7 @@ from typing import assert_never
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import CallResult, failure
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
@@ -28,6 +26,8 @@ from hubbub.agents.tools.registry import Entry, Registry
 from hubbub.agents.tools.results import Counter, fit
 from hubbub.agents.tools.tuning import Retry
 from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.agents.turn.loop import CallResult, failure
+from hubbub.agents.turn.timing import TurnClock
 from hubbub.agents.user_code import contained, told
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from hubbub.agents.chat import ALWAYS_SHOWN
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.agents.turn.chat import ALWAYS_SHOWN
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
@@ -46,7 +46,7 @@ class Tidying(BaseModel):
 
 
 class TidySteps:
-    """The tool. What it does is done where steps are shown: see `hubbub.agents.chat.project`."""
+    """The tool. What it does is done where steps are shown: see `turn.chat.project`."""
 
     permission: Permission = "read"
     confirm = False

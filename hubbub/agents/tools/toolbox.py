@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from hubbub.agents.loop import FINISH, CallResult
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.absence import NoSource, ToolSource
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.conduct import Conduct
@@ -18,6 +16,8 @@ from hubbub.agents.tools.registry import SELECT, Registry
 from hubbub.agents.tools.running import CallRunner, Checks
 from hubbub.agents.tools.selection import SelectTool, picked
 from hubbub.agents.tools.waiting import Race
+from hubbub.agents.turn.loop import FINISH, CallResult
+from hubbub.agents.turn.timing import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["Around", "Toolbox"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from hubbub.agents.loop import FINISH, CallResult, failure
+from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 
 __all__ = ["CANCELLED", "Race", "needed"]

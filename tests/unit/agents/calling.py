@@ -6,8 +6,8 @@ import json
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import CallResult
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["Pauses", "call", "called", "failed", "text"]

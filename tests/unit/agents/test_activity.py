@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.activity import Activities, Activity
+from hubbub.agents.turn.activity import Activities, Activity
 from tests.unit.agents.builders import message, plan
 
 WITHIN_S = 10.0

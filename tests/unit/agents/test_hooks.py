@@ -9,8 +9,8 @@ from collections.abc import Awaitable
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.hooks import HookChain, Hooks, Proceed, Refused, ToolCall, TurnInfo, Verdict
-from hubbub.agents.loop import CallResult
+from hubbub.agents.turn.hooks import HookChain, Hooks, Proceed, Refused, ToolCall, TurnInfo, Verdict
+from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.turns import ToolCallRecord, TurnEnd
 from tests.unit.agents.builders import ME, message, plan
 

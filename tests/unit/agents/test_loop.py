@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.loop import (
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.turn.loop import (
     FINISH,
     AskModel,
     CallResult,
@@ -20,7 +21,6 @@ from hubbub.agents.loop import (
     RunTools,
     repetition,
 )
-from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.protocol.messages import ReplyNeed
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.chat import CORRECTION, ChatMessage, chat_messages
-from hubbub.agents.loop import (
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.turn.chat import CORRECTION, ChatMessage, chat_messages
+from hubbub.agents.turn.loop import (
     FINISH,
     AskModel,
     CallResult,
@@ -21,7 +22,6 @@ from hubbub.agents.loop import (
     Rules,
     RunTools,
 )
-from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.protocol.turns import Step
 
 TOOLS = ("send", "read")

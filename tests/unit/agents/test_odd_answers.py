@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import Answer
 from hubbub.agents.models.reading import Unreadable, read_answer
 from hubbub.agents.models.streams import Assembly
-from hubbub.agents.recording import step_of
+from hubbub.agents.turn.recording import step_of
 from hubbub.errors import ModelError, ToolsRefused
 from tests.unit.agents.raw_endpoint import asked, chunk, completion, piece
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.hooks import Hooks, Refused, ToolCall, TurnInfo, Verdict
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.loop import CallResult
 from hubbub.agents.models.base import Delta, OnDelta
-from hubbub.agents.partial import MOST_TEXT, Pace, Partials, read_growing, unrefusable
 from hubbub.agents.tools.policy import PermissionMode
+from hubbub.agents.turn.hooks import Hooks, Refused, ToolCall, TurnInfo, Verdict
+from hubbub.agents.turn.loop import CallResult
+from hubbub.agents.turn.partial import MOST_TEXT, Pace, Partials, read_growing, unrefusable
 from hubbub.network.hub import SIGNAL
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Permission

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.chat import ALWAYS_SHOWN, Kept, chat_messages, cut_words, project
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, chat_messages, cut_words, project
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hubbub.agents.dialects.base import tidied
 from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.recording import CallResult, step_of, with_result
+from hubbub.agents.turn.recording import CallResult, step_of, with_result
 from hubbub.protocol.turns import ToolCallRecord
 
 IDS = st.sampled_from(["", "a", "call_1_0", "call_1_1", "call_1_1_", "call_1_2", "call_1_2_"])

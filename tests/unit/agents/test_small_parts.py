@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hubbub
 from hubbub.agents.acks import AckWindow
-from hubbub.agents.asks import Asks, answers
-from hubbub.agents.scope import Scope, current_scope, entered
+from hubbub.agents.python.asks import Asks, answers
+from hubbub.agents.python.scope import Scope, current_scope, entered
 from tests.unit.agents.builders import message
 
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.chat import chat_messages
 from hubbub.agents.models.base import Question
 from hubbub.agents.prompt import vocabulary
 from hubbub.agents.prompt.tokens import _LINES as LINES
@@ -25,6 +24,7 @@ from hubbub.agents.prompt.tokens import (
     spec_tokens,
 )
 from hubbub.agents.prompt.vocabulary import ENCODINGS, EncodingName, encoding_of, load_encoding
+from hubbub.agents.turn.chat import chat_messages
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Step, ToolCallRecord
 from tests.doc_pages import ROOT

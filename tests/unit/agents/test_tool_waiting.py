@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
-from hubbub.agents.loop import CallResult
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.waiting import needed
+from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.operations import PostToChannel
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy

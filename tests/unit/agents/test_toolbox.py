@@ -12,7 +12,6 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.timing import TurnClock
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.compact import compact
 from hubbub.agents.tools.conduct import Conduct
@@ -20,6 +19,7 @@ from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.results import DEFAULT_BUDGET
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.tuning import Retry, Tuning
+from hubbub.agents.turn.timing import TurnClock
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import OperationInfo

@@ -8,11 +8,11 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Thread, TurnPlan
-from hubbub.agents.interactive import acted, is_question, question, without_questions
-from hubbub.agents.loop import AskModel, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.recording import CallResult
-from hubbub.agents.waiting import ASKS, MOST_TURNS, Earlier, earlier_steps, waiting, waits
+from hubbub.agents.turn.interactive import acted, is_question, question, without_questions
+from hubbub.agents.turn.loop import AskModel, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.recording import CallResult
+from hubbub.agents.turn.waiting import ASKS, MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.chat import ALWAYS_SHOWN, Kept
 from hubbub.agents.models.base import Answer, OnDelta, Question
 from hubbub.agents.prompt.budget import ContextRules, Fitted, FixedMessage, WindowTooSmall
 from hubbub.agents.prompt.budget_history import Conversation, first_that_fits
@@ -18,6 +17,7 @@ from hubbub.agents.prompt.compress import Change, changes, in_a_line
 from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
 from hubbub.agents.prompt.tokens import Estimate, question_tokens
 from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError, ModelError

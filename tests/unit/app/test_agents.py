@@ -22,7 +22,7 @@ from hubbub.testing.network import LocalNetwork
 from tests.unit.app.conftest import Write
 
 ECHO = """
-from hubbub.agents.agent import Agent
+from hubbub.agents.python.agent import Agent
 
 class Echo(Agent):
     async def on_direct(self, message):

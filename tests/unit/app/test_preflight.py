@@ -21,7 +21,7 @@ from hubbub.config.problems import ConfigProblems
 from hubbub.errors import ConfigError, UserError
 from tests.unit.app.conftest import Loading, Write
 
-AGENT = "from hubbub.agents.agent import Agent\n"
+AGENT = "from hubbub.agents.python.agent import Agent\n"
 PYTHON = "agents: {a: {kind: python, class: bot.py:Bot}}"
 
 
@@ -267,13 +267,16 @@ def test_a_tool_that_is_no_function_is_told(loading: Loading, write: Write) -> N
 
 @pytest.mark.slow
 def test_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
-    write("rules.py", "from hubbub.agents.hooks import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
+    write(
+        "rules.py",
+        "from hubbub import Hooks\nclass A(Hooks): ...\nclass B: ...\n",
+    )
     config = loading(
         "models: {default: {model: m}}\nagents: {a: {hooks: [rules.py:A, rules.py:B]}}\n"
     )
     with pytest.raises(ConfigProblems) as caught:
         check_imports(config)
-    assert str(caught.value).endswith("rules.py: B is no subclass of hubbub.agents.hooks.Hooks")
+    assert str(caught.value).endswith("rules.py: B is no subclass of hubbub.Hooks")
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hubbub import tool
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.choice import DIALECTS
-from hubbub.agents.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Step
 from tests.unit.agents.dialects.malformed import (

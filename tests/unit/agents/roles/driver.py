@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.agents.loop import CallResult, End, Record, RunTools
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.roles.pipeline import (
     Answered,
@@ -19,6 +18,7 @@ from hubbub.agents.roles.pipeline import (
     Rules,
 )
 from hubbub.agents.roles.work import Bounds
+from hubbub.agents.turn.loop import CallResult, End, Record, RunTools
 from hubbub.protocol.turns import Steering, Step
 
 __all__ = ["EXECUTORS", "TWO", "Driver", "answer", "judge", "route"]

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.loop import End
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.roles.pipeline import Consult, Kind
 from hubbub.agents.roles.work import Bounds
-from hubbub.agents.waiting import waits
+from hubbub.agents.turn.loop import End
+from hubbub.agents.turn.waiting import waits
 from tests.unit.agents.roles.driver import TWO, Driver, answer, judge, route
 
 

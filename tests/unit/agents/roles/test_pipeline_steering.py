@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.loop import End
 from hubbub.agents.models.base import Answer
 from hubbub.agents.roles.pipeline import Executors
+from hubbub.agents.turn.loop import End
 from hubbub.protocol.turns import Steering
 from tests.unit.agents.roles.driver import TWO, Driver, answer, judge, route
 

@@ -11,8 +11,8 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.shortening import fitted, without_cut_calls
-from hubbub.agents.timing import TurnClock
+from hubbub.agents.turn.shortening import fitted, without_cut_calls
+from hubbub.agents.turn.timing import TurnClock
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
 from hubbub.errors import ConnectionLost, OperationError

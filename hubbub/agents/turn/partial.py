@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.activity import Tell
-from hubbub.agents.hooks import Hooks
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Delta, OnDelta
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.policy import Allow, Judged, PermissionMode, decide
+from hubbub.agents.turn.activity import Tell
+from hubbub.agents.turn.hooks import Hooks
 from hubbub.protocol import thread_ids
 
 __all__ = ["Growing", "Pace", "Partials", "read_growing", "unrefusable"]

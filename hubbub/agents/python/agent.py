@@ -14,8 +14,8 @@ from typing import TypeAlias
 from pydantic import JsonValue
 from structlog.typing import FilteringBoundLogger
 
-from hubbub.agents.link import Link
-from hubbub.agents.scope import current_scope
+from hubbub.agents.python.link import Link
+from hubbub.agents.python.scope import current_scope
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode

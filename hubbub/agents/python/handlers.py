@@ -10,13 +10,13 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from hubbub.agents.activity import Activities, Activity
-from hubbub.agents.agent import Agent
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.journal import Journal
-from hubbub.agents.link import Link
-from hubbub.agents.scope import Scope, entered
+from hubbub.agents.python.agent import Agent
+from hubbub.agents.python.link import Link
+from hubbub.agents.python.scope import Scope, entered
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.journal import Journal
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hubbub.agents.first_call import NOT_FIRST
 from hubbub.agents.tools.ways_out import FORK
+from hubbub.agents.turn.first_call import NOT_FIRST
 from hubbub.protocol.turns import Step
 
 __all__ = ["APART", "DEEPEST", "Place", "apart", "forks", "step_names"]

@@ -1,7 +1,7 @@
 """The mode `interactive`: after each step that does something, a person is asked whether to go on.
 
 The question is a step that the runtime makes, with a call of `ask_human`; the turn ends with it,
-and the answer begins a turn that goes on with the same steps (`hubbub.agents.waiting`). Models are
+and the answer begins a turn that goes on with the same steps (`waiting.py`). Models are
 not shown the question: they read the answer. Pure.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.agents.first_call import NOT_FIRST
 from hubbub.agents.tools.ways_out import ASK_HUMAN
-from hubbub.agents.waiting import ASKS
+from hubbub.agents.turn.first_call import NOT_FIRST
+from hubbub.agents.turn.waiting import ASKS
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["acted", "is_question", "question", "without_questions"]

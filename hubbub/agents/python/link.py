@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from hubbub.agents.asks import Ask, Asks, answers
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.scope import current_scope
-from hubbub.agents.voice import Voice
+from hubbub.agents.python.asks import Ask, Asks, answers
+from hubbub.agents.python.scope import current_scope
+from hubbub.agents.turn.voice import Voice
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hubbub.agents.recording import failure
+from hubbub.agents.turn.recording import failure
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["NOT_FIRST", "begun", "held_back"]

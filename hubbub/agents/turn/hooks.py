@@ -27,8 +27,8 @@ from typing import Protocol, TypeAlias, assert_never, runtime_checkable
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.loop import CallResult, failure
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.user_code import contained, told
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message

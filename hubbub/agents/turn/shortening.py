@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.recording import failure
+from hubbub.agents.turn.recording import failure
 from hubbub.protocol.turns import Step
 
 __all__ = ["LEAST_RECORD", "excerpt", "fitted", "without_cut_calls"]

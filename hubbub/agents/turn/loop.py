@@ -31,11 +31,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.agents.first_call import held_back
-from hubbub.agents.interactive import acted, is_question, question
 from hubbub.agents.models.base import Answer
-from hubbub.agents.recording import CallResult, failure, step_of, with_result
-from hubbub.agents.waiting import waiting
+from hubbub.agents.turn.first_call import held_back
+from hubbub.agents.turn.interactive import acted, is_question, question
+from hubbub.agents.turn.recording import CallResult, failure, step_of, with_result
+from hubbub.agents.turn.waiting import waiting
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from hubbub.agents.activity import Activity
-from hubbub.agents.timing import TurnClock
+from hubbub.agents.turn.activity import Activity
+from hubbub.agents.turn.timing import TurnClock
 from hubbub.ids import write_id
 from hubbub.protocol.turns import ToolCallRecord
 

@@ -1,0 +1,1 @@
+"""Agents whose handlers are Python."""
