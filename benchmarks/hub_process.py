@@ -12,13 +12,15 @@ import signal
 import sys
 from pathlib import Path
 
-from hubbub.app.loops import run_loop
-from hubbub.app.memory import calm_collector
-from hubbub.config.loader import load
-from hubbub.mods.loader import load_mods
-from hubbub.network.hub import Hub
-from hubbub.network.server import serve_hub
-from hubbub.network.store import open_store
+from hubbub.app.memory import loading
+
+with loading():
+    from hubbub.app.loops import run_loop
+    from hubbub.config.loader import load
+    from hubbub.mods.loader import load_mods
+    from hubbub.network.hub import Hub
+    from hubbub.network.server import serve_hub
+    from hubbub.network.store import open_store
 
 __all__ = ["main"]
 
@@ -26,7 +28,6 @@ __all__ = ["main"]
 async def main(config: Path) -> None:
     """Serve the network of `config` until SIGTERM."""
     file = load(config).file
-    calm_collector()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     hub = Hub(file, open_store(file.network.store), mods=load_mods(file.mods))

@@ -58,15 +58,18 @@ def run(
     hold_on()  # before anything that takes time: the launcher may be gone already
     if (file is None) == (config is None):
         raise UserError("agent run needs a Python file, or --config with --name")
-    from hubbub.app import agents
-    from hubbub.app.launch import URL
+    from hubbub.app.memory import loading
 
     names = name or []
-    if config is not None:
-        job = agents.from_config(config, names, address, token, os.environ)
-    else:
-        assert file is not None
-        job = agents.from_file(file, class_, names, address, token)
+    with loading():
+        from hubbub.app import agents
+        from hubbub.app.launch import URL
+
+        if config is not None:
+            job = agents.from_config(config, names, address, token, os.environ)
+        else:
+            assert file is not None
+            job = agents.from_file(file, class_, names, address, token)
     if URL not in os.environ:  # else `hubbub up` has started this process, and knows
         run_async(_announce(job, replace))
     agents.run(job)

@@ -61,4 +61,9 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        defer_build=True,  # most sections are only ever read as parts of the whole file
+    )
