@@ -13,6 +13,7 @@ from generating.models import fields, models_of, section
 from generating.tables import docs_of_members, docstring, table
 from hubbub.config.models import Limits
 from hubbub.mods.operation import Operation
+from hubbub.network.exposition import Exposition
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.wakes import SENTENCES
@@ -119,7 +120,7 @@ def _thread_ids() -> str:
 
 def _metrics() -> str:
     rows = []
-    for metric in HubMetrics().collect():
+    for metric in Exposition(HubMetrics()).collect():
         name = metric.name + ("_total" if metric.type == "counter" else "")
         rows.append((f"`{name}`", metric.type, metric.documentation))
     return table(("metric", "type", "meaning"), rows)

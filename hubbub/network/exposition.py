@@ -16,17 +16,19 @@ from prometheus_client.registry import Collector
 
 from hubbub.network.metrics import COMMIT_BUCKETS, HubMetrics
 
-__all__ = ["render"]
+__all__ = ["Exposition", "render"]
 
 
 def render(metrics: HubMetrics) -> bytes:
     """The text that Prometheus scrapes."""
     registry = CollectorRegistry()
-    registry.register(_Exposition(metrics))
+    registry.register(Exposition(metrics))
     return generate_latest(registry)
 
 
-class _Exposition(Collector):
+class Exposition(Collector):
+    """The families of a hub's metrics, as they are now."""
+
     def __init__(self, metrics: HubMetrics):
         self._metrics = metrics
 
