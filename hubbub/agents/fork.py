@@ -33,9 +33,9 @@ from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
-from hubbub.agents.tools.toolbox import Around, Toolbox
+from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.course import Calls
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.turn.places import Place, forks
 from hubbub.config.roles import ForkConfig
@@ -114,16 +114,15 @@ class Host:
     """What the sub-agents of one turn run in."""
 
     config: ForkConfig
-    journal: Journal
+    calls: Calls
+    """The turn's: sub-agents have the same tools, and the same record."""
     asker: Asker
     """What the turn asks its model with: sub-agents ask the same model, in the same window."""
-    toolbox: Toolbox
     loop: Loop
     """The turn's."""
     recorded: Sequence[Step]
     """Steps of sub-agents that an earlier process had recorded."""
     caller: Caller
-    around: Around | None = None
     shows: bool = False
     """Whether goals and results may be posted: nobody is woken by it."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
@@ -183,17 +182,17 @@ class Host:
         rules = turn.fitting.rules if turn.fitting is not None else ContextRules()
         return replace(
             turn,
-            toolbox=_Part(self.toolbox, frozenset(names)),
+            toolbox=_Part(self.calls.toolbox, frozenset(names)),
             system=f"{turn.system}\n\n{_TOLD}",
             prompt=prompt,
-            fitting=Fitting(rules, FixedMessage(prompt), self.toolbox.writing),
+            fitting=Fitting(rules, FixedMessage(prompt), self.calls.toolbox.writing),
         )
 
     def _names(self, place: Place) -> tuple[str, ...]:
         hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
         if place.depth >= self.config.depth:
             hidden.add(FORK)
-        return tuple(name for name in self.toolbox.names if name not in hidden)
+        return tuple(name for name in self.calls.toolbox.names if name not in hidden)
 
     # Its thread ----------------------------------------------------------------------------------
 
@@ -201,7 +200,7 @@ class Host:
         """Post into the sub-agent's thread. It is for people to look at: nothing depends on it."""
         if not self.shows:
             return
-        plan = self.journal.plan
+        plan = self.calls.journal.plan
         woken_by = plan.incoming[-1].id
         quiet = text[:_MOST_SHOWN].replace("`", "'")
         try:
@@ -243,7 +242,7 @@ class _SubTurn:
         while True:
             match todo.popleft():
                 case Record(step):
-                    self.host.journal.step(self._apart(step))
+                    self.host.calls.journal.step(self._apart(step))
                 case AskModel():
                     todo.extend(await self._ask())
                 case RunTools() as run:
@@ -257,7 +256,7 @@ class _SubTurn:
         return step.model_copy(update={"n": step.n + self.place.base, "notes": notes})
 
     async def _ask(self) -> list[Command]:
-        turn, clock = self.host.loop, self.host.journal.clock
+        turn, clock = self.host.loop, self.host.calls.journal.clock
         if (overspent := turn.overspent()) is not None:
             return self.loop.stopped("max_steps", overspent)
         at = clock.ms
@@ -270,20 +269,7 @@ class _SubTurn:
         return self.loop.answered(answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
-        host, step = self.host, run.step
-        if host.toolbox.must_be_recorded(run.calls):
-            await host.journal.durable()
-        results = await host.toolbox.run(
-            host.journal.plan.id,
-            step.n + self.place.base,
-            step.calls,
-            run.calls,
-            again=run.again,
-            clock=host.journal.clock,
-            thread_id=host.journal.plan.thread_id,
-            wait=step.wait,
-            around=host.around,
-        )
+        results = await self.host.calls.run(run, self.place.base)
         return self.loop.ran(results)
 
 

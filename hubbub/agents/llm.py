@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.course import Calls, in_time
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.interactive import without_questions
 from hubbub.agents.turn.journal import Journal
@@ -124,11 +124,12 @@ class LlmBrain:
         loop = Loop(self._rules(plan, toolbox, first), names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me)
         journal.before_end = hooks.turn_ended
+        calls = Calls(toolbox, journal, hooks.around if hooks else None)
         async with self._activities.of(plan) as activity:
-            with self._hosting(journal, asker, toolbox, loop, helpers, hooks):
+            with self._hosting(calls, asker, loop, helpers):
                 await _Turn(
                     asker,
-                    toolbox,
+                    calls,
                     loop,
                     journal,
                     activity,
@@ -153,24 +154,15 @@ class LlmBrain:
         return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
 
     def _hosting(
-        self,
-        journal: Journal,
-        asker: Asker,
-        toolbox: Toolbox,
-        loop: Loop,
-        recorded: Sequence[Step],
-        hooks: HookChain,
+        self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
     ) -> contextlib.AbstractContextManager[None]:
         """Within, the turn's helpers run."""
         if self._forks is None:
             return contextlib.nullcontext()
         tool, voice = self._forks
-        around = hooks.around if hooks else None
-        host = Host(
-            tool.config, journal, asker, toolbox, loop, recorded, voice, around,
-            shows=self._wakes_nobody(journal.plan),
-        )  # fmt: skip
-        return tool.hosted(journal.plan.id, host)
+        plan, shows = calls.journal.plan, self._wakes_nobody(calls.journal.plan)
+        host = Host(tool.config, calls, asker, loop, recorded, voice, shows=shows)
+        return tool.hosted(plan.id, host)
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message reach no agent as direct messages."""
@@ -194,7 +186,7 @@ class _Turn:
     """One turn under way: carries out what the loop commands."""
 
     asker: Asker
-    toolbox: Toolbox
+    calls: Calls
     loop: Loop
     journal: Journal
     activity: Activity
@@ -205,15 +197,13 @@ class _Turn:
     scratchpad: bool
 
     async def run(self, within: float) -> None:
-        try:
-            async with asyncio.timeout(within) as limit:
-                await self.hooks.turn_started()
-                await self._carry_out(self.loop.start())
-        except TimeoutError:
-            if not limit.expired():
-                raise  # of something within, which should have said more
-            reason = f"not finished after {within:g} s"
-            await self._carry_out(self.loop.stopped("timeout", reason))
+        late = await in_time(within, self._work())
+        if late is not None:
+            await self._carry_out(self.loop.stopped("timeout", late))
+
+    async def _work(self) -> None:
+        await self.hooks.turn_started()
+        await self._carry_out(self.loop.start())
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         todo = deque(commands)
@@ -243,26 +233,14 @@ class _Turn:
                 answer = await self.asker.ask(without_questions(self.loop.steps), hear, steering)
         except ModelError as exc:
             return self.loop.stopped("model_error", str(exc))
-        answer = replace(answer, notes=(*self.hooks.notes(), *self.toolbox.news(), *answer.notes))
+        answer = replace(
+            answer, notes=(*self.hooks.notes(), *self.calls.toolbox.news(), *answer.notes)
+        )
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
             answer = without_thoughts(answer)
         self.helm.taken(woken)
         return self.loop.answered(answer, at, clock.since(at), steering)
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
-        if self.toolbox.must_be_recorded(run.calls):
-            await self.journal.durable()
-        turn, step = self.journal.plan.id, run.step
-        await self.activity.show("calling", step.n, [call.name for call in run.calls])
-        results = await self.toolbox.run(
-            turn,
-            step.n,
-            step.calls,
-            run.calls,
-            again=run.again,
-            clock=self.journal.clock,
-            thread_id=self.journal.plan.thread_id,
-            wait=step.wait,
-            around=self.hooks.around if self.hooks else None,
-        )
-        return self.loop.ran(results, self.hooks.notes())
+        await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
+        return self.loop.ran(await self.calls.run(run), self.hooks.notes())

@@ -20,6 +20,7 @@ from hubbub.agents.roles.pipeline import Answered, Command, Consult, Kind, Pipel
 from hubbub.agents.roles.work import Bounds, Role
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.course import Calls, in_time
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import End, Record, RunTools
@@ -165,16 +166,13 @@ class _Turn:
     scratchpad: bool
 
     async def run(self, within: float) -> None:
-        try:
-            async with asyncio.timeout(within) as limit:
-                await self.hooks.turn_started()
-                await self._carry_out(self.pipeline.start())
-        except TimeoutError:
-            if not limit.expired():
-                raise  # of something within, which should have said more
-            await self._carry_out(
-                self.pipeline.stopped("timeout", f"not finished after {within:g} s")
-            )
+        late = await in_time(within, self._work())
+        if late is not None:
+            await self._carry_out(self.pipeline.stopped("timeout", late))
+
+    async def _work(self) -> None:
+        await self.hooks.turn_started()
+        await self._carry_out(self.pipeline.start())
 
     async def _carry_out(self, commands: Sequence[Command]) -> None:
         todo = deque(commands)
@@ -222,18 +220,6 @@ class _Turn:
         return Answered(consult, answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
-        toolbox, step = self.desk.toolbox, run.step
-        if toolbox.must_be_recorded(run.calls):
-            await self.journal.durable()
-        await self.activity.show("calling", step.n, [call.name for call in run.calls])
-        results = await toolbox.run(
-            self.journal.plan.id,
-            step.n,
-            step.calls,
-            run.calls,
-            again=run.again,
-            clock=self.journal.clock,
-            thread_id=self.journal.plan.thread_id,
-            around=self.hooks.around if self.hooks else None,
-        )
-        return self.pipeline.ran(results, self.hooks.notes())
+        await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
+        calls = Calls(self.desk.toolbox, self.journal, self.hooks.around if self.hooks else None)
+        return self.pipeline.ran(await calls.run(run), self.hooks.notes())
