@@ -11,7 +11,8 @@ from statistics import median
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, at_most
 from hubbub.agents.inbox import Thread, TurnPlan
-from hubbub.agents.prompt.render import ConversationTemplate, render_conversation
+from hubbub.agents.prompt.budget_history import Conversation
+from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.config.models import History
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
@@ -58,7 +59,7 @@ def _renderer() -> Callable[[Sequence[Thread]], str]:
     template = ConversationTemplate.shipped()
     incoming = _message("p0", 10**9, 10**6)
     turn = TurnPlan("agent-m1", incoming.thread_id, (incoming,), ("direct",), reply_required=True)
-    return lambda threads: render_conversation(template, threads, turn, _ME, History())
+    return lambda threads: Conversation.of(template, threads, turn, _ME, History()).text
 
 
 def _all_changed() -> Iterator[Sequence[Thread]]:

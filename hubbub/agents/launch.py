@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,7 +14,6 @@ from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import construct, load_attribute
 from hubbub.agents.memory import Memory
-from hubbub.agents.modes import check_beginning
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
@@ -36,6 +34,7 @@ from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
+from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
@@ -89,13 +88,12 @@ async def run_agent(
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
     conduct = replace(conduct_of(config, approver=approver), perform=performer)
     template = _template(config, base_dir)
+    hooks = [*load_hooks(config, base_dir), *hooks]
     if config.kind != "llm":
         given = (client, inbox, voice, base_dir, models, template, servers, conduct)
         async with (
             servers,
-            role_brain(
-                config, name, *given, [*load_hooks(config, base_dir), *hooks], mods
-            ) as roles,
+            role_brain(config, name, *given, hooks, mods) as roles,
         ):
             await _run(client, inbox, roles, config, grace_s, greet_cid)
         return
@@ -106,13 +104,12 @@ async def run_agent(
     kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers, more=more)
     memory = Memory(voice)
     prompts = load_system_prompts(config, name, base_dir)
-    hooks = [*load_hooks(config, base_dir), *hooks]
 
     def tools(ready: Ready) -> Toolbox:
         return kit.toolbox(ready, memory)
 
     # A wrong name is told before the model's library is imported.
-    check_beginning(tools(client.ready), config, name)
+    tools(client.ready)
     from hubbub.agents.models.openai import OpenAIModel
 
     model = OpenAIModel(model_config, config.model)
@@ -216,7 +213,6 @@ def _template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
 
 def _model_config(config: AgentConfig, name: str, models: Mapping[str, ModelConfig]) -> ModelConfig:
     if config.model not in models:
-        near = get_close_matches(config.model, models, 1, 0.4)
-        hint = f"; did you mean {near[0]}?" if near else "; add it to `models`"
+        hint = nearest(config.model, models) or "; add it to `models`"
         raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
     return models[config.model]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from hubbub.agents.asking import Offers
 from hubbub.agents.models.base import ToolSpec
@@ -13,11 +12,9 @@ from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.first_call import begun
 from hubbub.agents.turn.loop import FINISH
-from hubbub.config.agents import AgentConfig
-from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Step
 
-__all__ = ["beginning", "check_beginning", "first_tool", "quiet_tools"]
+__all__ = ["beginning", "first_tool", "quiet_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +41,6 @@ def beginning(toolbox: Toolbox, first: str | None) -> Offers:
     """What a model is told of when a turn must begin with that tool: see `first_tool`."""
     entry = toolbox.registry.get(first) if first is not None else None
     return toolbox if entry is None else _Beginning(toolbox, entry.tool.spec)
-
-
-def check_beginning(toolbox: Toolbox, config: AgentConfig, agent: str) -> None:
-    """Raises `ConfigError` if there is no tool to begin with, and none can come."""
-    begin_with = config.begin_with
-    if begin_with is None or begin_with in toolbox.names:
-        return
-    if any(begin_with.startswith(f"{server}_") for server in config.mcp):
-        return  # its server may be up when a turn begins
-    near = get_close_matches(begin_with, toolbox.names, 1, 0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"agents.{agent}.begin_with: there is no tool {begin_with!r}{hint}")
 
 
 def quiet_tools(toolbox: Toolbox) -> frozenset[str]:

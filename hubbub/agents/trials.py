@@ -23,10 +23,9 @@ from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import chat_messages
 from hubbub.agents.turn.first_call import held_back
-from hubbub.agents.turn.journal import ROOM
 from hubbub.agents.turn.loop import FINISH
 from hubbub.agents.turn.recording import step_of
-from hubbub.agents.turn.shortening import fitted
+from hubbub.agents.turn.shortening import accepted
 from hubbub.agents.turn.timing import TurnClock
 from hubbub.agents.turn.waiting import goes_on_with
 from hubbub.agents.window import context_rules
@@ -185,10 +184,7 @@ class TurnTrials:
         except Exception as exc:  # the agent has turns to run, whatever this met
             log.warning("a turn could not be tried", turn=trial.turn, exc_info=exc)
             return TurnTried(request=request, error=f"the trial failed: {type(exc).__name__}")
-        limits = client.hello.limits
-        short = fitted(
-            step.model_dump(mode="json"), limits.frame_bytes - ROOM, limits.json_depth - 2
-        )
+        short = accepted(step.model_dump(mode="json"), client.hello.limits)
         return TurnTried(request=request, model=model, step=Step.model_validate(short))
 
 

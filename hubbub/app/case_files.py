@@ -104,7 +104,7 @@ def _cases(document: Document, path: Path) -> list[PlacedCase]:
 
 def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
     case, file = placed.case, loaded.file
-    name = placed.case.name
+    name = case.name
     if case.agent is not None and case.agent not in file.agents:
         hint = nearest(case.agent, file.agents)
         yield placed.problem(f"'{name}' is about the unknown agent '{case.agent}'{hint}", "agent")

@@ -40,6 +40,7 @@ __all__ = [
     "lacks_key",
     "load_checked",
     "load_valid",
+    "without_key",
 ]
 
 OPENAI = "https://api.openai.com/v1"
@@ -189,8 +190,7 @@ def check_models(config: LoadedConfig) -> None:
         return
     place = shown_path(config.path)
     raise UserError(
-        f"{place} needs a model and none can be reached (models.{without[0]} has no key): set "
-        "OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (Ollama, vLLM, llama.cpp); "
+        f"{place} needs a model and none can be reached: {without_key(without[0])}; "
         "`hubbub up configs/quickstart.yaml` works without any model"
     )
 
@@ -198,6 +198,14 @@ def check_models(config: LoadedConfig) -> None:
 def lacks_key(model: ModelConfig) -> bool:
     """Whether the endpoint is OpenAI's own, which answers nobody without a key."""
     return not model.api_key and model.base_url.rstrip("/") == OPENAI
+
+
+def without_key(model: str) -> str:
+    """What to do about a model of this name that lacks one."""
+    return (
+        f"models.{model} has no key: set OPENAI_API_KEY where its api_key asks for that, or "
+        f"models.{model}.base_url to a server of your own (Ollama, vLLM, llama.cpp)"
+    )
 
 
 def check_imports(

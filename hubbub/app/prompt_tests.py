@@ -19,12 +19,12 @@ from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.prompt.cases import Performance, failures
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.pass_rate import Interval, wilson
-from hubbub.agents.prompt.system import load_system_prompts, template_variables
+from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.agents.rehearsal import rehearse
 from hubbub.app.case_files import PlacedCase
-from hubbub.app.preflight import lacks_key
-from hubbub.app.prompts import AgentPrompt, libraries, mod_notes
+from hubbub.app.preflight import lacks_key, without_key
+from hubbub.app.prompts import AgentPrompt, libraries, library_with
 from hubbub.app.scenes import scene
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import AgentConfig, PromptConfig
@@ -181,7 +181,7 @@ class _AgentPlayer:
             prompt.loaded.path.parent,
             file.models,
             case.results,
-            mods=mod_notes(file.mods),
+            mods=prompt.mods,
         )
         tools = (entry.tool.spec for entry in prompt.toolbox.registry.entries)
         return replace(performance, schemas={tool.name: tool.parameters for tool in tools})
@@ -238,8 +238,7 @@ def _agent_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -
     config = config.model_copy(update=update)
     for used in config.used_models:
         _check_key(loaded, used)
-    prompts = load_system_prompts(config, case.agent, loaded.path.parent)
-    prompt = AgentPrompt(loaded, case.agent, config, prompts)
+    prompt = AgentPrompt.of(loaded, case.agent, config)
     _check_tools(placed, prompt)
     return _AgentPlayer(placed, prompt)
 
@@ -286,7 +285,7 @@ def _prompt_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) 
     config = loaded.file.agent(agent) if agent is not None else AgentConfig()
     settings = config.prompt if config.prompt and config.prompt.name == name else None
     wanted = version or (settings.version if settings else LATEST)
-    template = _template(loaded, placed, settings, wanted)
+    template = _template(loaded, name, settings, wanted)
     used = model or config.model
     if used not in loaded.file.models:
         words = f"'{case.name}' needs a model, and there is no '{used}'"
@@ -306,20 +305,16 @@ def _prompt_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) 
 def _context(loaded: LoadedConfig, agent: str | None, config: AgentConfig) -> PromptContext:
     if agent is None:
         return PromptContext(agent="agent", network=loaded.file.network.name)
-    prompts = load_system_prompts(config, agent, loaded.path.parent)
-    prompt = AgentPrompt(loaded, agent, config, prompts)
+    prompt = AgentPrompt.of(loaded, agent, config)
     return prompt.context(prompt.thread())
 
 
 def _template(
-    loaded: LoadedConfig, placed: PlacedCase, settings: PromptConfig | None, version: str
+    loaded: LoadedConfig, name: str, settings: PromptConfig | None, version: str
 ) -> PromptTemplate:
-    name = (placed.case.prompt or "").partition("@")[0]
     if settings is not None:
         return PromptLibrary(loaded.path.parent / settings.folder).load(name, version)
-    having = [library for library in libraries(loaded).values() if library.versions(name)]
-    library = having[0] if having else next(iter(libraries(loaded).values()))
-    return library.load(name, version)
+    return library_with(libraries(loaded).values(), name).load(name, version)
 
 
 def _user(loaded: LoadedConfig, prompt: str) -> str | None:
@@ -330,7 +325,4 @@ def _user(loaded: LoadedConfig, prompt: str) -> str | None:
 
 def _check_key(loaded: LoadedConfig, model: str) -> None:
     if model in loaded.file.models and lacks_key(loaded.file.models[model]):
-        raise UserError(
-            f"models.{model} has no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of "
-            "your own (Ollama, vLLM, llama.cpp)"
-        )
+        raise UserError(without_key(model))

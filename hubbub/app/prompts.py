@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from pydantic import JsonValue
 
@@ -37,6 +38,7 @@ __all__ = [
     "check_prompts",
     "check_skills",
     "libraries",
+    "library_with",
     "mod_notes",
     "operations",
 ]
@@ -75,6 +77,13 @@ class AgentPrompt:
     config: AgentConfig
     prompts: SystemPrompts
 
+    @classmethod
+    def of(cls, loaded: LoadedConfig, name: str, config: AgentConfig) -> Self:
+        """That of an agent with this section. Raises `ConfigError` for what is wrong in its
+        files."""
+        prompts = load_system_prompts(config, name, loaded.path.parent)
+        return cls(loaded, name, config, prompts)
+
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools that the agent would have, none of which can be run. Those of MCP servers are
@@ -100,6 +109,11 @@ class AgentPrompt:
             operations=operations(self.loaded.file),
         )
 
+    @cached_property
+    def mods(self) -> tuple[Note, ...]:
+        """What the agent is told of the network's mods."""
+        return mod_notes(self.loaded.file.mods)
+
     def context(self, thread: str) -> PromptContext:
         """A turn in this thread (canonical id), with everybody there whom the config names."""
         file, toolbox = self.loaded.file, self.toolbox
@@ -112,7 +126,7 @@ class AgentPrompt:
             tools=offered(toolbox, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
-            mods=mod_notes(file.mods),
+            mods=self.mods,
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
             mode=self.config.mode,
@@ -141,11 +155,8 @@ class AgentPrompt:
 
 def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
     """The prompts of all agents that are models, by the agent's name. Raises `ConfigError`."""
-    base = loaded.path.parent
     return {
-        name: AgentPrompt(
-            loaded, name, loaded.file.agent(name), load_system_prompts(agent, name, base)
-        )
+        name: AgentPrompt.of(loaded, name, loaded.file.agent(name))
         for name, agent in loaded.file.agents.items()
         if agent.kind != "python"
     }
@@ -182,6 +193,12 @@ def libraries(loaded: LoadedConfig) -> dict[Path, PromptLibrary]:
     folders = ["prompts", *(prompt.folder for prompt in settings)]
     base = loaded.path.parent
     return {base / folder: PromptLibrary(base / folder) for folder in folders}
+
+
+def library_with(found: Iterable[PromptLibrary], name: str) -> PromptLibrary:
+    """The one of these folders that has the prompt; the first if none has."""
+    known = list(found)
+    return next((library for library in known if library.versions(name)), known[0])
 
 
 def _everybody(file: NetworkFile) -> list[Participant]:

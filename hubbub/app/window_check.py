@@ -30,7 +30,7 @@ def check_windows(config: LoadedConfig) -> list[ConfigError]:
         and (model.max_output_tokens or 0) >= model.context_window
     ]
     for name, agent in config.file.agents.items():
-        for model in sorted(agent.used_models) if agent.kind != "python" else ():
+        for model in sorted(agent.used_models):
             problems += _wrong(config, name, agent, config.file.models[model])
     return problems
 

@@ -58,11 +58,8 @@ def list_(
     """List versioned prompts: versions, fingerprints, variables, and who uses them. Exit code 1 if
     one of them cannot be read.
     """
-    from hubbub.agents.prompt.versions import PromptLibrary
-    from hubbub.app.prompts import libraries
-
     loaded = _load(config) if folder is None else None
-    found = libraries(loaded).values() if loaded else [PromptLibrary(folder or Path())]
+    found = _libraries(folder, loaded)
     users = _users(loaded) if loaded else {}
     rows = [
         _listed(library, name, version, users.get((library.folder, name, version), []))
@@ -168,6 +165,9 @@ def show(
     if source or folder is not None:
         if name is None:
             raise UserError("name a prompt")
+        if agent is not None:
+            told = "--source and --folder show a template as it is, whoever uses it"
+            raise UserError(f"{told}: leave out --agent, or them")
         _show_source(_find(name, folder, None if folder else _load(config)), as_json)
         return
     prompts = _agents(_load(config))
@@ -236,11 +236,17 @@ def _find(name: str, folder: Path | None, loaded: LoadedConfig | None) -> Prompt
 
 def _library(name: str, folder: Path | None, loaded: LoadedConfig | None) -> PromptLibrary:
     """The folder that has the prompt; the first one if none has."""
+    from hubbub.app.prompts import library_with
+
+    return library_with(_libraries(folder, loaded), name)
+
+
+def _libraries(folder: Path | None, loaded: LoadedConfig | None) -> list[PromptLibrary]:
+    """The folders that a command is about."""
     from hubbub.agents.prompt.versions import PromptLibrary
     from hubbub.app.prompts import libraries
 
-    found = list(libraries(loaded).values()) if loaded else [PromptLibrary(folder or Path())]
-    return next((library for library in found if library.versions(name)), found[0])
+    return list(libraries(loaded).values()) if loaded else [PromptLibrary(folder or Path())]
 
 
 def _agents(loaded: LoadedConfig) -> dict[str, AgentPrompt]:

@@ -166,9 +166,7 @@ class AgentConfig(Section):
     """A message that the agent broadcasts when the network starts; instead of it `NAME is here
     again.` if it stands among the last 20 broadcasts."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     @property
     def role_models(self) -> dict[RoleName, str]:

@@ -16,16 +16,10 @@ import re
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
-from pydantic_core import PydanticCustomError
 
-from hubbub.config.units import Id, Section
+from hubbub.config.units import Id, Section, wrong
 
 __all__ = ["Case", "CaseFile", "CaseSettings", "Expectation", "Said"]
-
-
-def _wrong(message: str) -> PydanticCustomError:
-    # Built, not formatted by pydantic: what a user wrote may have braces in it.
-    return PydanticCustomError("value_error", "{message}", {"message": message})
 
 
 def _pattern(value: object) -> object:
@@ -33,13 +27,8 @@ def _pattern(value: object) -> object:
         try:
             re.compile(value)
         except re.error as exc:
-            raise _wrong(f"expected a regular expression: {exc}") from exc
+            raise wrong(f"expected a regular expression: {exc}") from exc
     return value
-
-
-_Aliased = ConfigDict(
-    extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True
-)
 
 
 class Expectation(Section):
@@ -73,7 +62,7 @@ class Expectation(Section):
     ends_with_finish: Literal[True] | None = None
     """The agent has called `finish`, and that ended its turn."""
 
-    model_config = _Aliased
+    model_config = ConfigDict(populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -85,11 +74,11 @@ class Expectation(Section):
     def _one(self) -> Self:
         kinds = [name for name in KINDS if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise _wrong(f"expected exactly one of {', '.join(KINDS)}")
+            raise wrong(f"expected exactly one of {', '.join(KINDS)}")
         if (self.field is None) != (self.values is None):
-            raise _wrong("`field` and `in` belong together")
+            raise wrong("`field` and `in` belong together")
         if self.schema_ is not None and self.arguments_match is None:
-            raise _wrong("`schema` belongs to `arguments_match`")
+            raise wrong("`schema` belongs to `arguments_match`")
         return self
 
     @property
@@ -118,7 +107,7 @@ class Said(Section):
     text: str
     """What is said."""
 
-    model_config = _Aliased
+    model_config = ConfigDict(populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -170,15 +159,13 @@ class Case(CaseSettings):
     @model_validator(mode="after")
     def _kind(self) -> Self:
         if (self.message is None) == (self.incoming is None):
-            raise _wrong("expected either `message` (to a prompt) or `incoming` (to an agent)")
+            raise wrong("expected either `message` (to a prompt) or `incoming` (to an agent)")
         if self.message is not None:
             if self.threads or self.thread or self.results:
-                raise _wrong(
-                    "`threads`, `thread` and `results` belong to `incoming`, not `message`"
-                )
-            wrong = [str(e) for e in self.expect if e.kind in OF_AGENTS]
-            if wrong:
-                raise _wrong(f"a prompt alone has no tools: '{wrong[0]}' needs `incoming`")
+                raise wrong("`threads`, `thread` and `results` belong to `incoming`, not `message`")
+            needing = [str(e) for e in self.expect if e.kind in OF_AGENTS]
+            if needing:
+                raise wrong(f"a prompt alone has no tools: '{needing[0]}' needs `incoming`")
         return self
 
     def under(self, settings: CaseSettings) -> Case:

@@ -7,10 +7,9 @@ from types import MappingProxyType
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from hubbub.config.problems import nearest
-from hubbub.config.units import Id, Section
+from hubbub.config.units import Id, Section, wrong
 
 __all__ = [
     "COMPONENTS",
@@ -69,11 +68,6 @@ CONDITIONS: Mapping[str, str] = MappingProxyType(
 """What `when` may name, each also as `not NAME`, and when it holds."""
 
 
-def _wrong(message: str) -> PydanticCustomError:
-    # Built, not formatted by pydantic: what a user wrote may have braces in it.
-    return PydanticCustomError("value_error", "{message}", {"message": message})
-
-
 def _conditions(value: object) -> object:
     """`has_tools`, or a list of such names, as a tuple."""
     names = [value] if isinstance(value, str) else value
@@ -84,14 +78,14 @@ def _conditions(value: object) -> object:
             return value
         bare = name.removeprefix("not ").strip()
         if bare not in CONDITIONS:
-            raise _wrong(f"unknown condition '{bare}'{nearest(bare, CONDITIONS)}")
+            raise wrong(f"unknown condition '{bare}'{nearest(bare, CONDITIONS)}")
     return tuple(names)
 
 
 def _version(value: object) -> object:
     """A version as text. YAML reads 1.10 as the number 1.1: that must not pass."""
     if isinstance(value, float):
-        raise _wrong(f'write the version in quotes, "{value}": as a number 1.10 is 1.1')
+        raise wrong(f'write the version in quotes, "{value}": as a number 1.10 is 1.1')
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -105,7 +99,7 @@ def _share(value: object) -> object:
     except ValueError:
         share = -1.0
     if rest or not 0 <= share <= 1:
-        raise _wrong("expected a share such as 10%, at most 100%")
+        raise wrong("expected a share such as 10%, at most 100%")
     return share
 
 
@@ -153,7 +147,7 @@ class ComponentConfig(Section):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if (self.text is None) == (self.file is None):
-            raise _wrong("a component has either a text or a file")
+            raise wrong("a component has either a text or a file")
         return self
 
 
@@ -171,13 +165,13 @@ class ComponentsConfig(Section):
     def _names_exist(self) -> Self:
         for name in (*self.remove, *self.replace):
             if name not in COMPONENTS:
-                raise _wrong(f"there is no component '{name}'{nearest(name, COMPONENTS)}")
+                raise wrong(f"there is no component '{name}'{nearest(name, COMPONENTS)}")
         for name in self.add:
             if name in COMPONENTS:
-                raise _wrong(f"the component '{name}' exists: put it below replace")
+                raise wrong(f"the component '{name}' exists: put it below replace")
         for name in self.replace:
             if name in self.remove:
-                raise _wrong(f"the component '{name}' is removed and replaced")
+                raise wrong(f"the component '{name}' is removed and replaced")
         return self
 
 
@@ -216,7 +210,7 @@ class RolloutConfig(Section):
     @model_validator(mode="after")
     def _is_one_version(self) -> Self:
         if self.version == LATEST:
-            raise _wrong("a rollout names its version")
+            raise wrong("a rollout names its version")
         return self
 
 
@@ -246,7 +240,7 @@ class PromptConfig(Section):
     @model_validator(mode="after")
     def _has_what_it_speaks_of(self) -> Self:
         if self.name is None and self.rollout is not None:
-            raise _wrong("a rollout needs the name of a prompt")
+            raise wrong("a rollout needs the name of a prompt")
         if self.name is None and self.version != LATEST:
-            raise _wrong("a version needs the name of a prompt")
+            raise wrong("a version needs the name of a prompt")
         return self

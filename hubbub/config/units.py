@@ -12,11 +12,17 @@ from pydantic_core import PydanticCustomError
 
 from hubbub.protocol.thread_ids import ID_PATTERN
 
-__all__ = ["Id", "Section", "Size", "Span"]
+__all__ = ["Id", "Section", "Size", "Span", "wrong"]
 
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+def wrong(message: str) -> PydanticCustomError:
+    """What a validator raises about a value of the user, in the words of `message`."""
+    # Built, not formatted by pydantic: what a user wrote may have braces in it.
+    return PydanticCustomError("value_error", "{message}", {"message": message})
 
 
 def _size(value: object) -> object:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
 from pydantic import JsonValue
 
+from hubbub.protocol.operations import SendResult
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Refusal, Script
 from tests.browser.support.accessibility import audit
@@ -69,6 +71,29 @@ async def test_a_step_tells_what_filled_the_models_window(desks: Desks, networks
         await audit(desk.page)
 
 
+async def test_a_step_tells_what_was_left_out_of_the_window(
+    desks: Desks, networks: Networks
+) -> None:
+    small = plan({"context_window": 9000, "max_output_tokens": 1000})
+    async with ModelServer(Script(answers=[says(send("ann", "here")), LAST] * 2)) as model:
+        network = await networks.start(small, model=model)
+        ann = await network.join("ann")
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        long = "word " * 3000  # there is no room for two of them
+        for _ in range(2):
+            said = await ann.client.call("send_text_message", to="bot", text=long)
+            await desk.visit("turn", f"bot-{SendResult.model_validate(said).id}")
+            await expect(desk.main.get_by_text("all said").first).to_be_visible()
+        window = desk.main.get_by_role("group").filter(has_text="Window:").first
+        await expect(window).to_contain_text(re.compile(r"[1-9][\d,]* left out"))
+        await window.locator("summary").click()
+        history = window.get_by_role("row", name="History")
+        await expect(history.get_by_role("cell").last).to_have_text(re.compile(r"^[1-9][\d,]*$"))
+        await desks.leave()
+        await network.close()
+
+
 async def test_a_step_tells_its_reasoning_and_what_else_happened(
     desks: Desks, networks: Networks
 ) -> None:
@@ -101,6 +126,19 @@ async def test_a_turn_tells_from_which_step_on_the_model_calls_tools_by_words(
     here = says(send("ann", "here"))
     async with looked_into(desks, networks, plan({"retries": 0}), refused, here, LAST) as desk:
         await expect(fact(desk.main, "Calls tools")).to_contain_text("from step 1 on")
+
+
+async def test_a_turn_tells_which_version_of_a_prompt_it_had_and_of_what_parts_it_was(
+    desks: Desks, networks: Networks, tmp_path: Path
+) -> None:
+    version = tmp_path / "prompts" / "greeter" / "1.0.j2"
+    version.parent.mkdir(parents=True)
+    version.write_text("You greet whoever comes.")
+    prompt: JsonValue = {"name": "greeter", "folder": str(version.parent.parent)}
+    greets: Plan = {**plan({}), "agents": {"bot": {"kind": "llm", "prompt": prompt}}}
+    async with looked_into(desks, networks, greets, says(send("ann", "here")), LAST) as desk:
+        await expect(fact(desk.main, "Prompt version")).to_have_text(re.compile(r"^greeter@1\.0\b"))
+        await expect(desk.main.get_by_text("Parts:").locator("..")).to_contain_text("identity")
 
 
 async def test_what_did_not_happen_is_not_shown(desks: Desks, networks: Networks) -> None:

@@ -168,3 +168,21 @@ async def test_one_writes_only_where_one_takes_part(desks: Desks, room: Room) ->
     await desk.visit("thread", "dm.bob.cyd")
     await expect(desk.main).to_contain_text("You can look on.")
     await expect(desk.composer).to_have_count(0)
+
+
+async def test_what_was_said_in_a_channel_that_one_has_left_is_read_without_a_word_to_the_hub(
+    desks: Desks, room: Room
+) -> None:
+    bob = await room.join("bob")
+    desk = await joined(desks, room)
+    await bob.posts("general", "before you go")
+    await expect(desk.thread(GENERAL).locator(".badge")).to_have_count(1)
+    await desk.visit("thread", "broadcast", opened=("thread", GENERAL))
+    await desk.details.get_by_role("button", name="Leave the channel").click()
+    await expect(desk.thread(GENERAL)).to_have_count(0)
+    await desk.visit("thread", GENERAL)
+    await desk.sees("before you go")
+    await desk.tells_its_marks()
+    await desk.visit("thread", "broadcast")
+    await desk.says("answered later than a mark")
+    assert "no thread" not in await desk.page.locator(".announcer").inner_text()

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from hubbub.agents.dialects.scan import Doubtful
+from hubbub.agents.dialects.words import arguments_text
 from hubbub.agents.models.base import CallRequest
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.tidy import StepNumber
@@ -89,14 +90,14 @@ class FinalOutput(_Part):
         """The calls that the loop is given."""
         match self.action:
             case "CallTool":
-                return (CallRequest("", self.selected_tool or "", _text(self.parameters)),)
+                return (CallRequest("", self.selected_tool or "", arguments_text(self.parameters)),)
             case "CallToolsParallel":
                 return tuple(
-                    CallRequest(t.tool_id, t.tool_name, _text(t.parameters))
+                    CallRequest(t.tool_id, t.tool_name, arguments_text(t.parameters))
                     for t in self.parallel_tools or ()
                 )
             case "ForkAutoAgent":
-                return (CallRequest("", FORK, _text(self.parameters)),)
+                return (CallRequest("", FORK, arguments_text(self.parameters)),)
             case "AskUser":
                 asked: dict[str, JsonValue] = {"question": self.message_to_user}
                 if self.options:
@@ -129,9 +130,3 @@ def read_output(value: JsonValue) -> FinalOutput:
         return FinalOutput.model_validate(value)
     except ValidationError as exc:
         raise Doubtful(wrong_arguments(exc)) from exc
-
-
-def _text(parameters: Parameters) -> str:
-    if isinstance(parameters, str):
-        return parameters
-    return json.dumps(parameters or {})

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-__all__ = ["NotJson", "read_value"]
+__all__ = ["NotJson", "finite", "no_constant", "read_value", "unique", "whole"]
 
 # Possessive, and a text may run to the end: so no place is looked at twice.
 _PIECE = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
@@ -84,7 +84,11 @@ def _words(wrong: ValueError, text: str, at: int) -> str:
     return f"it is no JSON: {wrong.msg} near {around!r}"
 
 
-def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+# What `json` calls for parts of a value; all raise `NotJson`.
+
+
+def unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of these keys and values, of which no key may come twice."""
     made: dict[str, JsonValue] = {}
     for key, value in pairs:
         if key in made:
@@ -93,27 +97,30 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     return made
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """A number with a fraction or an exponent; not 1e999."""
     number = float(text)
     if not math.isfinite(number):
         raise NotJson(f"{text[:20]} is too large a number")
     return number
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A number without either."""
     if len(text) > _LONGEST_NUMBER:
         raise NotJson("a number is too long")
     return int(text)
 
 
-def _no_constant(text: str) -> float:
+def no_constant(text: str) -> float:
+    """Refuses NaN and the infinities."""
     raise NotJson(f"{text} is no JSON number")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_float=_finite,
-    parse_int=_whole,
-    parse_constant=_no_constant,
+    object_pairs_hook=unique,
+    parse_float=finite,
+    parse_int=whole,
+    parse_constant=no_constant,
     strict=False,
 )

@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
-from hubbub.agents.dialects.words import Parsed, WordDialect, described
+from hubbub.agents.dialects.words import Parsed, WordDialect, arguments_text, described
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.ways_out import SHOW_PLAN
@@ -28,7 +28,7 @@ from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Step
 
-__all__ = ["ToolCallLines", "arguments_text"]
+__all__ = ["ToolCallLines"]
 
 _BEGIN = r"^[ \t*`#-]{0,32}(?:\d{1,3}[.)][ \t]{1,8})?TOOL_CALL\b"
 _MARKER = rf"{_BEGIN}[\s*`:=]{{0,64}}(?:json\s{{1,16}})?(?=[\[{{])"
@@ -99,15 +99,6 @@ class ToolCallLines(WordDialect):
     def calls(self, step: Step) -> str:
         lines = ({"tool_name": c.name, "parameters": c.arguments} for c in step.calls)
         return "\n".join(f"TOOL_CALL {json.dumps(line, ensure_ascii=False)}" for line in lines)
-
-
-def arguments_text(parameters: JsonValue) -> str:
-    """What the loop is given: a text is passed on as it is, so that it may be JSON or be refused
-    like the broken arguments of any other call.
-    """
-    if isinstance(parameters, str):
-        return parameters
-    return json.dumps({} if parameters is None else parameters)
 
 
 def _calls(value: JsonValue) -> list[CallRequest]:

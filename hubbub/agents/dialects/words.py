@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import JsonValue
+
 from hubbub.agents.dialects.base import clean, not_understood, tidied
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
@@ -15,7 +17,7 @@ from hubbub.agents.turn.chat import ChatMessage, Kept, cut_words, in_fewer_words
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["Parsed", "WordDialect", "described"]
+__all__ = ["Parsed", "WordDialect", "arguments_text", "described"]
 
 _RESULT_END = re.compile(r"<(?=/tool_result)", re.IGNORECASE)
 _NO_WORDS = "(no words)"
@@ -118,6 +120,15 @@ class WordDialect(ABC):
             compresses=parsed.compresses,
         )
         return tidied(clean(meant))
+
+
+def arguments_text(parameters: JsonValue) -> str:
+    """What the loop is given: a text is passed on as it is, so that it may be JSON or be refused
+    like the broken arguments of any other call.
+    """
+    if isinstance(parameters, str):
+        return parameters
+    return json.dumps({} if parameters is None else parameters)
 
 
 def described(tools: Sequence[ToolSpec]) -> str:

@@ -10,9 +10,8 @@ from pydantic import JsonValue
 
 from hubbub.agents.knowledge.base import MOST_HITS, KnowledgeBase, SearchResult
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite
+from hubbub.agents.tools.base import CallSite, ReadingTool
 from hubbub.agents.tools.threads import run_in_thread
-from hubbub.protocol.messages import Permission
 
 __all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
 
@@ -22,15 +21,9 @@ _MOST_PROBLEMS = 5
 _MOST_TITLES = 30
 
 
-class SearchKnowledge:
+class SearchKnowledge(ReadingTool):
     """The tool. Its result is JSON, so that what is too much of it goes hit by hit."""
 
-    permission: Permission = "read"
-    confirm = False
-    idempotent = True
-    ordered = False
-    speaks = False
-    timeout = None
     name = SEARCH_KNOWLEDGE
 
     def __init__(self, base: KnowledgeBase):

@@ -225,6 +225,7 @@ class _State:
         self.squeezed = False
         # Sizes of the parts, once they are needed one by one:
         self.bound = 0
+        self._empty = 0
         self._step_sizes: list[int] = []
         self._tool_sizes: list[int] = []
 
@@ -282,7 +283,7 @@ class _State:
 
     def _measure(self) -> None:
         """Sizes of all parts, for a sum that is no less than the whole."""
-        none = self._of_question("", (), ())
+        self._empty = none = self._of_question("", (), ())
         self._step_sizes = [self._step_size(step) for step in self._steps]
         self._tool_sizes = [self._tool_size(tool) for tool in self._tools]
         # Together they may have a little more than one by one: the line that ends each of them,
@@ -300,10 +301,10 @@ class _State:
     def _step_size(self, step: Kept | None) -> int:
         if step is None:
             return 0
-        return self._of_question("", [step], ()) - self._of_question("", (), ())
+        return self._of_question("", [step], ()) - self._empty
 
     def _tool_size(self, tool: ToolSpec) -> int:
-        return self._of_question("", (), [tool]) - self._of_question("", (), ())
+        return self._of_question("", (), [tool]) - self._empty
 
     def _hide_history(self, most: int, room: int) -> Iterator[None]:
         """Hides as many messages as needed, up to `most`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "read_prompt_file"]
+__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "line_in", "read_prompt_file"]
 
 NEEDS_TOO_MUCH = "it needs too much memory, or calls itself without end"
 """What is wrong with a template that ends with `MemoryError` or `RecursionError`."""
@@ -18,4 +18,14 @@ def read_prompt_file(path: Path) -> str:
     """
     if path.exists() and not path.is_file():
         raise OSError("it is no file")
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8-sig")
+
+
+def line_in(exc: BaseException, path: Path) -> int | None:
+    """The last line of the template that the exception passed."""
+    line, trace = None, exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
-from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, read_prompt_file
+from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
 from hubbub.config.models import History
 from hubbub.errors import ConfigError
 from hubbub.ids import message_id
@@ -26,7 +26,6 @@ __all__ = [
     "ConversationTemplate",
     "ThreadView",
     "attributes",
-    "render_conversation",
     "select_history",
 ]
 
@@ -128,10 +127,10 @@ class ConversationTemplate:
                 for_each=self._for_each,
             )
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
-            line = _line_in(exc, self._path)
+            line = line_in(exc, self._path)
             raise ConfigError(f"the template fails: {exc}", self._path, line) from exc
         except (MemoryError, RecursionError) as exc:
-            what, line = f"the template fails: {NEEDS_TOO_MUCH}", _line_in(exc, self._path)
+            what, line = f"the template fails: {NEEDS_TOO_MUCH}", line_in(exc, self._path)
             raise ConfigError(what, self._path, line) from exc
 
     def _for_each(
@@ -146,22 +145,6 @@ class ConversationTemplate:
             blocks[id] = known
         self._blocks = blocks
         return [block for _, block in blocks.values()]
-
-
-def render_conversation(
-    template: ConversationTemplate,
-    threads: Iterable[Thread],
-    turn: TurnPlan,
-    me: str,
-    rules: History,
-) -> str:
-    """The prompt of `turn` for the agent `me`."""
-    return template.render(
-        select_history(threads, turn, me, rules),
-        thread_ids.relative(turn.thread_id, me),
-        turn.shown,
-        turn.omitted,
-    )
 
 
 def _compile(environment: type[Environment], path: Path) -> Template:
@@ -200,16 +183,6 @@ def attributes(message: Message) -> Escaped:
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{at.isoformat()[:19]}Z"'
     )
-
-
-def _line_in(exc: BaseException, path: Path) -> int | None:
-    """The last line of the template that the exception passed."""
-    line, trace = None, exc.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
 
 
 _SAMPLE = Message(

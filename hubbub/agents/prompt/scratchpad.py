@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from hubbub.agents.dialects.json_text import unique
 from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question
 
 __all__ = ["ThinkingModel", "without_thoughts"]
@@ -105,10 +106,12 @@ def _quiet_call(call: CallRequest, thoughts: list[str]) -> CallRequest:
     """The call without thoughts in its arguments, however its JSON wrote them."""
     reader = _Reader()
     try:
-        arguments: JsonValue = json.loads(call.arguments or "{}")
+        # A key given twice, also by what is left of it, must be refused: it is not put right here.
+        arguments: JsonValue = json.loads(call.arguments or "{}", object_pairs_hook=unique)
         quiet = _quiet(arguments, reader.read)
     except (ValueError, RecursionError):
         # No JSON: the call is refused. Its record is cleaned all the same.
+        reader = _Reader()
         text = reader.read(call.arguments)
     else:
         if quiet == arguments:
@@ -125,7 +128,7 @@ def _quiet(value: JsonValue, read: Callable[[str], str]) -> JsonValue:
     if isinstance(value, list):
         return [_quiet(item, read) for item in value]
     if isinstance(value, dict):
-        return {read(key): _quiet(item, read) for key, item in value.items()}
+        return unique([(read(key), _quiet(item, read)) for key, item in value.items()])
     return value
 
 

@@ -20,10 +20,9 @@ from functools import total_ordering
 from pathlib import Path
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
-from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, read_prompt_file
+from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -191,16 +190,12 @@ def render_template(template: Template, path: Path, variables: Mapping[str, obje
     """Raises `ConfigError` with file and line when the template fails."""
     try:
         return template.render(variables)
-    except UndefinedError as exc:
-        problem = f"the prompt fails: {exc.message}"
-        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, OverflowError,
-            SecurityError) as exc:  # fmt: skip
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
         problem = f"the prompt fails: {exc}"
-        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+        raise ConfigError(problem, shown_path(path), line_in(exc, path)) from exc
     except (MemoryError, RecursionError) as exc:
         problem = f"the prompt fails: {NEEDS_TOO_MUCH}"
-        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+        raise ConfigError(problem, shown_path(path), line_in(exc, path)) from exc
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
@@ -236,13 +231,3 @@ def _variables(tree: nodes.Template) -> tuple[frozenset[str], frozenset[str], di
     for node in tree.find_all(nodes.Name):
         lines[node.name] = min(node.lineno, lines.get(node.name, node.lineno))
     return frozenset(free - guarded), frozenset(free & guarded), lines
-
-
-def _line_in(exc: BaseException, path: Path) -> int | None:
-    """The last line of the template that the exception passed."""
-    line, trace = None, exc.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import yaml
 
+from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
@@ -93,7 +94,7 @@ def read_skill(path: Path) -> Skill:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_prompt_file(path)
     except UnicodeDecodeError as exc:
         line = exc.object.count(b"\n", 0, exc.start) + 1
         raise _wrong("is not UTF-8 text", path, line) from None

@@ -10,25 +10,18 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.skills.files import LONGEST_BODY, Skill
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.registry import Registry
 from hubbub.agents.tools.tuning import Tuning
-from hubbub.protocol.messages import Permission
 
 __all__ = ["LOAD_SKILL", "LoadSkill", "skills_of"]
 
 LOAD_SKILL = "load_skill"
 
 
-class LoadSkill:
+class LoadSkill(ReadingTool):
     """The tool. Its result is not cut: half of an instruction may say the opposite of the whole."""
 
-    permission: Permission = "read"
-    confirm = False
-    idempotent = True
-    ordered = False
-    speaks = False
-    timeout = None
     name = LOAD_SKILL
     tuning = Tuning(budget=LONGEST_BODY)  # a token has a character at least
 

@@ -11,6 +11,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import Scope, entered
 from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.hub import refused
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Permission
 
@@ -76,5 +77,5 @@ class AskAgent:
         except TimeoutError as exc:
             raise ToolFailed(str(exc), error="timeout") from exc
         except OperationError as exc:
-            raise ToolFailed(exc.message, error=exc.code, retry=exc.temporary) from exc
+            raise refused(exc) from exc
         return answer.text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
@@ -27,9 +26,10 @@ from hubbub.agents.tools.results import ByCharacters, Counter
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Retry, Tuning
+from hubbub.agents.tools.tuning import Tuning
 from hubbub.agents.tools.ways_out import ways_out
 from hubbub.config.agents import AgentConfig
+from hubbub.config.problems import nearest
 from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.frames import Ready
@@ -44,7 +44,7 @@ def servers_of(
     """The MCP servers that an agent names. Raises `ConfigError` for one that there is not."""
     for server in config.mcp:
         if server not in servers:
-            hint = _meant(server, servers) or "; add it to `mcp_servers`"
+            hint = nearest(server, servers) or "; add it to `mcp_servers`"
             raise ConfigError(f"agents.{name}.mcp: there is no MCP server {server!r}{hint}")
     return {server: servers[server] for server in config.mcp}
 
@@ -66,11 +66,14 @@ def conduct_of(
 
 
 def _tuning(said: ToolConfig) -> Tuning:
-    retry = None
-    if said.attempts is not None or said.backoff is not None:
-        usual = Retry()
-        retry = Retry(said.attempts or usual.attempts, said.backoff or usual.backoff)
-    return Tuning(said.permission, said.confirm, said.timeout, retry, said.result_budget)
+    return Tuning(
+        permission=said.permission,
+        confirm=said.confirm,
+        timeout=said.timeout,
+        budget=said.result_budget,
+        attempts=said.attempts,
+        backoff=said.backoff,
+    )
 
 
 class ToolKit:
@@ -166,8 +169,3 @@ def _limits(said: SandboxConfig) -> Limits:
     return Limits(
         memory=said.memory, cpu=said.cpu, file=said.file, files=said.files, output=said.output
     )
-
-
-def _meant(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name, known, 1, 0.4)
-    return f"; did you mean {near[0]}?" if near else ""

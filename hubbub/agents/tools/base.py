@@ -13,7 +13,7 @@ from hubbub.errors import HubbubError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
 
-__all__ = ["CallSite", "Tool", "ToolFailed"]
+__all__ = ["CallSite", "ReadingTool", "Tool", "ToolFailed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,14 @@ class Tool(Protocol):
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """The result as a model reads it. Raises `ToolFailed`, or whatever the tool raises."""
         ...
+
+
+class ReadingTool:
+    """What tools have in common that change nothing: they may run again, and side by side."""
+
+    permission: Permission = "read"
+    confirm = False
+    idempotent = True
+    ordered = False
+    speaks = False
+    timeout: float | None = None

@@ -15,7 +15,7 @@ from hubbub.agents.tools.schema import without_titles
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import OperationInfo, Permission
 
-__all__ = ["Caller", "HubTool", "speaks"]
+__all__ = ["Caller", "HubTool", "refused", "speaks"]
 
 
 class Caller(Protocol):
@@ -58,7 +58,7 @@ class HubTool:
         try:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
         except OperationError as exc:
-            raise _failed(exc) from exc
+            raise refused(exc) from exc
         return json.dumps(compact(value, self._me), ensure_ascii=False)
 
 
@@ -68,7 +68,8 @@ def speaks(operation: OperationInfo) -> bool:
     return isinstance(properties, dict) and "cause" in properties
 
 
-def _failed(exc: OperationError) -> ToolFailed:
+def refused(exc: OperationError) -> ToolFailed:
+    """What a model is told when the hub refuses what its call wants."""
     near = exc.details.get("near")
     return ToolFailed(
         exc.message,

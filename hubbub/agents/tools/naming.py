@@ -96,7 +96,7 @@ def wrong_names(
             yield WrongName("tool_settings", name, message)
         elif _is_unknown(config, name, known):
             yield WrongName("tool_settings", name, _no_tool(name, known))
-    yield from _wrong_beginning(config, known, refused)
+    yield from _wrong_beginning(config, known, _chosen(config, own, common), refused)
 
 
 def _wrong_tools(config: AgentConfig, known: Collection[str]) -> Iterator[WrongName]:
@@ -124,8 +124,20 @@ def _twice(
         taken.add(name)
 
 
+def _chosen(
+    config: AgentConfig, own: Mapping[str, str] | None, common: Collection[str]
+) -> Collection[str] | None:
+    """The tools that the agent has by its own choice; None: all, or not known yet."""
+    if config.tools is None or own is None:
+        return None
+    return {*common, *(own.get(place, place) for place in config.tools)}
+
+
 def _wrong_beginning(
-    config: AgentConfig, known: Collection[str] | None, refused: Collection[str]
+    config: AgentConfig,
+    known: Collection[str] | None,
+    chosen: Collection[str] | None,
+    refused: Collection[str],
 ) -> Iterator[WrongName]:
     name = config.begin_with
     if name is None or config.kind != "llm":
@@ -136,6 +148,8 @@ def _wrong_beginning(
         yield WrongName("begin_with", None, f"'{name}' is disabled by disabled_tools")
     elif _is_unknown(config, name, known):
         yield WrongName("begin_with", None, _no_tool(name, known))
+    elif _is_unknown(config, name, chosen):
+        yield WrongName("begin_with", None, f"'{name}' is none of this agent's `tools`")
     elif name in refused:
         message = f"'{name}' changes something, which `permission_mode: {config.permission_mode}`"
         yield WrongName("begin_with", None, f"{message} forbids")

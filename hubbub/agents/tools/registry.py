@@ -150,7 +150,7 @@ def _entry(tool: Tool, operator: Tuning) -> Entry:
         permission=tuning.permission or tool.permission,
         confirm=tool.confirm if tuning.confirm is None else tuning.confirm,
         timeout=tuning.timeout or tool.timeout,
-        retry=tuning.retry or Retry(),
+        retry=tuning.repeated,
         budget=tuning.budget,
         coming=tool if isinstance(tool, MayBeAbsent) else None,
     )

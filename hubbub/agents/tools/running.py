@@ -39,8 +39,6 @@ log = get_logger(__name__)
 
 _NEVER_REPEATED = frozenset({"invalid_arguments", "unknown_tool"})
 """Failures after which the model must change something: the same call fails the same way."""
-
-
 _LEAST_WORDS = 200
 """Tokens that there always are for saying what went wrong."""
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.registry import SELECT, Registry
-from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
 __all__ = ["ALWAYS", "SelectTool", "picked"]
@@ -40,15 +39,8 @@ def _names(arguments: JsonValue) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-class SelectTool:
+class SelectTool(ReadingTool):
     """`use_tools(names)`: its description holds the summaries, its result says what was picked."""
-
-    permission: Permission = "read"
-    confirm = False
-    idempotent = True
-    ordered = False
-    speaks = False
-    timeout = None
 
     def __init__(self, registry: Registry, most: int):
         """`most`: names that may be picked in one call."""

@@ -9,10 +9,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.turn.chat import ALWAYS_SHOWN
-from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
 __all__ = ["TIDY_STEPS", "Shorter", "TidySteps", "Tidying", "tidy_spec"]
@@ -45,15 +44,9 @@ class Tidying(BaseModel):
     """Steps of which a few words are enough."""
 
 
-class TidySteps:
+class TidySteps(ReadingTool):
     """The tool. What it does is done where steps are shown: see `turn.chat.project`."""
 
-    permission: Permission = "read"
-    confirm = False
-    idempotent = True
-    ordered = False
-    speaks = False
-    timeout = None
     name = TIDY_STEPS
 
     def __init__(self) -> None:

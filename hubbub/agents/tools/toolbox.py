@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -49,17 +48,13 @@ class Toolbox:
         tools: Iterable[Tool],
         conduct: Conduct | None = None,
         *,
-        timeout: float | None = None,
         source: ToolSource | None = None,
         always: Iterable[Tool] = (),
     ):
-        """`source` has further tools, which come and go: see `for_turn`. `timeout` is that of
-        `conduct`, for those who want nothing else. `always` are tools of the runtime itself, which
-        nobody has to pick and no permission mode forbids.
+        """`source` has further tools, which come and go: see `for_turn`. `always` are tools of the
+        runtime itself, which nobody has to pick and no permission mode forbids.
         """
         self._conduct = conduct or Conduct()
-        if timeout is not None:
-            self._conduct = replace(self._conduct, timeout=timeout)
         self._tools, self._source = tuple(tools), source or NoSource()
         self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
         self._checks = Checks()

@@ -5,7 +5,7 @@ What a tool says of itself (`Tuned`) is laid under what the operator says of it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from hubbub.protocol.messages import Permission
@@ -45,6 +45,20 @@ class Tuning:
     retry: Retry | None = None
     budget: int | None = None
     """Tokens of a result."""
+    attempts: int | None = None
+    """In place of those of `retry`."""
+    backoff: float | None = None
+    """Likewise."""
+
+    @property
+    def repeated(self) -> Retry:
+        """How its calls are repeated, if they may be."""
+        retry = self.retry or Retry()
+        return replace(
+            retry,
+            attempts=self.attempts or retry.attempts,
+            backoff=self.backoff or retry.backoff,
+        )
 
     def over(self, other: Tuning) -> Tuning:
         """This one, and where it says nothing the other."""
@@ -54,6 +68,8 @@ class Tuning:
             timeout=self.timeout or other.timeout,
             retry=self.retry or other.retry,
             budget=self.budget or other.budget,
+            attempts=self.attempts or other.attempts,
+            backoff=self.backoff or other.backoff,
         )
 
 

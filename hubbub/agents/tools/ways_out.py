@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.hub import Caller, refused
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Permission
@@ -89,7 +89,7 @@ class Saying(Generic[Said]):
                 text=self._say(said),
             )
         except OperationError as exc:
-            raise ToolFailed(exc.message, error=exc.code, retry=exc.temporary) from exc
+            raise refused(exc) from exc
         return self._told
 
 

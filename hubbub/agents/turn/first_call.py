@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from hubbub.agents.turn.recording import failure
 from hubbub.protocol.turns import Step, ToolCallRecord
 
-__all__ = ["NOT_FIRST", "begun", "held_back"]
+__all__ = ["NOT_FIRST", "NOT_RUN", "begun", "held_back"]
 
 NOT_FIRST = "not_first"
 """The failure of a call that came before that of the tool to begin with."""
-_NOT_RUN = ("unknown_tool", "invalid_arguments", NOT_FIRST)
+NOT_RUN = ("unknown_tool", "invalid_arguments", NOT_FIRST)
+"""Failures of calls that have not been carried out."""
 
 
 def begun(steps: Sequence[Step]) -> bool:
     """Whether a call of the turn has been carried out: then it was of that tool."""
-    return any(call.error not in _NOT_RUN for step in steps for call in step.calls)
+    return any(call.error not in NOT_RUN for step in steps for call in step.calls)
 
 
 def held_back(step: Step, before: Sequence[Step], tool: str | None) -> Step:

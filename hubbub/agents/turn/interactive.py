@@ -13,14 +13,13 @@ from collections.abc import Collection, Sequence
 from pydantic import JsonValue
 
 from hubbub.agents.tools.ways_out import ASK_HUMAN
-from hubbub.agents.turn.first_call import NOT_FIRST
+from hubbub.agents.turn.first_call import NOT_FIRST, NOT_RUN
 from hubbub.agents.turn.waiting import ASKS
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["acted", "is_question", "question", "without_questions"]
 
 _NOTE = "interactive: asks before it goes on"
-_NOT_RUN = ("unknown_tool", "invalid_arguments", NOT_FIRST)
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
 
@@ -31,7 +30,7 @@ def acted(step: Step, quiet: Collection[str]) -> bool:
     """
     if any(call.name == ASK_HUMAN and call.error is None for call in step.calls):
         return False
-    return any(call.name not in quiet and call.error not in _NOT_RUN for call in step.calls)
+    return any(call.name not in quiet and call.error not in NOT_RUN for call in step.calls)
 
 
 def question(step: Step, quiet: Collection[str], n: int) -> Step:

@@ -11,7 +11,7 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.turn.shortening import fitted, without_cut_calls
+from hubbub.agents.turn.shortening import accepted, without_cut_calls
 from hubbub.agents.turn.timing import TurnClock
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
@@ -21,12 +21,10 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import BeginTurnResult
 from hubbub.protocol.turns import Outcome, Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["PATIENCE", "ROOM", "Journal", "fitted"]
+__all__ = ["PATIENCE", "Journal"]
 
 PATIENCE = Backoff(most_s=2.0)
 """The pauses between two tries to tell the hub what it refused for now."""
-ROOM = 1024
-"""Bytes of a frame that are not the record itself."""
 
 log = get_logger(__name__)
 
@@ -215,9 +213,7 @@ class Journal:
         return self._cut(record.model_dump(mode="json"))
 
     def _cut(self, record: JsonValue) -> JsonValue:
-        """The record as the hub takes it: two levels of the frame are around it."""
-        limits = self._client.hello.limits
-        return fitted(record, limits.frame_bytes - ROOM, limits.json_depth - 2)
+        return accepted(record, self._client.hello.limits)
 
 
 def _unsent(answer: asyncio.Future[JsonValue]) -> bool:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import isfinite
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from hubbub.agents.dialects.json_text import finite, no_constant, unique, whole
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS
@@ -145,7 +145,7 @@ def read_arguments(text: str) -> dict[str, JsonValue]:
     """The arguments of a call; no text at all means none. Raises ValueError for what is no JSON
     object, or could mean two things, in every dialect alike.
     """
-    value = _read(text or "{}", MAX_DEPTH, _unique)
+    value = _read(text or "{}", MAX_DEPTH, unique)
     if not isinstance(value, dict):
         raise ValueError("there are no names in it")
     return value
@@ -164,29 +164,15 @@ _Pairs: TypeAlias = list[tuple[str, JsonValue]]
 def _read(text: str, depth: int, made: Callable[[_Pairs], dict[str, JsonValue]]) -> JsonValue:
     try:
         value = json.loads(
-            text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=made
+            text,
+            parse_constant=no_constant,
+            parse_float=finite,
+            parse_int=whole,
+            object_pairs_hook=made,
         )
         return _clean(value, depth)
     except RecursionError as exc:
         raise ValueError("nested too deep") from exc
-
-
-def _unique(pairs: _Pairs) -> dict[str, JsonValue]:
-    made: dict[str, JsonValue] = {}
-    for name, value in pairs:
-        if name in made:
-            raise ValueError(f"the key {name[:60]!r} is given twice")
-        made[name] = value
-    return made
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if isfinite(number) else _refuse(text)
 
 
 def _clean(value: JsonValue, depth: int) -> JsonValue:

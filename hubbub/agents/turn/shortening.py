@@ -17,9 +17,13 @@ from pydantic_core import to_json
 
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.turn.recording import failure
+from hubbub.protocol.frames import LimitsInfo
 from hubbub.protocol.turns import Step
 
-__all__ = ["LEAST_RECORD", "excerpt", "fitted", "without_cut_calls"]
+__all__ = ["LEAST_RECORD", "ROOM", "accepted", "excerpt", "fitted", "without_cut_calls"]
+
+ROOM = 1024
+"""Bytes of a frame that are not the record itself."""
 
 LEAST_RECORD = 8 * 1024
 """Bytes into which every record can be cut."""
@@ -54,6 +58,11 @@ def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
         few = f"the hub takes no more: at most {items} of each list are recorded"
         told = _noted(_noted(_first(short, items), _CUT_CALLS), few)
     return told
+
+
+def accepted(record: JsonValue, limits: LimitsInfo) -> JsonValue:
+    """The record as a hub with these limits takes it: two levels of the frame are around it."""
+    return fitted(record, limits.frame_bytes - ROOM, limits.json_depth - 2)
 
 
 def without_cut_calls(step: Step) -> Step:

@@ -58,6 +58,10 @@ _GO = """(hash) => new Promise((there) => {
 })"""
 
 
+_MARKS = "new Promise((then) => setTimeout(then, 400))"
+"""Longer than the page waits, in the same queue: `MARK_AFTER_MS` in core/app.js."""
+
+
 class Shown(NamedTuple):
     """A message as the conversation shows it."""
 
@@ -145,6 +149,10 @@ class Desk:
         """Waits until nothing in a thread counts as new."""
         await expect(self.thread(id)).to_be_visible()
         await expect(self.thread(id).locator(".badge")).to_have_count(0)
+
+    async def tells_its_marks(self) -> None:
+        """Waits until the page has told the hub what was read so far, if it does so."""
+        await self.page.evaluate(_MARKS)
 
     async def talk_to(self, name: str) -> None:
         """The conversation with somebody who is here, begun where there is none."""

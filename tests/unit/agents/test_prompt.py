@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import KEPT_MESSAGES, Inbox
+from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.escape import unreveal
-from hubbub.agents.prompt.render import ConversationTemplate, render_conversation, select_history
+from hubbub.agents.prompt.render import ConversationTemplate, select_history
 from hubbub.config.models import History
 from hubbub.protocol.messages import Message
 from tests.unit.agents.builders import ME, message, plan
@@ -28,7 +29,8 @@ def rendered(
 ) -> str:
     inbox = Inbox(ME)
     inbox.note(*known, *incoming)
-    return render_conversation(template, inbox.threads, plan(*incoming), ME, rules or History())
+    shown = plan(*incoming)
+    return Conversation.of(template, inbox.threads, shown, ME, rules or History()).text
 
 
 def conversation(text: str) -> ElementTree.Element:
@@ -243,6 +245,6 @@ def test_a_template_that_remembers_blocks_renders_what_a_new_one_would(
         inbox.note(said)
         if wakes:
             arguments = (inbox.threads, plan(said), ME, History())
-            fresh = render_conversation(ConversationTemplate.shipped(), *arguments)
+            fresh = Conversation.of(ConversationTemplate.shipped(), *arguments).text
             arguments = (inbox.threads, plan(said), ME, History())
-            assert render_conversation(template, *arguments) == fresh
+            assert Conversation.of(template, *arguments).text == fresh

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
+from hubbub.agents.turn.recording import step_of
 
 SECRET = "SECRET"
 
@@ -91,6 +92,20 @@ class TestAnswers:
     def test_names_of_fields_are_texts_too(self) -> None:
         quiet = without_thoughts(Answer(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
         assert json.loads(quiet.calls[0].arguments) == {"a": 1}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"to": "ann", "to": "bob", "text": "<scratchpad>SECRET</scratchpad>hello"}',
+            '{"to": "ann", "<scratchpad>SECRET</scratchpad>to": "bob"}',
+        ],
+    )
+    def test_a_field_given_twice_is_still_refused(self, text: str) -> None:
+        quiet = without_thoughts(Answer(None, (call(text),)))
+        made = step_of(quiet, 1, [quiet.calls[0].name]).calls[0]
+        assert made.error == "invalid_arguments"
+        assert "the key 'to' is given twice" in (made.result or "")
+        assert SECRET not in str(made.arguments)
 
     def test_a_thought_over_several_fields_is_one(self) -> None:
         given: JsonValue = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}

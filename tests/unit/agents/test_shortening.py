@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from hubbub.agents.turn.journal import ROOM, fitted
-from hubbub.agents.turn.shortening import LEAST_RECORD, excerpt, without_cut_calls
+from hubbub.agents.turn.shortening import LEAST_RECORD, ROOM, excerpt, fitted, without_cut_calls
 from hubbub.client.calls import encode_call
 from hubbub.protocol.frames import LimitsInfo
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, TurnEnd, TurnStart

@@ -117,3 +117,8 @@ def test_a_template_is_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.j2")
     with pytest.raises(ConfigError, match="cannot be read: it is no file"):
         ConversationTemplate.load(tmp_path / "pipe.j2")
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_a_template(tmp_path: Path) -> None:
+    template = load(tmp_path, "\ufeff{{ incoming_thread_id }}")
+    assert template.render({}, "direct_alice", [message(1)]) == "direct_alice"

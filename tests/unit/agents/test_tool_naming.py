@@ -38,6 +38,9 @@ class TestWhatIsFine:
             {"disabled_tools": ["shop_buy"], "mcp": ["shop"], "tool_settings": {"shop_x": {}}},
             {"begin_with": "shop_find", "mcp": ["shop"]},
             {"begin_with": "mine"},
+            {"begin_with": "mine", "tools": ["tools.py:own"]},
+            {"begin_with": "ask_human", "tools": ["recall"]},
+            {"begin_with": "load_skill", "tools": ["recall"], "skills": ["skills"]},
             {"tool_settings": {"mine": {}, "recall": {}}},
             {"kind": "pipeline", "disabled_tools": ["decline", "recall"]},
             {"kind": "pipeline", "tool_settings": {"ask_agent": {"timeout": "5s"}}},
@@ -105,6 +108,14 @@ class TestWhatIsNot:
             ),
             ({"begin_with": "finish"}, "begin_with None: a turn that begins with 'finish' is over"),
             ({"begin_with": "recal"}, "begin_with None: there is no tool 'recal'"),
+            (
+                {"begin_with": "read_thread", "tools": ["recall", "tools.py:own"]},
+                "begin_with None: 'read_thread' is none of this agent's `tools`",
+            ),
+            (
+                {"begin_with": "mine", "tools": ["recall"]},
+                "begin_with None: 'mine' is none of this agent's `tools`",
+            ),
         ],
     )
     def test_a_name_that_cannot_stand_there_is_told(

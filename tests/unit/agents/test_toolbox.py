@@ -309,7 +309,7 @@ class TestFailures:
             await asyncio.Event().wait()
             return "never"
 
-        told = await failure_of(Toolbox([sleep], timeout=0.01), record("sleep"))
+        told = await failure_of(Toolbox([sleep], Conduct(timeout=0.01)), record("sleep"))
         assert (told["error"], told["retry"]) == ("timeout", True)
 
     async def test_a_timeout_inside_the_tool_is_the_tools_own(self) -> None:

@@ -148,6 +148,15 @@ class TestRunning:
         assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
         assert last.startswith("1 of 1 case passed, ")
 
+    def test_a_bar_on_a_terminal_tells_how_many_runs_are_over(
+        self, shop: Path, hubbub: Command, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert hubbub("prompts", "test").err == ""
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody looked
+        shown = hubbub("prompts", "test").err
+        assert "a refund goes to billing" in shown
+        assert "5/5" in shown
+
     def test_an_agent_plays_a_conversation(self, shop: Path, hubbub: Command) -> None:
         case = only_case(hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json").json())
         assert (case["status"], case["passed"], case["rate"]) == ("passed", 5, 1.0)

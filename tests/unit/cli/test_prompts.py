@@ -148,6 +148,8 @@ class TestShow:
             (["triage", "--agent", "writr"], "did you mean 'writer'?"),
             ([], "say which agent with --agent; valid: triage, writer"),
             (["--source"], "name a prompt"),
+            (["triage", "--source", "--agent", "writer"], "leave out --agent"),
+            (["triage", "--folder", "prompts", "--agent", "writer"], "leave out --agent"),
         ],
     )
     def test_what_is_not_there_is_told(

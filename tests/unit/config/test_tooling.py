@@ -55,8 +55,8 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert (conduct.mode, conduct.select_over, conduct.budget) == ("ask", 12, 2048)
     assert conduct.disabled == {"broadcast_text_message"}
     assert conduct.tuning == {
-        "files_read": Tuning("read", None, 90, Retry(attempts=5), 8192),
-        "send_text_message": Tuning(confirm=True, retry=Retry(backoff=2)),
+        "files_read": Tuning("read", None, 90, None, 8192, attempts=5),
+        "send_text_message": Tuning(confirm=True, backoff=2),
     }
     assert (clerk.sandbox.memory, clerk.sandbox.cpu) == (256 * 1024**2, 2)
     servers = servers_of(clerk, "clerk", file.mcp_servers)
@@ -110,7 +110,7 @@ def test_servers_may_be_named_without_there_being_any(tmp_path: Path) -> None:
 
 
 def test_an_agent_from_python_names_servers_that_exist() -> None:
-    with pytest.raises(ConfigError, match="no MCP server 'fles'; did you mean files"):
+    with pytest.raises(ConfigError, match="no MCP server 'fles'; did you mean 'files'"):
         servers_of(AgentConfig(mcp=["fles"]), "bot", {"files": McpServerConfig(command=["x"])})
 
 
@@ -120,3 +120,24 @@ def test_what_one_says_goes_over_what_the_other_says() -> None:
     operator = Tuning("write", True, 6, Retry(attempts=3), 200)
     assert operator.over(own) == operator
     assert Tuning(confirm=False).over(Tuning(confirm=True)).confirm is False
+
+
+@pytest.mark.parametrize(
+    ("operator", "repeated"),
+    [
+        (Tuning(), Retry(4, 10, 25, timeouts=True)),
+        (Tuning(attempts=2), Retry(2, 10, 25, timeouts=True)),
+        (Tuning(backoff=1), Retry(4, 1, 25, timeouts=True)),
+        (Tuning(retry=Retry(5)), Retry(5)),
+    ],
+)
+def test_what_the_operator_leaves_unsaid_of_repeating_is_the_tools(
+    operator: Tuning, repeated: Retry
+) -> None:
+    own = Tuning(retry=Retry(4, 10, 25, timeouts=True))
+    assert operator.over(own).repeated == repeated
+
+
+def test_a_tool_that_says_nothing_of_repeating_is_repeated_as_usual() -> None:
+    assert Tuning().repeated == Retry()
+    assert Tuning(attempts=7).over(Tuning()).repeated == Retry(attempts=7)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hubbub.agents.loading import load_module
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.function import FunctionTool, as_text
+from hubbub.agents.tools.function import as_text, as_tool
 from hubbub.agents.tools.given import CancelToken
 from hubbub.agents.tools.sandbox import jail
 from hubbub.agents.tools.sandbox.exchange import Answer, Request
@@ -50,8 +50,7 @@ def _over(layers: list[str], what: str) -> Answer:
 def _run(request: Request) -> str:
     name = request["module"]
     module = importlib.import_module(name) if name else load_module(Path(request["file"]))
-    found = getattr(module, request["function"])
-    tool = found if isinstance(found, FunctionTool) else FunctionTool(found)
+    tool = as_tool(getattr(module, request["function"]))
     arguments = tool.bind(request["arguments"], CallSite(*request["site"]), CancelToken())
     result = tool(**arguments)
     if inspect.iscoroutine(result):

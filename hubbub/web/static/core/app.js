@@ -2,7 +2,7 @@
 // registry) and has the handful of things that most features do: send, read, open, show.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
-import { directThread, kindOf, membersOf, replyThread } from "./ids.js";
+import { directThread, kindOf, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Registry } from "./registry.js";
@@ -171,17 +171,12 @@ export class App {
     this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));
   }
 
-  /** Whether what is said there reaches the reader: owners may look into what agents say. */
-  takesPart(id) {
-    return kindOf(id) !== "direct" || membersOf(id).includes(this.state.me.peek());
-  }
-
   /** The reader has seen the thread up to here. */
   readUpTo(id, tseq) {
     const thread = this.state.thread(id);
     if (tseq <= thread.read.peek()) return;
     thread.read.value = tseq;
-    if (!this.takesPart(id)) return;
+    if (!this.state.takesPart(id)) return; // the hub keeps no mark of who only looks on
     thread.marking = tseq;
     clearTimeout(this.marking.get(id)?.timer);
     const mark = () => this.mark(thread, "mark_read", { upto: tseq });

@@ -1,6 +1,6 @@
 // The keyboard: one listener finds the command that a stroke, or two in a row, belongs to.
 
-const SEQUENCE_MS = 2000;
+const SEQUENCE_MS = 2000; // between two strokes: whoever looks for the second key needs a moment
 const CODE = /^(?:Key|Digit)([A-Z0-9])$/;
 const SYMBOLS = { BracketLeft: "[", BracketRight: "]", Slash: "/", Comma: ",", Period: ".", Backslash: "\\" };
 const MAC = /mac|iphone|ipad/i.test(navigator.userAgentData?.platform ?? navigator.platform ?? "");

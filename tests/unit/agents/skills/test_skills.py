@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ class TestFiles:
         assert read_skill(path) == Skill(
             "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
         )
+
+    def test_a_skill_is_a_file(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.md")
+        with pytest.raises(ConfigError, match="cannot be read: it is no file"):
+            load_skills([tmp_path])
 
     @pytest.mark.parametrize("name", ["no", "2024", "null", "1.10e3"])
     def test_texts_are_taken_as_they_are_written(self, tmp_path: Path, name: str) -> None:

@@ -81,12 +81,13 @@ function Steps({ app, a, b }) {
   if (!most) return html`<p class="quiet">${t.turns.noSteps}</p>`;
   return html`
     <div class="side-by-side">
-      ${[a, b].map(
-        (turn) => html`<ol class="steps" aria-label=${turn.start.id}>
+      ${[a, b].map((turn) => {
+        const names = stepNames(turn.steps);
+        return html`<ol class="steps" aria-label=${turn.start.id}>
           ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step}
-            name=${stepNames(turn.steps).get(step.n)} />`)}
-        </ol>`,
-      )}
+            name=${names.get(step.n)} />`)}
+        </ol>`;
+      })}
     </div>
   `;
 }
