@@ -272,7 +272,7 @@ class TestTools:
         [
             ({"tools": ["send_text_mesage"]}, "did you mean 'send_text_message'?"),
             ({"tools": ["gone.py:f"]}, "does not exist"),
-            ({"model": "defualt"}, "did you mean default?"),
+            ({"model": "defualt"}, "did you mean 'default'?"),
             ({"template": "gone.j2"}, "cannot be read"),
         ],
     )
