@@ -6,7 +6,7 @@ design; `issue` is the first capability as it was asked for.
 
     P protocol   W wakes    B bounds        D doors      S store     C client
     A agents     T turns    M mods          L launch     R reliability    U using it
-    K tools    Q prompts
+    K tools    Q prompts    H people in charge
 """
 
 from __future__ import annotations
@@ -274,6 +274,8 @@ KNOWLEDGE = {
     "E-10": "A prompt shows what the agent remembers: short values, long ones by key.",
 }
 
+CHARGE: dict[str, str] = {}
+
 BEHAVIOURS = [
     *_of("2-protocol", PROTOCOL),
     *_of("2-protocol", BOUNDS),
@@ -292,4 +294,5 @@ BEHAVIOURS = [
     *_of("3-agents, 4-wakes, issue", CONTROL),
     *_of("3-agents, issue", ROLES),
     *_of("3-agents, issue", KNOWLEDGE),
+    *_of("4-wakes, issue", CHARGE),
 ]

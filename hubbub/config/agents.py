@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
+from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
 from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RoleName, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
-from hubbub.config.units import Id, Section, Size, Span
+from hubbub.config.units import Id, Section, Size, Span, span
 from hubbub.protocol.messages import Card
 
 __all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "Price"]
@@ -150,9 +151,17 @@ class AgentConfig(Section):
     """python: file.py:ClassName"""
     settings: dict[str, JsonValue] = {}
     """python: handed to the class as `self.settings`."""
-    steer: Literal["steer", "queue"] = "steer"
+    steer: Literal["steer", "queue", "interrupt"] = "steer"
     """llm and roles: what a person says in the thread of a turn that runs. steer: the model is
-    shown it with its next question; queue: it waits for the next turn."""
+    shown it with its next question; queue: it waits for the next turn; interrupt: the turn ends,
+    and the next begins with it. A message may say it for itself (`mode`)."""
+    debounce: Annotated[float, BeforeValidator(span), Field(ge=0, le=60)] = 0.0
+    """Time that an idle agent waits for more before a turn begins, for example 500ms; a person's
+    direct message does not wait."""
+    daily: DailyBudget | None = None
+    """What the agent may spend in a day; left out: as `network.daily.agent` says."""
+    approvers: list[Id] = []
+    """Who is asked about its tools; left out: as `network.approvals` says."""
     hooks: list[str] = []
     """llm and roles: `file.py:Class`, classes that derive from `Hooks` and are told what turns
     do."""

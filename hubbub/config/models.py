@@ -10,6 +10,14 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
+from hubbub.config.budgets import (
+    ApprovalsConfig,
+    BreakerConfig,
+    Budgets,
+    DailyBudget,
+    DailyBudgets,
+    DampenerConfig,
+)
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import (
     ComponentConfig,
@@ -26,10 +34,15 @@ from hubbub.protocol.messages import Card
 
 __all__ = [
     "AgentConfig",
+    "ApprovalsConfig",
+    "BreakerConfig",
     "Budgets",
     "ChannelConfig",
     "ComponentConfig",
     "ComponentsConfig",
+    "DailyBudget",
+    "DailyBudgets",
+    "DampenerConfig",
     "ExampleConfig",
     "ExampleStep",
     "ForkConfig",
@@ -85,13 +98,8 @@ class Limits(Section):
 class WakePolicy(Section):
     broadcast: Literal["humans", "all", "mentioned"] = "humans"
     """Whose broadcasts wake agents that they do not mention."""
-
-
-class Budgets(Section):
-    """Limits of one interaction. This version enforces `hops`."""
-
-    hops: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Messages in a row that one message of a person can set in motion."""
+    dampener: DampenerConfig = DampenerConfig()
+    """How often two agents wake each other."""
 
 
 class NetworkConfig(Section):
@@ -109,6 +117,12 @@ class NetworkConfig(Section):
     """Who wakes agents."""
     budgets: Budgets = Budgets()
     """What one interaction may cost."""
+    daily: DailyBudgets = DailyBudgets()
+    """What a day may cost."""
+    breaker: BreakerConfig = BreakerConfig()
+    """When a thread is latched."""
+    approvals: ApprovalsConfig = ApprovalsConfig()
+    """Who is asked about tools that need a person's word."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 

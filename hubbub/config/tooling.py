@@ -33,8 +33,12 @@ class ToolConfig(Section):
 
     permission: Literal["read", "write", "admin"] | None = None
     """What it does to the world; `permission_mode` goes by it."""
-    confirm: bool | None = None
-    """Whether a person must approve each call."""
+    confirm: bool | Literal["tainted"] | None = None
+    """Whether a person must approve each call; tainted: only in turns that have read something from
+    outside the network (results of tools, files, messages that carry them)."""
+    outside: bool | None = None
+    """Whether its results come from outside the network, so that a turn that has read one is
+    tainted; left out: as the tool says (functions and MCP tools: yes, the hub's operations: no)."""
     timeout: Span | None = None
     """Of one attempt."""
     attempts: Annotated[int | None, Field(ge=1, le=20)] = None

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from hubbub.protocol.thread_ids import ID_PATTERN
 
-__all__ = ["Id", "Section", "Size", "Span", "wrong"]
+__all__ = ["Id", "Section", "Size", "Span", "span", "wrong"]
 
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -36,7 +36,7 @@ def _size(value: object) -> object:
     return int(size)
 
 
-def _span(value: object) -> object:
+def span(value: object) -> object:
     """`30m` as seconds."""
     if not isinstance(value, str):
         return value
@@ -61,7 +61,7 @@ Size = Annotated[
     _amount_schema("integer", ("B", "KB", "MB", "KiB", "MiB", "k")),
 ]
 """Bytes: a number, or a text such as 256KiB or 1MB."""
-Span = Annotated[float, BeforeValidator(_span), Field(gt=0), _amount_schema("number", _SPANS)]
+Span = Annotated[float, BeforeValidator(span), Field(gt=0), _amount_schema("number", _SPANS)]
 """Seconds: a number, or a text such as 500ms, 10s, 30m, 2h."""
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 

@@ -19,7 +19,21 @@ from hubbub.protocol.frames import Signal
 
 __all__ = ["AHEAD_OF_MESSAGES", "HUBS_SIGNALS", "News"]
 
-HUBS_SIGNALS = frozenset({"presence", "caught_up", "read", "delivered", "channel", "try_turn"})
+HUBS_SIGNALS = frozenset(
+    {
+        "approval",
+        "caught_up",
+        "channel",
+        "delivered",
+        "halt",
+        "overheard",
+        "presence",
+        "read",
+        "stops",
+        "takeovers",
+        "try_turn",
+    }
+)
 """Types of signals that readers believe, and that no participant may send."""
 AHEAD_OF_MESSAGES = frozenset({"partial"})
 """Types of signals that show what a message is going to say: they are passed on only where no mod

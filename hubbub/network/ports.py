@@ -17,8 +17,10 @@ from hubbub.network.stored import (
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredLedger,
     StoredMemory,
     StoredMentions,
+    StoredSpending,
     StoredTurn,
     StoredWake,
     StoreState,
@@ -150,6 +152,38 @@ class Store(Protocol):
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         """Those of these turns that have begun, oldest first."""
+        ...
+
+    async def ledger(self, interaction: int) -> StoredLedger | None:
+        """The account of the interaction that the message at this position opened; None: nothing
+        was ever added to it."""
+        ...
+
+    async def spending(
+        self, since: str, agent: str | None = None, thread: int | None = None
+    ) -> Sequence[StoredSpending]:
+        """The accounts of the days from `since` on (YYYY-MM-DD), latest day first."""
+        ...
+
+    async def approval(self, id: str) -> bytes | None:
+        """An approval as JSON."""
+        ...
+
+    async def approvals(
+        self, states: Collection[str] | None, agent: str | None, limit: int
+    ) -> Sequence[bytes]:
+        """The latest approvals as JSON, newest first; `states` None: in any."""
+        ...
+
+    async def request(self, seq: int) -> bytes | None:
+        """The request that the message at this position made, as JSON."""
+        ...
+
+    async def requests(
+        self, participant: str | None, state: str | None, limit: int
+    ) -> Sequence[bytes]:
+        """The latest requests as JSON, newest first: of whom the participant is requester or
+        worker; None: of everybody, or in any state."""
         ...
 
     async def memory(self, participant: str, key: str) -> bytes | None:

@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 __all__ = [
+    "ApprovalKept",
     "Batch",
     "CallSettled",
     "ChannelCreated",
     "CursorMoved",
     "Delivery",
     "Forgotten",
+    "HaltLifted",
+    "HaltSet",
+    "LedgerMoved",
     "MemberJoined",
     "MemberLeft",
     "MessageRow",
@@ -19,7 +23,11 @@ __all__ = [
     "ReadMarked",
     "Record",
     "Remembered",
+    "RequestKept",
+    "Spent",
     "StepRecorded",
+    "TakeoverEnded",
+    "TakeoverSet",
     "ThreadCreated",
     "TokenAdded",
     "TokenRevoked",
@@ -218,6 +226,105 @@ class TokenRevoked:
     participant: str
 
 
+@dataclass(slots=True)
+class HaltSet:
+    """A person has stopped an agent, a thread or everything, or the breaker has latched a thread.
+
+    Replaces an earlier one of the same scope and target.
+    """
+
+    scope: str
+    """`agent`, `thread`, `all` or `breaker`."""
+    target: str
+    """Agent id or canonical thread id; empty for `all`."""
+    by: str
+    reason: str
+    at: float
+    count: int = 0
+    """Of the breaker: turns that had begun within its time."""
+
+
+@dataclass(slots=True)
+class HaltLifted:
+    scope: str
+    target: str
+
+
+@dataclass(slots=True)
+class TakeoverSet:
+    """A person speaks for the agent until then (seconds since the epoch)."""
+
+    agent: str
+    by: str
+    until: float
+
+
+@dataclass(slots=True)
+class TakeoverEnded:
+    agent: str
+
+
+@dataclass(slots=True)
+class ApprovalKept:
+    """An approval as it stands now; replaces what stood under its id."""
+
+    id: str
+    agent: str
+    turn: str
+    state: str
+    """An `ApprovalState`."""
+    expires_at: float
+    body: str
+    """`Approval` as JSON, without `may_decide`."""
+
+
+@dataclass(slots=True)
+class RequestKept:
+    """A request as it stands now; replaces what stood under its id."""
+
+    seq: int
+    """Of the message that asked."""
+    requester: str
+    worker: str
+    state: str
+    """A `RequestState`."""
+    deadline: float
+    body: str
+    """`Request` as JSON."""
+
+
+@dataclass(slots=True)
+class LedgerMoved:
+    """What was added to an interaction's account: differences, and names that are new in it."""
+
+    interaction: int
+    """Position of the message that opened it."""
+    wakes: int = 0
+    turns: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+    agents: tuple[str, ...] = ()
+    """Agents that it woke for the first time."""
+    reached: tuple[str, ...] = ()
+    """Limits that it ran into for the first time (`LimitName`)."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What was added to a day's account of an agent in a thread: differences."""
+
+    day: str
+    """YYYY-MM-DD, UTC."""
+    agent: str
+    thread_no: int
+    wakes: int = 0
+    turns: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+
+
 Record = (
     ParticipantSeen
     | ThreadCreated
@@ -237,6 +344,14 @@ Record = (
     | CallSettled
     | TokenAdded
     | TokenRevoked
+    | HaltSet
+    | HaltLifted
+    | TakeoverSet
+    | TakeoverEnded
+    | ApprovalKept
+    | RequestKept
+    | LedgerMoved
+    | Spent
 )
 
 

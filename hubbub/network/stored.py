@@ -12,13 +12,17 @@ __all__ = [
     "StoreState",
     "StoredChannel",
     "StoredEvent",
+    "StoredHalt",
     "StoredInteraction",
     "StoredKey",
+    "StoredLedger",
     "StoredMark",
     "StoredMember",
     "StoredMemory",
     "StoredMentions",
     "StoredParticipant",
+    "StoredSpending",
+    "StoredTakeover",
     "StoredThread",
     "StoredTurn",
     "StoredWake",
@@ -68,6 +72,48 @@ class StoredKey(NamedTuple):
     key: str
 
 
+class StoredHalt(NamedTuple):
+    """A stop or a latch that holds; the fields are those of `HaltSet`."""
+
+    scope: str
+    target: str
+    by: str
+    reason: str
+    at: float
+    count: int
+
+
+class StoredTakeover(NamedTuple):
+    agent: str
+    by: str
+    until: float
+
+
+class StoredLedger(NamedTuple):
+    """An interaction's account, as the sums of what was added to it."""
+
+    wakes: int
+    turns: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    agents: tuple[str, ...]
+    reached: tuple[str, ...]
+
+
+class StoredSpending(NamedTuple):
+    """A day's account of an agent in a thread."""
+
+    day: str
+    agent: str
+    thread_no: int
+    wakes: int
+    turns: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+
+
 @dataclass(frozen=True)
 class StoreState:
     """What the hub keeps in memory, read once at start."""
@@ -81,6 +127,15 @@ class StoreState:
     members: Sequence[StoredMember]
     marks: Sequence[StoredMark]
     keys: Sequence[StoredKey]
+    halts: Sequence[StoredHalt] = ()
+    takeovers: Sequence[StoredTakeover] = ()
+    approvals: Sequence[bytes] = ()
+    """Those that are pending, or decided and not used while their turn has not ended (`Approval` as
+    JSON), oldest first."""
+    requests: Sequence[bytes] = ()
+    """Those that are open (`Request` as JSON), oldest first."""
+    latest_day: str = ""
+    """The latest day of the accounts (YYYY-MM-DD); empty: there is none."""
 
 
 class StoredEvent(NamedTuple):

@@ -38,7 +38,22 @@ class Reason(StrEnum):
     LAST_SPEAKER = "last_speaker"
     BROADCAST = "broadcast"
     NOT_AN_AGENT = "not_an_agent"
+    RESULT = "result"
     HOP_LIMIT = "hop_limit"
+    # What keeps a message from waking whom the rules would wake.
+    BUDGET_WAKES = "budget_wakes"
+    BUDGET_FAN_OUT = "budget_fan_out"
+    BUDGET_AGENTS = "budget_agents"
+    BUDGET_WALL_CLOCK = "budget_wall_clock"
+    BUDGET_TOKENS = "budget_tokens"
+    BUDGET_USD = "budget_usd"
+    DAILY_AGENT = "daily_agent"
+    DAILY_THREAD = "daily_thread"
+    DAILY_NETWORK = "daily_network"
+    DAMPENED = "dampened"
+    STOPPED = "stopped"
+    LATCHED = "latched"
+    TAKEN_OVER = "taken_over"
     # The remaining ones need no record: they follow from the message.
     OWN = "own"
     SYSTEM = "system"
@@ -54,6 +69,20 @@ SENTENCES: dict[Reason, str] = {
     Reason.BROADCAST: "it is a broadcast, and the network's policy lets it wake every agent",
     Reason.NOT_AN_AGENT: "only agents are woken",
     Reason.HOP_LIMIT: "its interaction has reached its hop limit: it arrives, but wakes nobody",
+    Reason.RESULT: "it ends a request of the agent's",
+    Reason.BUDGET_WAKES: "its interaction has started as many turns as it may",
+    Reason.BUDGET_FAN_OUT: "one message wakes no more agents than that",
+    Reason.BUDGET_AGENTS: "its interaction has woken as many different agents as it may",
+    Reason.BUDGET_WALL_CLOCK: "its interaction has gone on for as long as it may",
+    Reason.BUDGET_TOKENS: "its interaction has used its tokens",
+    Reason.BUDGET_USD: "its interaction has used its money",
+    Reason.DAILY_AGENT: "the agent has spent what it may spend in a day",
+    Reason.DAILY_THREAD: "what may be spent in this thread in a day is spent",
+    Reason.DAILY_NETWORK: "what the network may spend in a day is spent",
+    Reason.DAMPENED: "the two agents have woken each other often, and no person spoke between",
+    Reason.STOPPED: "a person has stopped the agent, the thread or everything",
+    Reason.LATCHED: "too many turns began in this thread; a person must release it",
+    Reason.TAKEN_OVER: "a person speaks for the agent at present",
     Reason.OWN: "nobody is woken by a message of its own",
     Reason.SYSTEM: "notices of the hub wake nobody",
     Reason.NOT_RECEIVED: "the message did not reach the agent",

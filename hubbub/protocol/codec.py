@@ -301,12 +301,26 @@ def encode_message(
         rest += f',"quote":{draft.quote.model_dump_json()}'
     if draft.attachments:
         rest += f',"attachments":{to_json(draft.attachments, exclude_none=True).decode()}'
+    if draft.outside or draft.spoken_by or draft.request is not None or draft.mode:
+        rest += _marks(draft)
     return (
         f'{{"id":"m{seq}","seq":{seq},"thread_id":"{draft.thread_id}","tseq":{tseq},'
         f'"sender_id":"{draft.sender_id}","sender_kind":"{draft.sender_kind}",'
         f'"type":"{draft.type}","content":{text}{rest},'
         f'"interaction_id":"{interaction_id}","hop":{hop},"sent_at":"{sent_at}"}}'
     )
+
+
+def _marks(draft: Draft) -> str:
+    """What few messages have."""
+    marks = "" if not draft.outside else ',"outside":true'
+    if draft.spoken_by:
+        marks += f',"spoken_by":"{draft.spoken_by}"'
+    if draft.request is not None:
+        marks += f',"request":{draft.request.model_dump_json(exclude_none=True)}'
+    if draft.mode:
+        marks += f',"mode":"{draft.mode}"'
+    return marks
 
 
 def _id_list(ids: Iterable[str]) -> str:
@@ -345,6 +359,8 @@ def encode_send_result(
     present: Iterable[str] = (),
     absent: Iterable[str] = (),
     unresolved: Iterable[str] = (),
+    queued: Mapping[str, int] | None = None,
+    not_woken: Mapping[str, str] | None = None,
 ) -> bytes:
     """A `SendResult` as JSON."""
     rest = ""
@@ -354,6 +370,10 @@ def encode_send_result(
         rest += f',"absent":{_id_list(absent)}'
     if unresolved:
         rest += f',"unresolved":{_id_list(unresolved)}'
+    if queued:
+        rest += ',"queued":{' + ",".join(f'"{who}":{n}' for who, n in queued.items()) + "}"
+    if not_woken:
+        rest += f',"not_woken":{to_json(not_woken).decode()}'
     return f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest}}}'.encode()
 
 

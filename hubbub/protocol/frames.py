@@ -231,6 +231,21 @@ class Signal(Model):
     once more (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the
     recorded ones), and to answer with `turn_tried`. Nothing else may come of it.
 
+    `halt`: an agent is told that turns of its have been ended (data: `turns`, their ids, `code`
+    such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is cancelled.
+
+    `stops`: people are told what is stopped (data: `stops`, as `list_stops` tells them, and
+    `latched`, as `list_breakers` does) whenever that changes, and when they join while there is
+    anything.
+
+    `takeovers`: people are told who speaks for which agent (data: `takeovers`), in the same way.
+
+    `overheard`: a person who speaks for an agent is told what reaches it (data: an `Overheard`).
+
+    `approval`: those who may decide it, owners and its agent are told of an approval that is asked
+    for or has changed (data: an `Approval`); who may decide is told those that are pending when it
+    joins.
+
     `activity` without a thread: people are told that an agent (`sender`) has begun to work
     somewhere, or no longer works anywhere (data: `state`, `working` or `idle`).
 

@@ -36,6 +36,7 @@ __all__ = [
     "Permission",
     "Quote",
     "ReplyNeed",
+    "RequestMark",
     "SenderKind",
     "ThreadSummary",
     "Wake",
@@ -73,6 +74,18 @@ class Quote(Model):
     text: str
 
 
+class RequestMark(Model):
+    """What a message means for a request: it asks, or ends what was asked."""
+
+    id: str
+    """The request: the id of the message that asked; empty in that message itself."""
+    kind: Literal["task", "result", "failed"]
+    outcome: str = ""
+    """Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
+    deadline: AwareDatetime | None = None
+    """Of a task."""
+
+
 class Message(Model):
     """One immutable entry of the log. The hub stamps all that could be forged."""
 
@@ -105,6 +118,14 @@ class Message(Model):
     """The message or turn that made the sender speak."""
     hop: int
     """Distance from the opening message of the interaction, which has 0."""
+    spoken_by: str | None = None
+    """The person who spoke for the agent that is the sender; None: it spoke itself."""
+    outside: bool = False
+    """Whether it carries content from outside the network, of which nobody here is the author."""
+    request: RequestMark | None = None
+    """Of messages that ask for work, or end such a request."""
+    mode: Literal["queue", "steer", "interrupt"] | None = None
+    """What a person wishes for a turn that runs in the thread."""
     sent_at: AwareDatetime
     """When the hub accepted it, UTC."""
 
@@ -141,6 +162,16 @@ class Draft:
     cause_id: str | None = None
     unresolved: tuple[str, ...] = field(default=())
     """`@names` in the text that belong to nobody."""
+    spoken_by: str | None = None
+    """The person who speaks for the agent that is the sender."""
+    outside: bool = False
+    """Whether it carries content from outside the network."""
+    request: RequestMark | None = None
+    """What it means for a request."""
+    mode: Literal["queue", "steer", "interrupt"] | None = None
+    """What a person wishes for a turn that runs in the thread."""
+    awaits: bool = False
+    """Whether the sender does nothing until it is answered."""
 
 
 class Wake(Model):

@@ -7,7 +7,7 @@ received.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
@@ -102,6 +102,18 @@ class Speech(Input):
     attachments: tuple[Attachment, ...] = ()
     cause: str | None = None
     """The message (m42) or turn that made you speak."""
+    speak_as: Name | None = None
+    """The agent that you have taken over and speak for; for people only."""
+    outside: bool = False
+    """Whether it carries content from outside the network: results of tools, files. The hub says so
+    by itself when the cause does."""
+    awaits: bool = False
+    """Whether you wait for the answer and do nothing else meanwhile. Refused where that would close
+    a circle of waits. For direct messages to one participant."""
+    mode: Literal["queue", "steer", "interrupt"] | None = None
+    """A person's wish about a turn that runs in the thread: the message waits for the next turn,
+    enters the one that runs, or ends it and begins the next. Left out: as the agent's config
+    says."""
 
 
 class SendTextMessage(Speech):
@@ -143,6 +155,11 @@ class SendResult(Model):
     """Recipients of a direct message, and mentioned participants, who are connected."""
     absent: tuple[str, ...] = ()
     """Those who are not: it waits for them."""
+    queued: dict[str, int] = Field(default_factory=dict)
+    """Of agents that it wakes: how many wakes wait there or are worked on, this one included."""
+    not_woken: dict[str, str] = Field(default_factory=dict)
+    """Of agents that it would have woken: the code of what has kept it from that (a budget, a
+    stop)."""
     unresolved: tuple[str, ...] = ()
     """@names in the text that belong to nobody here."""
 
@@ -260,6 +277,13 @@ class Receipt(Model):
     """Of a wake: the turn that has taken it, or is to."""
     state: str | None = None
     """Of a wake: pending, running or ended."""
+    step: int | None = None
+    """The step of the turn in whose prompt it first stood; left out: in none yet."""
+    answer: Literal["answered", "declined", "silent"] | None = None
+    """Of an agent whose turn about it has ended, or has spoken: what it did. Declined: it said that
+    it would not; silent: it ended without a word."""
+    outcome: str | None = None
+    """How that turn ended."""
 
 
 class Receipts(Model):
@@ -345,6 +369,8 @@ class BeginTurnResult(Model):
 class RecordStep(Input):
     turn: str
     step: Step
+    settles: tuple[Annotated[str, Field(max_length=100)], ...] = ()
+    """Keys of the leases whose real figures this step tells."""
 
 
 class EndTurn(Input):
@@ -368,6 +394,8 @@ class TurnSummary(Model):
     outcome: str | None = None
     """None while it runs."""
     reason: str = ""
+    waits_for: tuple[str, ...] = ()
+    """Ids of the approvals that it is parked for."""
     model: str | None = None
     steps: int = 0
     tokens_in: int = 0

@@ -1,0 +1,122 @@
+"""What work costs and what it may cost: budgets, leases and sums, as they travel.
+
+Sums are of what turns have recorded. A lease is taken before each question to a model; it reserves
+the estimate until the step is recorded that tells the real figures.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from hubbub.protocol.messages import Id, Model
+from hubbub.protocol.operations import Input
+
+__all__ = [
+    "BudgetState",
+    "Lease",
+    "LeaseTurn",
+    "Left",
+    "LimitName",
+    "ReadBudget",
+    "ReadSpending",
+    "Spending",
+    "SpendingRow",
+    "Sums",
+]
+
+LimitName = Literal["hops", "wakes", "fan_out", "agents", "wall_clock", "tokens", "usd"]
+"""What is limited; `wall_clock` in seconds, `usd` in US dollars."""
+Whose = Literal["interaction", "agent", "thread", "network"]
+"""Whose budget a limit is of. Those of agents, threads and the network are for a day (UTC)."""
+
+
+class LeaseTurn(Input):
+    turn: Annotated[str, Field(min_length=1, max_length=100)]
+    """The turn that is about to ask a model: one of the caller's own."""
+    key: Annotated[str, Field(min_length=1, max_length=100)]
+    """Names this question within the turn; taking the same lease again replaces it."""
+    tokens: Annotated[int, Field(ge=0, le=10**9)]
+    """Estimate: what is read and what may be written, together."""
+    usd: Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)] = 0.0
+    """Estimate; 0 where no price is known."""
+
+
+class Left(Model):
+    """A limit of which little is left, or nothing."""
+
+    limit: LimitName
+    whose: Whose
+    used: float
+    """Leases included."""
+    of: float
+
+
+class Lease(Model):
+    """The question may be asked. Refusals are errors: `budget_exhausted`, `stopped`."""
+
+    turn: str
+    key: str
+    low: tuple[Left, ...] = ()
+    """Limits of which less than a fifth is left: models are told."""
+
+
+class Sums(Model):
+    """What was spent."""
+
+    turns: int = 0
+    wakes: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+
+
+class ReadBudget(Input):
+    interaction: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class BudgetState(Model):
+    """An interaction's budget: what is used and what there is. For whoever takes part in it."""
+
+    interaction: str
+    opened_by: str
+    opened_at: AwareDatetime
+    limits: dict[LimitName, float]
+    """Those that there are."""
+    used: dict[LimitName, float]
+    """Leases included; `fan_out` is left out, it is of one message."""
+    reached: tuple[LimitName, ...] = ()
+    """Limits past which something was refused or woke nobody."""
+    sums: Sums = Sums()
+    active: bool = True
+    """Whether turns of it run or wait."""
+
+
+class ReadSpending(Input):
+    agent: Id | None = None
+    """Only what this agent has spent."""
+    thread: Annotated[str, Field(min_length=1, max_length=600)] | None = None
+    """Only what was spent on turns in this thread."""
+    days: Annotated[int, Field(ge=1, le=366)] = 1
+    """So many days back, today (UTC) included."""
+
+
+class SpendingRow(Model):
+    """What one agent spent in one thread on one day."""
+
+    day: str
+    """YYYY-MM-DD, UTC."""
+    agent: str
+    thread_id: str
+    sums: Sums
+
+
+class Spending(Model):
+    """For owners everything, for others what they take part in."""
+
+    rows: tuple[SpendingRow, ...]
+    """Latest day first, the dearest first within a day."""
+    total: Sums
+    today: tuple[Left, ...] = ()
+    """The day's limits of the network, and of the agent or thread that was asked for."""
