@@ -17,10 +17,10 @@ run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for ano
 	@exec $(BIN)/hubbub up $(CONFIG)
 
 test: $(VENV)/.installed-dev ## all tests: the fast ones, then processes and properties at length, then the page
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
-	@HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -n $(JOBS) -m "(slow or hypothesis) and not browser"
+	@sh scripts/test.sh $(BIN)/python $(JOBS) "not slow and not browser"
+	@HYPOTHESIS_PROFILE=full sh scripts/test.sh $(BIN)/python $(JOBS) "(slow or hypothesis) and not browser"
 	@$(BIN)/python -m tests.browser.support.chromium
-	@$(BIN)/python -m pytest -n $(JOBS) -m browser
+	@sh scripts/test.sh $(BIN)/python $(JOBS) browser
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
