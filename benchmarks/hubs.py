@@ -28,6 +28,8 @@ def write_config(store: Path) -> Path:
             "store": f"sqlite:{store}",
             "auth": "tokens",
             "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
+            # Two agents that write to each other all the time are what it is about.
+            "wake": {"dampener": {"enabled": False}},
         },
         "mods": [{"moderation": {"max_length": 20_000}}],
     }

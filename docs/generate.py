@@ -1,7 +1,8 @@
-"""Writes docs/reference/*.md from the code: `make docs`. tests/unit/test_docs.py holds them to it.
+"""Writes docs/reference/*.md and the page about wakes from the code: `make docs`.
+tests/unit/test_docs.py holds them to it.
 
 Everything that can be derived is derived: models, codes, operations, config, commands, metrics, the
-prompt. The words around it stand in docs/reference/templates/*.md, `{{ name }}` for each part.
+prompt. The words around it stand in `templates` beside the pages, `{{ name }}` for each part.
 """
 
 from __future__ import annotations
@@ -12,21 +13,25 @@ from pathlib import Path
 
 from generating.agents import model_server_parts, prompt_parts, python_parts
 from generating.network import cli_parts, config_parts
+from generating.wakes import wakes_parts
 from generating.wire import operations_parts, protocol_parts
 
 __all__ = ["pages"]
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "reference" / "templates"
+FOLDERS = (HERE / "reference", HERE / "explanation")
 
 
 def pages() -> dict[Path, str]:
     """All generated pages, by path."""
     parts = {**protocol_parts(), **operations_parts(), **config_parts(), **cli_parts()}
     parts |= {**prompt_parts(), **python_parts(), **model_server_parts(TEMPLATES / "script.yaml")}
+    parts |= wakes_parts()
     return {
-        HERE / "reference" / template.name: _filled(template.read_text("utf-8"), parts)
-        for template in sorted(TEMPLATES.glob("*.md"))
+        folder / template.name: _filled(template.read_text("utf-8"), parts)
+        for folder in FOLDERS
+        for template in sorted((folder / "templates").glob("*.md"))
     }
 
 

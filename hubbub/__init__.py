@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hubbub.agents.turn.hooks import Hooks as Hooks
     from hubbub.agents.turn.hooks import Proceed as Proceed
     from hubbub.agents.turn.hooks import Refused as Refused
+    from hubbub.errors import RequestFailed as RequestFailed
     from hubbub.protocol.messages import Message as Message
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "Message",
     "Proceed",
     "Refused",
+    "RequestFailed",
     "ToolFailed",
     "__version__",
     "tool",
@@ -46,6 +48,7 @@ _HOMES = {
     "Message": "hubbub.protocol.messages",
     "Proceed": "hubbub.agents.turn.hooks",
     "Refused": "hubbub.agents.turn.hooks",
+    "RequestFailed": "hubbub.errors",
     "ToolFailed": "hubbub.agents.tools.base",
     "tool": "hubbub.agents.tools.function",
 }

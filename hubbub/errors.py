@@ -7,8 +7,10 @@
     ├── OperationError            the hub refused a call; carries a wire code
     ├── ConnectionLost            the socket ended; carries the close code
     ├── StoreUnavailable          the disk said no; trying again later may help
+    ├── RequestFailed             work that was asked of another agent has no result
     └── ModelError                a model endpoint failed for good
-        └── ToolsRefused          it takes no tools, or no `tool_choice`
+        ├── ToolsRefused          it takes no tools, or no `tool_choice`
+        └── BudgetExhausted       it was not asked: a budget is used up
 
 Wire errors are data: `OperationError` is what an `error` frame says, on both sides of the socket.
 """
@@ -19,11 +21,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = [
+    "BudgetExhausted",
     "ConfigError",
     "ConnectionLost",
     "HubbubError",
     "ModelError",
     "OperationError",
+    "RequestFailed",
     "StoreUnavailable",
     "StoreVersionError",
     "ToolsRefused",
@@ -88,9 +92,25 @@ class StoreUnavailable(HubbubError):
     """The store could not commit (disk full, I/O error). Nothing of the batch was kept."""
 
 
+class RequestFailed(HubbubError):
+    """Work that was asked of another agent has come to nothing.
+
+    `request` is its id (m42), `outcome` a code such as `timeout`, `stopped`, `no_report` or
+    `reported`, `reason` what was said about it, by the agent or by the hub.
+    """
+
+    def __init__(self, request: str, outcome: str, reason: str):
+        self.request, self.outcome, self.reason = request, outcome, reason
+        super().__init__(f"{outcome}: {reason}")
+
+
 class ModelError(HubbubError):
     """A model endpoint failed and retrying will not help, or no longer."""
 
 
 class ToolsRefused(ModelError):
     """The endpoint does not take a request with tools: another dialect may do without them."""
+
+
+class BudgetExhausted(ModelError):
+    """The model was not asked: the hub says that a budget is used up. The text names it."""

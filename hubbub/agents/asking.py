@@ -19,6 +19,7 @@ from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
+from hubbub.agents.turn.leasing import Leased, Leases, Terms
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 
@@ -61,6 +62,10 @@ class Asker:
     fitting: Fitting | None = None
     """What makes questions fit the model's window; it renders the prompt, too. None: they are asked
     as they are."""
+    leases: Leases | None = None
+    """Those of the turn, which questions take; None: they belong to no turn."""
+    terms: Terms = field(default_factory=Terms)
+    """By what the model's questions are estimated."""
 
     @property
     def opening(self) -> str:
@@ -111,15 +116,17 @@ class Asker:
         steps: Sequence[Step],
         on_delta: OnDelta | None = None,
         steering: Sequence[Steering] = (),
+        *,
+        n: int = 1,
     ) -> Answer:
         """What the model does after `steps`, and after what people have said since (`steering`).
-        Raises `ModelError`.
+        The answer becomes step `n` of the turn's record. Raises `ModelError`.
 
         Where the endpoint proves not to know tools, the model is asked again in words, and from
         then on always; the answer's notes say so.
         """
         dialect = self.choice.current
-        heard = _Attempts(on_delta, steering)
+        heard = _Attempts(on_delta, steering, n)
         try:
             answer = await self._asked(dialect, steps, heard)
         except ToolsRefused as exc:
@@ -137,19 +144,27 @@ class Asker:
         hear = heard.next() if heard.on_delta else None
         shown = project(steps, heard.steering)
         fitted = self._fitted(dialect, steps, shown)
-        summary = await self._summary(shown) if fitted.squeezed else None
+        summary = await self._summary(shown, heard.n) if fitted.squeezed else None
         if summary is not None and summary.words is not None:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
-        answer = dialect.read(await self.model.answer(fitted.question, hear))
+        model = self._leased(heard.n)
+        answer = dialect.read(await model.answer(fitted.question, hear))
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
 
-    async def _summary(self, shown: Sequence[Kept]) -> Summary | None:
+    def _leased(self, n: int, *, tells: bool = True) -> Model:
+        """The model, asked for step `n`. `tells`: it may be told what is left of budgets."""
+        if self.leases is None:
+            return self.model
+        return Leased(self.model, self.leases, n, self.terms, tells)
+
+    async def _summary(self, shown: Sequence[Kept], n: int) -> Summary | None:
         """The older steps in the model's words, where that is how they are to be made shorter."""
         fitting = self.fitting
         if fitting is None or fitting.rules.compression != "summary":
             return None
-        return await summarised(self.model, shown, fitting.rules, fitting.writes)
+        model = self._leased(n, tells=False)
+        return await summarised(model, shown, fitting.rules, fitting.writes)
 
     async def _asked_in_words(self, why: str, steps: Sequence[Step], heard: _Attempts) -> Answer:
         self.choice.fall_back(why)
@@ -174,10 +189,11 @@ class Asker:
 
 
 class _Attempts:
-    """Several requests for one answer: what all of them show, and their attempts in a row."""
+    """Several requests for one answer, which becomes step `n`: what all of them show, and their
+    attempts in a row."""
 
-    def __init__(self, on_delta: OnDelta | None, steering: Sequence[Steering]):
-        self.on_delta, self.steering = on_delta, steering
+    def __init__(self, on_delta: OnDelta | None, steering: Sequence[Steering], n: int):
+        self.on_delta, self.steering, self.n = on_delta, steering, n
         self._last = 0
 
     def next(self) -> OnDelta:

@@ -8,6 +8,9 @@ call, so whatever ends the turn ends it, and it ends in one of two ways:
     too many steps, no call, a model error,   the result is an error, `failed: …`
     or no time left (`failed: timeout`)
 
+While one of its calls waits for a person, so does the turn: both stop, and go on when that is
+decided.
+
 It has a thread of its own: goal and result are posted as replies to the message that woke the
 agent, where that wakes nobody (no other agent is in that direct thread; mentions are put in code).
 Its steps are recorded in the turn under numbers of their own (`Place`), so that a sub-agent that
@@ -30,14 +33,17 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.scratchpad import without_thoughts
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.approval import Parked
+from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
 from hubbub.agents.turn.course import Calls
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.leasing import outcome_of
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Record, Rules, RunTools
 from hubbub.agents.turn.places import Place, forks
+from hubbub.agents.turn.taint import Taint
 from hubbub.config.roles import ForkConfig
 from hubbub.errors import ModelError, OperationError
 from hubbub.ids import write_id
@@ -70,7 +76,7 @@ class ForkTool:
     """The tool. What it runs in is known for each turn: see `hosted`."""
 
     permission: Permission = "read"  # what a sub-agent does passes the same gate by itself
-    confirm = False
+    confirm: Confirm = False
     idempotent = True  # it goes on where its record ends
     ordered = False
     speaks = False
@@ -135,12 +141,13 @@ class Host:
         place, ordinal = self._place(site)
         within = min(fork.timeout or self.config.timeout, self.config.timeout)
         name = f"helper {ordinal}"
-        await self._post(place, 0, f"{name}, goal", fork.goal)
+        await self._post(place, 0, f"{name}, goal", fork.goal, outside=site.outside)
         try:
             async with asyncio.timeout(within) as limit:
-                result = await self._result(fork, place, name)
+                result = await self._result(fork, place, name, site.outside)
         except ToolFailed as exc:
-            await self._post(place, 1, f"{name}, no result", exc.message)
+            read = site.outside or exc.outside
+            await self._post(place, 1, f"{name}, no result", exc.message, outside=read)
             raise
         except TimeoutError as exc:
             if not limit.expired():
@@ -150,7 +157,8 @@ class Host:
             raise ToolFailed(told, error="timeout") from exc
         finally:
             self._loops.pop(place, None)
-        await self._post(place, 1, f"{name}, result", result)
+        read = site.outside or isinstance(result, FromOutside)
+        await self._post(place, 1, f"{name}, result", result, outside=read)
         return result
 
     def _place(self, site: CallSite) -> tuple[Place, int]:
@@ -166,16 +174,20 @@ class Host:
 
     # The sub-agent -------------------------------------------------------------------------------
 
-    async def _result(self, fork: Fork, place: Place, name: str) -> str:
+    async def _result(self, fork: Fork, place: Place, name: str, outside: bool) -> str:
+        """`outside`: the turn had read something from outside when it began the sub-agent."""
         names = self._names(place)
         mine = [s for s in self.recorded if place.holds(s.n)]
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
         loop = self._loops[place] = Loop(Rules(max_steps=self.config.max_steps), names, steps)
-        end = await _SubTurn(self, loop, self._asker(fork, names), place, name).run()
+        calls = replace(self.calls, taint=Taint(outside, steps))
+        end = await _SubTurn(self, calls, loop, self._asker(fork, names), place, name).run()
+        read = calls.taint.outside
         if end.outcome == "finished":
-            return end.reason or "done"
+            return FromOutside(end.reason or "done") if read else end.reason or "done"
         words = f"failed: {end.outcome}: {end.reason}"
-        raise ToolFailed(f"{words}; it said: {end.text}" if end.text else words, error=end.outcome)
+        words = f"{words}; it said: {end.text}" if end.text else words
+        raise ToolFailed(words, error=end.outcome, outside=read)
 
     def _asker(self, fork: Fork, names: Collection[str]) -> Asker:
         turn, prompt = self.asker, _prompt(fork)
@@ -196,7 +208,9 @@ class Host:
 
     # Its thread ----------------------------------------------------------------------------------
 
-    async def _post(self, place: Place, nth: int, head: str, text: str) -> None:
+    async def _post(
+        self, place: Place, nth: int, head: str, text: str, *, outside: bool = False
+    ) -> None:
         """Post into the sub-agent's thread. It is for people to look at: nothing depends on it."""
         if not self.shows:
             return
@@ -210,6 +224,7 @@ class Host:
                 cause=woken_by,  # not the turn: it is no answer to whoever waits for one
                 message_id=woken_by,
                 text=f"{head}:\n```\n{quiet}\n```",
+                **({"outside": True} if outside else {}),
             )
         except OperationError as exc:
             log.info("a helper's thread has no place", turn=plan.id, error=exc.message)
@@ -232,21 +247,25 @@ class _SubTurn:
     """One sub-agent under way: carries out what its loop commands."""
 
     host: Host
+    calls: Calls
     loop: Loop
     asker: Asker
     place: Place
     name: str
 
     async def run(self) -> End:
+        """Raises `Parked` when a call of its own waits for a person."""
         todo: deque[Command] = deque(self.loop.start())
         while True:
             match todo.popleft():
                 case Record(step):
                     self.host.calls.journal.step(self._apart(step))
-                case AskModel():
-                    todo.extend(await self._ask())
+                case AskModel(n):
+                    todo.extend(await self._ask(n))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
+                case Park(_, approvals):
+                    raise Parked(*approvals)
                 case End() as end:
                     return end
 
@@ -255,22 +274,22 @@ class _SubTurn:
         notes = step.notes if self.name in step.notes else (self.name, *step.notes)
         return step.model_copy(update={"n": step.n + self.place.base, "notes": notes})
 
-    async def _ask(self) -> list[Command]:
+    async def _ask(self, n: int) -> list[Command]:
         turn, clock = self.host.loop, self.host.calls.journal.clock
         if (overspent := turn.overspent()) is not None:
             return self.loop.stopped("max_steps", overspent)
         at = clock.ms
         try:
-            answer = await self.asker.ask(self.loop.steps)
+            answer = await self.asker.ask(self.loop.steps, n=n + self.place.base)
         except ModelError as exc:
-            return self.loop.stopped("model_error", str(exc))
+            return self.loop.stopped(outcome_of(exc), str(exc))
         turn.apart += answer.tokens_in + answer.tokens_out
         answer = without_thoughts(replace(answer, notes=(self.name, *answer.notes)))
         return self.loop.answered(answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
-        results = await self.host.calls.run(run, self.place.base)
-        return self.loop.ran(results)
+        results = await self.calls.run(run, self.place.base)
+        return self.loop.ran(results, self.calls.notes(run, results))
 
 
 _TOLD = (

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from hubbub.protocol.frames import Event, Ready
-from hubbub.protocol.messages import Message, PendingWake, Wake
+from hubbub.protocol.messages import Message, PendingWake, ReplyNeed, Wake
 
 __all__ = [
     "KEPT_MESSAGES",
@@ -70,7 +70,9 @@ class TurnPlan:
     """The reason code of each wake, in the order of `incoming`."""
     reply_required: bool
     resumed: bool = False
-    """An earlier process had begun it: the hub has what it did."""
+    """It had begun before: the hub has what it did."""
+    waited: bool = False
+    """It had begun in this process, and stopped to wait for a person."""
 
     @property
     def shown(self) -> tuple[Message, ...]:
@@ -134,6 +136,7 @@ class Inbox:
         self._ignored = frozenset(ignore_senders)
         self._threads: dict[str, Thread] = {}  # least recently active first
         self._queues: dict[str, _Queue] = {}
+        self._waited: set[str] = set()
         self._running = 0
 
     # What happened ------------------------------------------------------------------------------
@@ -150,6 +153,7 @@ class Inbox:
         if not ready.resumed:
             self._threads.clear()
             self._queues.clear()
+            self._waited.clear()
             self._running = 0
             self.position = 0
         for summary in ready.threads:
@@ -196,38 +200,76 @@ class Inbox:
 
     # What to do ---------------------------------------------------------------------------------
 
-    def next_turns(self) -> list[TurnPlan]:
-        """The turns that may start now, which count as running from here on.
+    def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
+        """The turns that may start now, which count as running from here on; none in threads that
+        are `held`.
 
         Threads in which a person waits go first, then those that have waited longest.
         """
         plans = []
         while self._running < self._concurrency:
-            free = [(t, q) for t, q in self._queues.items() if not q.running and q.next()]
+            waiting = ((t, q) for t, q in self._queues.items() if not q.running and q.next())
+            free = [(t, q) for t, q in waiting if t not in held]
             if not free:
                 break
             thread_id, queue = min(free, key=lambda item: _urgency(item[1].next()))
             started, woken = queue.take()
             queue.running = True
             self._running += 1
-            plans.append(_plan(thread_id, woken, started))
+            waited = started in self._waited
+            self._waited.discard(started or "")
+            plans.append(replace(_plan(thread_id, woken, started), waited=waited))
         return plans
 
-    def steering(self, thread_id: str) -> list[Woken]:
+    def again(self, plan: TurnPlan) -> None:
+        """A turn that has stopped to wait goes on, before what has come since is looked at."""
+        reply: ReplyNeed = "required" if plan.reply_required else "optional"
+        self._waited.add(plan.id)
+        for message, reason in zip(plan.incoming, plan.reasons, strict=True):
+            self._queue(message, Wake(reason=reason, reply=reply, turn=plan.id), plan.id)
+
+    def steering(
+        self, thread_id: str, enters: Callable[[Message], bool] = lambda message: True
+    ) -> list[Woken]:
         """What people have said since the thread's turn began, oldest first, as far as it wakes the
-        agent. It waits for the next turn unless `steered` says that it was let into this one.
+        agent and `enters`. It waits for the next turn unless `steered` says that it was let into
+        this one.
         """
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return []
-        said = sorted((w for w in queue.collected if _is_human(w)), key=lambda w: w.message.seq)
-        return said[:MOST_INCOMING]
+        said = [w for w in queue.collected if _is_human(w) and enters(w.message)]
+        return sorted(said, key=lambda w: w.message.seq)[:MOST_INCOMING]
 
     def steered(self, thread_id: str, woken: Iterable[Woken]) -> None:
         """These belong to the turn that runs in the thread, and start none of their own."""
         queue, seqs = self._queues.get(thread_id), {w.message.seq for w in woken}
         if queue is not None:
             queue.collected = [w for w in queue.collected if w.message.seq not in seqs]
+
+    def drop(self, turns: Set[str]) -> None:
+        """The hub has ended these turns before they began here: nothing waits for them."""
+        for queue in self._queues.values():
+            queue.collected = [w for w in queue.collected if w.wake.turn not in turns]
+            queue.resumed = {id: w for id, w in queue.resumed.items() if id not in turns}
+        self._forget_empty()
+
+    def keep(self, pending: Set[str], upto: int) -> None:
+        """Of what waits, and stands at `upto` or before, only these messages are still pending."""
+        for queue in self._queues.values():
+            queue.collected = [w for w in queue.collected if _is_open(w, pending, upto)]
+            groups = queue.resumed.items()
+            queue.resumed = {
+                id: woken
+                for id, woken in groups
+                if any(_is_open(one, pending, upto) for one in woken)
+            }
+        self._forget_empty()
+
+    def _forget_empty(self) -> None:
+        over = [t for t, q in self._queues.items() if not q.running and not q.next()]
+        for thread_id in over:
+            del self._queues[thread_id]
 
     def ended(self, thread_id: str) -> None:
         """The turn of this thread is over."""
@@ -290,6 +332,10 @@ class Inbox:
 def _last(threads: dict[str, Thread]) -> int:
     """The position of the newest message; the threads are in order."""
     return threads[next(reversed(threads))].last_seq if threads else 0
+
+
+def _is_open(woken: Woken, pending: Set[str], upto: int) -> bool:
+    return woken.message.seq > upto or woken.message.id in pending
 
 
 def _is_human(woken: Woken) -> bool:

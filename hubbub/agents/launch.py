@@ -10,6 +10,7 @@ from types import MappingProxyType
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool
+from hubbub.agents.hub_approvals import HubApprover
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.loading import construct, load_attribute
@@ -29,6 +30,7 @@ from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
@@ -70,7 +72,8 @@ async def run_agent(
     Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
     next process. Relative paths in the config are meant relative to `base_dir`. With a `greet_cid`
     that was used before, the agent does not greet again. `mods` are what a prompt tells of the
-    hub's. `approver` is asked before calls that need approval; without one they are refused.
+    hub's. `approver` is asked before calls that need approval; without one people are, through the
+    hub.
     `hooks` are told what a model's turns do, after those that the config names. `performer` carries
     out the calls that may run.
 
@@ -86,7 +89,8 @@ async def run_agent(
     inbox = _inbox(config, name)
     voice = Voice(client, inbox, clock or SystemClock())
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
-    conduct = replace(conduct_of(config, approver=approver), perform=performer)
+    conduct = conduct_of(config, approver=approver or HubApprover(client))
+    conduct = replace(conduct, perform=performer)
     template = _template(config, base_dir)
     hooks = [*load_hooks(config, base_dir), *hooks]
     if config.kind != "llm":
@@ -119,7 +123,7 @@ async def run_agent(
         async with servers:
             brain = LlmBrain(
                 client, inbox, config, model, template, briefing, tools, choice, hooks, rules,
-                (fork, voice) if fork is not None else None,
+                (fork, voice) if fork is not None else None, Terms.of(model_config, rules.reserve),
             )  # fmt: skip
             bench = Workbench(config, models, tools, briefing.scratchpad)
             trials = TurnTrials(client, bench)
@@ -181,7 +185,16 @@ async def _run(
 ) -> None:
     if config.greet is not None:
         await greet(client, config.greet, greet_cid)
-    await AgentRunner(client, inbox, brain, grace_s=grace_s, trials=trials).run()
+    runner = AgentRunner(
+        client,
+        inbox,
+        brain,
+        grace_s=grace_s,
+        trials=trials,
+        steer="queue" if config.kind == "python" else config.steer,
+        debounce_s=config.debounce,
+    )
+    await runner.run()
 
 
 async def greet(client: Client, text: str, cid: str | None = None) -> None:

@@ -25,10 +25,21 @@ from hubbub.agents.turn.course import Calls, in_time
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.interactive import without_questions
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.leasing import Terms, outcome_of
+from hubbub.agents.turn.loop import (
+    AskModel,
+    Command,
+    End,
+    Loop,
+    Park,
+    Record,
+    Rules,
+    RunTools,
+)
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.places import APART, apart
 from hubbub.agents.turn.steering import Helm, shown
+from hubbub.agents.turn.taint import Taint, carriers
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
@@ -61,8 +72,10 @@ class LlmBrain:
         hooks: Sequence[Hooks] = (),
         context: ContextRules | None = None,
         forks: tuple[ForkTool, Voice] | None = None,
+        terms: Terms | None = None,
     ):
         """`forks`: the tool `fork` that is among the tools, and what posts for its helpers."""
+        self._terms = terms or Terms()
         self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
         self._dialects = dialects or DialectChoice()
@@ -90,6 +103,9 @@ class LlmBrain:
     async def start(self) -> None:
         """A model has nothing to do before something wakes it."""
 
+    async def dropped(self, turn: str) -> None:
+        await self._activities.drop(turn)
+
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         plan = await journal.take_up()
         history = self._config.history
@@ -108,6 +124,8 @@ class LlmBrain:
             self._dialects,
             system.closing,
             Fitting(self._context, conversation, toolbox.writing),
+            journal.leases,
+            self._terms,
         )
         system_prompt, prompt = asker.first()
         names = callable_names(toolbox, dialect)
@@ -124,7 +142,8 @@ class LlmBrain:
         loop = Loop(self._rules(plan, toolbox, first), names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me)
         journal.before_end = hooks.turn_ended
-        calls = Calls(toolbox, journal, hooks.around if hooks else None)
+        taint = Taint(bool(carriers(conversation.in_thread)), loop.steps)
+        calls = Calls(toolbox, journal, hooks.around if hooks else None, taint)
         async with self._activities.of(plan) as activity:
             with self._hosting(calls, asker, loop, helpers):
                 await _Turn(
@@ -134,7 +153,7 @@ class LlmBrain:
                     journal,
                     activity,
                     hooks,
-                    Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer"),
+                    Helm(self._inbox, plan.thread_id, self._config.steer),
                     self._partials(plan, toolbox),
                     earlier,
                     self._briefing.scratchpad,
@@ -217,6 +236,9 @@ class _Turn:
                     todo.extend(await self._ask(n))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
+                case Park(step, approvals):
+                    await self.journal.park(approvals)
+                    await self.activity.park(step)
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
                     if waits(self.loop.steps):  # the turn that goes on reads this one's record
@@ -230,12 +252,13 @@ class _Turn:
         steering = shown(woken)
         try:
             async with self.partials.of(n) as hear:
-                answer = await self.asker.ask(without_questions(self.loop.steps), hear, steering)
+                steps = without_questions(self.loop.steps)
+                answer = await self.asker.ask(steps, hear, steering, n=n)
         except ModelError as exc:
-            return self.loop.stopped("model_error", str(exc))
-        answer = replace(
-            answer, notes=(*self.hooks.notes(), *self.calls.toolbox.news(), *answer.notes)
-        )
+            return self.loop.stopped(outcome_of(exc), str(exc))
+        read = self.calls.taint.read(carriers(w.message for w in woken))
+        notes = (*self.hooks.notes(), *self.calls.toolbox.news(), *read, *answer.notes)
+        answer = replace(answer, notes=notes)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
             answer = without_thoughts(answer)
         self.helm.taken(woken)
@@ -243,4 +266,5 @@ class _Turn:
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
-        return self.loop.ran(await self.calls.run(run), self.hooks.notes())
+        results = await self.calls.run(run)
+        return self.loop.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

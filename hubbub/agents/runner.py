@@ -6,17 +6,27 @@ import asyncio
 import contextlib
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from hubbub.agents.acks import AckWindow
 from hubbub.agents.backlog import Backlog, fill_gaps
+from hubbub.agents.debounce import Debounce
 from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.parking import Parking
+from hubbub.agents.running import Ending, Halt, RunningTurns
 from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.leasing import Experience
+from hubbub.agents.turn.steering import Steer, wished
 from hubbub.agents.user_code import contained, told
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Wake
 
@@ -53,7 +63,13 @@ class Brain(Protocol):
         ...
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        """Run the turn and record its end. An exception is recorded as `handler_error`."""
+        """Run the turn and record its end, or that it waits for a person (`Journal.park`). An
+        exception is recorded as `handler_error`.
+        """
+        ...
+
+    async def dropped(self, turn: str) -> None:
+        """A turn that waited for a person will not go on: it was ended by somebody else."""
         ...
 
 
@@ -72,13 +88,20 @@ class AgentRunner:
         *,
         grace_s: float = GRACE_S,
         trials: TurnTrials | None = None,
+        steer: Steer = "queue",
+        debounce_s: float = 0.0,
     ):
+        """`steer`: what a person says while a turn runs, unless the message has its own `mode`.
+        `debounce_s`: how long an idle agent waits for more before a turn begins."""
         self._client, self._inbox, self._brain = client, inbox, brain
         self._trials = trials or TurnTrials(client)
         self._grace_s = grace_s
-        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._steer = steer
+        self._debounce = Debounce(debounce_s, self._start_turns)
+        self._turns = RunningTurns()
+        self._parking = Parking()
+        self._experience = Experience()
         self._observers: dict[str, asyncio.Lock] = {}
-        self._cancelled: dict[str, str] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._acks = AckWindow()
         self._open = False  # turns wait until the brain has started, and end with the agent
@@ -110,6 +133,7 @@ class AgentRunner:
             raise  # and the group ends what has not finished
         finally:
             self._backlog.close()
+            self._debounce.close()
 
     async def _start(self) -> None:
         await self._brain.start()
@@ -118,18 +142,28 @@ class AgentRunner:
 
     def cancel(self, turn: str, reason: str) -> bool:
         """Stop a running turn; it is recorded as cancelled. False if it does not run."""
-        task = self._turns.get(turn)
-        if task is None:
-            return False
-        if turn not in self._cancelled:
-            self._cancelled[turn] = reason
-            # Not at once: a task that is cancelled before it has begun never comes to record it.
-            asyncio.get_running_loop().call_soon(self._interrupt, turn, task)
-        return True
+        return self._turns.end(turn, Ending(reason))
 
-    def _interrupt(self, turn: str, task: asyncio.Task[None]) -> None:
-        if self._turns.get(turn) is task:  # else it has ended, and only makes that durable
-            task.cancel()
+    def _halt(self, halt: Halt) -> None:
+        """The hub has ended turns: what runs for them ends, and what waits for them never begins.
+        Nobody waits for a model to answer."""
+        ending = Ending(halt.told, halted=True)
+        for turn in halt.turns:
+            self._turns.end(turn, ending)
+            if self._parking.drop(turn):
+                self._spawn(self._brain.dropped(turn))
+        over = frozenset(halt.turns)
+        self._inbox.drop(over)
+        wakes = self._backlog.wakes
+        wakes[:] = [(message, wake) for message, wake in wakes if wake.turn not in over]
+
+    def _meanwhile(self, ready: Ready) -> None:
+        """End what the hub has ended while there was no connection: it is pending no more."""
+        pending, upto = {p.message.id for p in ready.pending}, ready.cursor
+        for plan in self._turns:
+            if not any(m.seq > upto or m.id in pending for m in plan.incoming):
+                self._turns.end(plan.id, Ending(_MEANWHILE, halted=True))
+        self._inbox.keep(pending, upto)
 
     # Events -------------------------------------------------------------------------------------
 
@@ -143,6 +177,10 @@ class AgentRunner:
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
             case Signal(type="caught_up", sender="hub"):
                 self._backlog.end()
+            case Signal(type="approval", sender="hub"):
+                self._decided(item.data)
+            case Signal(type="halt", sender="hub"):
+                self._halt(Halt.model_validate(item.data))
             case Signal(type="try_turn", sender="hub"):
                 self._spawn(self._trials.take(item.data))
             case Signal():
@@ -152,15 +190,20 @@ class AgentRunner:
         if not ready.resumed:
             await self._stop_turns()  # they belong to a log that is no more
             self._acks = AckWindow()
+            self._parking.clear()
         self._fresh = self._fresh or not ready.resumed
         self._ready = False
+        self._experience.limited = True  # the hub may have another config by now
         await self._brain.ready(ready)
+        if ready.resumed:
+            self._meanwhile(ready)
         earlier = self._backlog.wakes if ready.resumed else []
         self._backlog.close()
         self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
         self._backlog.wakes += earlier
         for ignored in self._inbox.begin(ready, self._accumulates):
             self._spawn(self._settle(ignored.message, ignored.wake, _IGNORED))
+        self._look_again()
         if not self._backlog.active:
             self._let_go()
 
@@ -173,10 +216,14 @@ class AgentRunner:
         self._acks.opened(event.seq)
         ignored = self._inbox.ignores(message.sender_id)
         claimed = wake is not None and not ignored and self._claims(message, wake)
+        if wake is None and message.type == "direct":
+            self._brain.claims(message)  # an answer that must not wake anybody is one all the same
         received = self._inbox.receive(event, claimed=claimed)
         self._backlog.note(event.seq)
-        if received == "queued" and event.seq in self._start_turns():
-            return  # acknowledged when the turn's beginning is on its way
+        if received == "queued":
+            self._consider(message)
+            if event.seq in self._start_turns():
+                return  # acknowledged when the turn's beginning is on its way
         if received == "noted" and wake is None and self._brain.observes(message):
             self._spawn(self._observe(message))
             return
@@ -185,6 +232,14 @@ class AgentRunner:
         # A wake that waits for its thread needs no open event: it is pending at the hub until its
         # turn has ended, and an open event would hold up those of other threads.
         await self._done(event.seq)
+
+    def _consider(self, message: Message) -> None:
+        """A wake has come: it may end the turn of its thread, or wait a moment for more."""
+        running = self._turns.in_thread(message.thread_id)
+        if running is None:
+            self._debounce.woken(message)
+        elif wished(message, self._steer) == "interrupt":
+            self.cancel(running, f"interrupted by {message.sender_id}")
 
     def _caught_up(self) -> None:
         self._spawn(self._fill_gaps(self._backlog))
@@ -253,24 +308,29 @@ class AgentRunner:
         if not (self._open and self._ready):
             return set()
         started: set[int] = set()
-        for plan in self._inbox.next_turns():
-            task = self._spawn(self._turn(plan))
-            self._turns[plan.id] = task
+        for plan in self._inbox.next_turns(self._debounce.held):
+            self._turns.add(plan, self._spawn(self._turn(plan)))
             started.update(m.seq for m in plan.incoming)
         return started
 
     async def _turn(self, plan: TurnPlan) -> None:
-        journal = Journal(self._client, plan, self._when_begun(plan))
+        halt = partial(self.cancel, plan.id)
+        journal = Journal(
+            self._client, plan, self._when_begun(plan), halt, experience=self._experience
+        )
         try:
             await self._run_turn(plan, journal)
+            if journal.parked is not None and journal.end_record is None:
+                await self._park(plan, journal)
         except ConnectionLost:
             return  # nobody is there to hear of it; the hub will offer the turn again
         except OperationError as exc:
             log.warning("the hub refuses a turn", turn=plan.id, error=str(exc))
+            await self._brain.dropped(plan.id)
         finally:
-            self._cancelled.pop(plan.id, None)
-            del self._turns[plan.id]
+            self._turns.remove(plan.id)
             self._inbox.ended(plan.thread_id)
+            self._go_on(self._parking.ended(plan.id))
         self._start_turns()
         with self._last_words():
             await journal.settled()
@@ -281,13 +341,19 @@ class AgentRunner:
             with contained():
                 await self._brain.take_turn(plan, journal)
         except asyncio.CancelledError:
-            if plan.id not in self._cancelled:
+            ending = self._turns.ending(plan.id)
+            if ending is None:
                 raise
             _uncancel()
-            await journal.end("cancelled", self._cancelled[plan.id])
+            if ending.halted:
+                await journal.halted(ending.reason)
+            else:
+                await journal.end("cancelled", ending.reason)
         except ConnectionLost:
             raise
-        except Exception as exc:  # noqa: BLE001 - one turn's failure must not end the others
+        except Exception as exc:
+            if isinstance(exc, OperationError) and exc.code == ErrorCode.TURN_OVER:
+                raise  # somebody has ended it: there is no other end to record
             traceback.print_exception(exc)
             await journal.end("handler_error", told(exc))
 
@@ -302,6 +368,36 @@ class AgentRunner:
         finally:
             self._settling.remove(task)
 
+    async def _park(self, plan: TurnPlan, journal: Journal) -> None:
+        """The turn has stopped to wait, unless somebody has wanted its end in the last moment."""
+        ending = self._turns.ending(plan.id)
+        if ending is None:
+            self._parking.park(plan)
+            return
+        if not ending.halted:
+            await journal.end("cancelled", ending.reason)
+        await self._brain.dropped(plan.id)
+
+    def _decided(self, data: JsonValue) -> None:
+        """A person has decided about a call of a turn of ours, or the time for it is up."""
+        approval = Approval.model_validate(data)
+        if approval.agent == self._client.participant and approval.state in _DECIDED:
+            running = self._turns.runs(approval.turn)
+            self._go_on(self._parking.decided(approval.turn, running=running))
+            self._start_turns()
+
+    def _look_again(self) -> None:
+        """After a lost connection: what was decided meanwhile has not been heard."""
+        for plan in self._parking.all():
+            self._inbox.again(plan)
+        for plan in self._turns:
+            self._parking.decided(plan.id, running=True)
+
+    def _go_on(self, plan: TurnPlan | None) -> None:
+        """Take up a turn that has stopped to wait, if there is one."""
+        if plan is not None:
+            self._inbox.again(plan)
+
     def _when_begun(self, plan: TurnPlan) -> Callable[[], Awaitable[None]]:
         return lambda: self._done(*(m.seq for m in plan.incoming))
 
@@ -313,21 +409,23 @@ class AgentRunner:
 
     async def _let_finish(self) -> None:
         self._open = False
-        under_way = [*self._turns.values(), *self._settling]
+        under_way = [*self._turns.tasks, *self._settling]
         if under_way:
             await asyncio.wait(under_way, timeout=self._grace_s)
 
     async def _stop_turns(self) -> None:
         """Cancel the running turns; the hub will offer them again."""
-        tasks = list(self._turns.values())
+        tasks = self._turns.tasks
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
 
+_DECIDED = ("approved", "denied", "expired", "cancelled")
 _IGNORED = "the agent ignores this sender"
 _AWAITED = "a handler was waiting for this message"
+_MEANWHILE = "it was ended while there was no connection to the hub"
 
 
 def _uncancel() -> None:

@@ -18,6 +18,7 @@ import typer
 
 from hubbub.cli import (
     agent,
+    charge,
     check,
     doctor,
     init,
@@ -43,6 +44,7 @@ _COMMANDS = {
     "list_threads": "`hubbub threads`",
     "list_participants": "`hubbub who`",
     "join_channel": "/join in `hubbub chat`",
+    "list_approvals": "`hubbub approvals`",
 }
 """The hub speaks to programs and models."""
 _NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.DRAINING})
@@ -54,7 +56,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_GROUPS = (up, check, init, talk, log, people, turns, prompts, doctor, tokens, agent, testing)
+_GROUPS = (
+    up,
+    check,
+    init,
+    talk,
+    log,
+    people,
+    turns,
+    charge,
+    prompts,
+    doctor,
+    tokens,
+    agent,
+    testing,
+)
 for _group in _GROUPS:
     _group.register(app)
 command_of = cache(typer.main.get_command)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.text import clip, visible
+from hubbub.cli.control.marks import marks, speaker
 from hubbub.cli.output import clock_time
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
@@ -44,8 +45,9 @@ def message_line(message: Message, most: tuple[int, int] | None = None) -> Text:
     colour = "dim" if message.sender_kind == "system" else colour_of(message.sender_id)
     line = Text()
     line.append(f"{clock_time(message.sent_at)} {message.id} ", style="dim")
-    line.append(message.sender_id, style=colour if colour == "dim" else f"bold {colour}")
-    line.append(f" {where(message)}  ", style="dim")
+    line.append(speaker(message), style=colour if colour == "dim" else f"bold {colour}")
+    known = marks(message)
+    line.append(f" {where(message)}{f' {known}' if known else ''}  ", style="dim")
     text = visible(message.text)
     line.append((text if most is None else _shortened(text, *most)).replace("\n", "\n    "))
     return line

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.control.words import SHELL, kept_back
 from hubbub.cli.joining import (
     AddressOption,
     AsOption,
@@ -22,10 +23,13 @@ from hubbub.cli.joining import (
 )
 from hubbub.cli.naming import find_thread, label
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
+from hubbub.config.problems import nearest
 from hubbub.errors import UserError
 from hubbub.protocol.operations import NetworkStatus, SendResult, Threads
 
 __all__ = ["register"]
+
+_MODES = ("queue", "steer", "interrupt")
 
 
 def register(app: typer.Typer) -> None:
@@ -97,6 +101,18 @@ def send(
     broadcast: Annotated[
         bool, typer.Option("--broadcast", "-b", help="Send the text to everybody.")
     ] = False,
+    speak_as: Annotated[
+        str | None,
+        typer.Option("--speak-as", help="An agent that you have taken over, and speak for."),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            help="What becomes of a turn that runs there: queue (it is not disturbed), steer (it "
+            "hears this) or interrupt (it ends).",
+        ),
+    ] = None,
     as_: AsOption = None,
     address: AddressOption = None,
     token: TokenOption = None,
@@ -104,16 +120,20 @@ def send(
 ) -> None:
     """Send a message: to somebody, to a channel, or to everybody."""
     operation, args = _message(words, channel, broadcast)
+    args |= _manner(speak_as, mode)
     target = Target(address, token)
     person = default_person(target, as_)
     sent = run_async(_send(target, person, operation, args))
+    speaker = speak_as or person
     if as_json:
         emit_json(sent)
         return
-    thread = label(sent.thread_id, person)
+    thread = label(sent.thread_id, speaker)
     away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
     nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
-    typer.echo(visible(f"{sent.id} sent as {person} in {thread}{away}{nobody}"))
+    typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
+    for line in kept_back(sent, SHELL):
+        typer.echo(visible(line))
 
 
 async def _send(target: Target, person: str, operation: str, args: Mapping[str, str]) -> SendResult:
@@ -121,7 +141,8 @@ async def _send(target: Target, person: str, operation: str, args: Mapping[str, 
         if "to" in args:
             people = {known.id for known in client.ready.participants}
             channels = {channel.name for channel in client.ready.channels}
-            args = {**args, "to": find_thread(args["to"], person, people, channels)}
+            speaker = args.get("speak_as", person)
+            args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
         # `cid` is no argument of any operation: each call gets a fresh one.
         return SendResult.model_validate(await client.call(operation, cid=None, **args))
 
@@ -143,6 +164,14 @@ def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[st
             "or --channel NAME, or --broadcast"
         )
     return "send_text_message", {"to": words[0], "text": " ".join(words[1:])}
+
+
+def _manner(speak_as: str | None, mode: str | None) -> dict[str, str]:
+    """How a message is to be taken, as arguments. Raises `UserError`."""
+    if mode is not None and mode not in _MODES:
+        raise UserError(f"there is no mode {mode!r}{nearest(mode, _MODES)}")
+    manner = {"speak_as": speak_as, "mode": mode}
+    return {name: value for name, value in manner.items() if value is not None}
 
 
 def status(

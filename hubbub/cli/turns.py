@@ -1,17 +1,17 @@
-"""`turns`, `turn`, `why`: what agents did, and why they did or did not."""
+"""`turns`, `turn`: what agents did."""
 
 from __future__ import annotations
 
 import json
-from math import floor, log10
 from typing import Annotated
 
 import typer
 
 from hubbub.cli.chat.text import visible
+from hubbub.cli.control.words import dollars
 from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
-from hubbub.protocol.operations import Turns, TurnSummary, WakeExplanation
+from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.protocol.turns import Step, Turn, TurnEnd, Window
 
 __all__ = ["register"]
@@ -21,7 +21,7 @@ _CUT = 2000
 
 
 def register(app: typer.Typer) -> None:
-    for command in (turns, turn, why):
+    for command in (turns, turn):
         app.command()(command)
 
 
@@ -50,13 +50,18 @@ def _row(turn: TurnSummary) -> tuple[str, ...]:
         turn.id,
         clock_time(turn.started_at),
         f"{turn.duration_ms:.0f} ms" if turn.duration_ms is not None else "",
-        turn.outcome or "running",
+        turn.outcome or ("parked" if turn.waits_for else "running"),
         str(turn.steps),
         f"{turn.tokens_in}+{turn.tokens_out}",
         _cost(turn.cost_usd).strip(),
         turn.model or "",
-        turn.reason[:60],
+        _asked(turn) or turn.reason[:60],
     )
+
+
+def _asked(turn: TurnSummary) -> str:
+    """Of a parked turn: what it waits for."""
+    return f"waits for approval {', '.join(turn.waits_for)}" if turn.waits_for else ""
 
 
 def turn(
@@ -161,28 +166,4 @@ def _times(at_ms: float | None, duration_ms: float | None) -> str:
 
 def _cost(usd: float | None) -> str:
     """`  $0.0042`, to two digits that count; nothing where it is not known."""
-    if usd is None:
-        return ""
-    digits = 1 - floor(log10(usd)) if 0 < usd < 1 else 2
-    return f"  ${usd:.{digits}f}"
-
-
-def why(
-    agent: Annotated[str, typer.Argument(help="The agent.")],
-    message: Annotated[str, typer.Argument(help="The message, for example m42.")],
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Tell why a message did or did not wake an agent."""
-    target = Target(address, token)
-    run_async(check_known(target, agent, "agent"))
-    work = ask(target, "explain_wake", agent=agent, message_id=message)
-    found = WakeExplanation.model_validate(run_async(work))
-    if as_json:
-        emit_json(found)
-        return
-    verdict = f"woke {agent}" if found.woken else f"did not wake {agent}"
-    typer.echo(visible(f"{found.message_id} {verdict} ({found.reason}): {found.explanation}"))
-    if found.wake is not None:
-        typer.echo(visible(f"turn {found.wake.turn}: {found.state}, reply {found.wake.reply}"))
+    return "" if usd is None else f"  {dollars(usd)}"

@@ -119,6 +119,7 @@ class Client:
         self._idle = asyncio.Event()
         self._connected = False
         self._come_back_s: float | None = None
+        self._offered: frozenset[str] = frozenset()
         self._reads: frozenset[str] = frozenset()
         self._runner: asyncio.Task[None] | None = None
 
@@ -153,6 +154,10 @@ class Client:
     def cursor(self) -> Cursor | None:
         """The last acknowledged position: what a later client may start from."""
         return self._stream.cursor
+
+    def offers(self, name: str) -> bool:
+        """Whether the hub has told of an operation: an older one may not know it."""
+        return name in self._offered
 
     # Calls --------------------------------------------------------------------------------------
 
@@ -258,6 +263,7 @@ class Client:
 
     def _begin(self, hello: Hello, ready: Ready) -> None:
         self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready)
+        self._offered = frozenset(o.name for o in ready.operations)
         self._reads = frozenset(o.name for o in ready.operations if o.permission == "read")
         self._events.put(self.ready)
         self._acked = ready.cursor

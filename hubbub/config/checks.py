@@ -14,6 +14,7 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from hubbub.config.address import parse_address
+from hubbub.config.approving import check_approvers
 from hubbub.config.explain import dotted
 from hubbub.config.knowledge import check_knowledge, check_skills
 from hubbub.config.models import AgentConfig, NetworkConfig
@@ -46,6 +47,7 @@ def cross_check(document: Document, mods: Collection[str] | None) -> None:
     _check_names(document)
     _check_network(document)
     _check_members(document)
+    check_approvers(document)
     check_knowledge(document, (), document.data)
     if mods is not None:
         _check_mods(document, mods)

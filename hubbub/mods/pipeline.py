@@ -50,9 +50,13 @@ class Pipeline:
 
 
 def _check_replacement(mod: str, old: Draft, new: Draft) -> None:
-    before = (old.sender_id, old.sender_kind, old.thread_id, old.type, old.recipients)
-    after = (new.sender_id, new.sender_kind, new.thread_id, new.type, new.recipients)
-    if before != after:
+    if _fixed(old) != _fixed(new):
         raise OperationError(
             ErrorCode.INTERNAL, f"the mod {mod} tried to change a message's sender or thread"
         )
+
+
+def _fixed(draft: Draft) -> tuple[object, ...]:
+    """What no mod may change."""
+    who = (draft.sender_id, draft.sender_kind, draft.spoken_by)
+    return (*who, draft.thread_id, draft.type, draft.recipients, draft.request)

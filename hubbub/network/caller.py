@@ -39,13 +39,17 @@ class Caller:
         return self.owner or permission != "admin"
 
     def may_look(self, thread: Thread) -> bool:
-        """Whether the caller may read the thread when it asks for it: one that it reads anyway; as
-        an owner, also what agents say among themselves. Nothing of that is delivered to it."""
+        """Whether the caller may read the thread when it asks for it: one that it reads anyway, or
+        that an agent reads for which it speaks; as an owner, also what agents say among themselves.
+        Nothing of that is delivered to it."""
         state = self.hub.state
         return (
             self.participant == OPERATOR
             or state.may_read(thread, self.participant)
             or (self.owner and state.is_talk_of_agents(thread))
+            or any(
+                state.may_read(thread, agent) for agent in state.takeovers.held_by(self.participant)
+            )
         )
 
     def require_owner(self) -> None:

@@ -52,6 +52,9 @@ class Fanout:
         """Whether any person is connected."""
         return bool(self._people)
 
+    def sessions_of_people(self) -> list[Session]:
+        return list(self._people)
+
     def of(self, participant: str) -> Sequence[Session]:
         return self._sessions.get(participant, ())
 

@@ -26,6 +26,8 @@ from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.backplane import Backplane, LocalBackplane
 from hubbub.network.caller import Caller, Recording
+from hubbub.network.control.control import Control
+from hubbub.network.control.notices import Notice
 from hubbub.network.cursors import Cursors
 from hubbub.network.fanout import Fanout
 from hubbub.network.joining import Joining
@@ -34,13 +36,22 @@ from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.news import AHEAD_OF_MESSAGES, HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.network.operations.turns import tell_again
+from hubbub.network.people.approvals import Approvals
+from hubbub.network.people.ending import Ending
+from hubbub.network.people.latching import Latching
+from hubbub.network.people.speaking_for import SpeakingFor
 from hubbub.network.ports import Store
+from hubbub.network.queues import Queues
+from hubbub.network.records import Record
 from hubbub.network.repeats import call_digest
+from hubbub.network.requests.requests import Requests
 from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker
 from hubbub.network.state import NetworkState
-from hubbub.network.stored import StoredEvent
+from hubbub.network.stored import StoredEvent, StoreState
 from hubbub.network.trials import Trials
+from hubbub.network.wakes import KEPT_BACK
 from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import Decoder, TypedCall, encode_send_result
@@ -97,18 +108,23 @@ class Hub:
         stored = await self.store.open()
         self._stack.push_async_callback(self.store.close)
         try:
-            await self._start(NetworkState(stored), stored.head)
+            await self._start(NetworkState(stored, self.clock.now), stored)
         except BaseException:
             await self._stack.aclose()
             raise
         return self
 
-    async def _start(self, state: NetworkState, head: int) -> None:
+    async def _start(self, state: NetworkState, stored: StoreState) -> None:
         self.state = state
+        self.queues = Queues(state.agents)
         self.log = Log(self.store, state.threads, self.clock, self)
-        self.log.head = head
+        self.log.head = stored.head
         self.metrics.waiting = lambda: self.log.waiting
         self.speaker = Speaker(state, self.config)
+        self.control = Control.of(
+            self.file, self.store, self.log, state, self.queues, self.clock, self._post
+        )
+        await self.control.restore()
         self.writes = Writes(
             self.store,
             self.log,
@@ -116,20 +132,36 @@ class Hub:
             self.speaker,
             self._pipeline,
             self.metrics,
+            self.control,
             self.spawn,
         )
         self.fanout = Fanout(state, self.metrics)
         self.backplane.subscribe(self.fanout.push)
         self.news = News(state, self.fanout, self.clock)
         self.cursors = Cursors(state, self.log, self.news.delivered)
+        self.ending, self.latching = Ending(self), Latching(self)
+        self.speaking_for = SpeakingFor(self)
+        self._stack.callback(self.speaking_for.stop)
         self.joining = Joining(self, self.file, self.store, self.writes)
+        self.approvals = Approvals(self, stored.approvals)
+        self._stack.callback(self.approvals.stop)
+        self.requests = Requests(self, stored.requests)
+        self._stack.callback(self.requests.stop)
+        self.log.kept_with, self.writes.requests = self.requests.records, self.requests
+        self.ending.heard += [self.control.turns.heard, self.approvals.heard, self.requests.heard]
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(self.log.run(), name="log")
         try:
             await self.joining.declare()
+            await self.ending.start()
         except BaseException:
             self.log.stop()
             raise
+        self.speaking_for.begin()
+        self.approvals.begin()
+        self.requests.begin()
+        self.spawn(self._restore_queues(tuple(state.agents), stored.head))
+        self.spawn(tell_again(self))
 
     async def __aexit__(self, *exc: object) -> None:
         try:
@@ -145,12 +177,23 @@ class Hub:
         for session in list(self._sessions):
             session.write(frame)
         self.cursors.flush()
+        self.control.flush()
         if not self._writer.done():
             await self.log.settle()
         self.news.stop()
+        self.speaking_for.stop()
+        self.approvals.stop()
+        self.requests.stop()
         self.trials.stop()
         for session in list(self._sessions):
             session.close(CloseCode.DRAIN, "the hub is stopping")
+
+    async def _restore_queues(self, agents: Sequence[str], head: int) -> None:
+        """Learn what waits at agents since before the start; beside all else, for it may be much.
+        """
+        for agent in agents:
+            if not self.draining:
+                self.queues.restore(agent, await self.store.open_wakes(agent, head))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the hub's task group."""
@@ -202,6 +245,9 @@ class Hub:
         self.fanout.add(session)
         self.metrics.sessions = len(self.fanout)
         self.news.joined(session)
+        if caller.kind == "agent":
+            self.ending.remind(caller.participant)
+        self.approvals.joined(session)
 
     def detach(self, session: Session) -> None:
         """The session is over, whoever ended it."""
@@ -210,6 +256,9 @@ class Hub:
             self.metrics.sessions = len(self.fanout)
             self.trials.left(session)
             self.news.left(session)
+            if not self.fanout.of(session.participant):
+                self.control.turns.left(session.participant)
+                self.requests.left(session.participant)
 
     def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
         """The session's participant has everything up to `seq`; `wakes`: among it are wakes."""
@@ -233,8 +282,11 @@ class Hub:
         """The next events of a session that is behind."""
         if session.observe:
             return await self.store.log(after, upto, limit)
-        own = session.caller is not None and session.caller.kind == "human"
-        return await self.store.events(session.participant, after, upto, limit, own)
+        kind = session.caller.kind if session.caller is not None else "service"
+        # What a person has said for an agent is among the agent's own.
+        own = kind in ("human", "agent")
+        page = await self.store.events(session.participant, after, upto, limit, own)
+        return [await self.ending.without_ended_wake(session.participant, event) for event in page]
 
     async def revoke(self, participant: str) -> None:
         """Close the participant's sockets: its token is no longer valid."""
@@ -384,20 +436,47 @@ class Hub:
         named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
         present = [p for p in named if p in online]
         absent = [p for p in named if p not in online] if len(present) < len(named) else ()
+        queued: dict[str, int] = {}
+        not_woken: dict[str, str] = {}
+        for participant, reason, reply in entry.decisions:
+            if reply is not None:
+                queued[participant] = self.queues.depth(participant)
+            elif reason in KEPT_BACK:
+                not_woken[participant] = reason
         return encode_send_result(
-            entry.seq, entry.tseq, entry.thread.id, present, absent, draft.unresolved
+            entry.seq,
+            entry.tseq,
+            entry.thread.id,
+            present,
+            absent,
+            draft.unresolved,
+            queued,
+            not_woken,
         )
 
     # The log's listener -------------------------------------------------------------------
 
+    def recorded(self, records: Sequence[Record]) -> None:
+        self.queues.recorded(records)
+
     def committed(self, entries: Sequence[Entry], seconds: float) -> None:
         self.metrics.committed(seconds)
         self.metrics.messages += len(entries)
+        woken, halted = self.queues.woken, self.state.halts.any
+        self.control.committed(entries)
         for entry in entries:
+            if halted:
+                self.ending.late(entry)
+            for participant, _, reply in entry.decisions:
+                if reply is not None:
+                    woken(participant, entry.seq)
             self.writes.committed(entry)
             if entry.draft.sender_kind == "human":
                 self.cursors.spoke(entry.draft.sender_id, entry.thread, entry.tseq)
         self.backplane.announce(entries)
+        if self.state.takeovers:
+            for entry in entries:
+                self.speaking_for.overhear(entry)
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):
@@ -408,6 +487,12 @@ class Hub:
 
     def repeated(self, entry: Entry) -> None:
         self.writes.repeated(entry)
+
+    def _post(self, notice: Notice) -> None:
+        """Say what stands in the way of a wake, or of a question to a model."""
+        self.writes.notice(
+            notice.thread_id, notice.text, notice.details, notice.once, to=notice.to
+        )
 
     # Signals ------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ class Ancestor(NamedTuple):
     interaction: str
     hop: int
     hop_limit: int
+    outside: bool = False
+    """Whether it carries content from outside the network."""
 
 
 @lru_cache(maxsize=64)
@@ -56,7 +58,7 @@ def descend(cause: Ancestor) -> Lineage:
     return Lineage(cause.interaction, cause.hop + 1, cause.hop_limit)
 
 
-_Slot = tuple[int, int, str, str | None, int, int]
+_Slot = tuple[int, int, str, str | None, int, int, bool]
 
 
 class Recent:
@@ -69,17 +71,33 @@ class Recent:
 
     def __init__(self, size: int = 4096):
         self._size = size
-        self._ring: list[_Slot] = [(0, 0, "", None, 0, 0)] * size
+        self._ring: list[_Slot] = [(0, 0, "", None, 0, 0, False)] * size
 
     def add(
-        self, seq: int, thread_no: int, sender: str, interaction: str | None, hop: int, limit: int
+        self,
+        seq: int,
+        thread_no: int,
+        sender: str,
+        interaction: str | None,
+        hop: int,
+        limit: int,
+        outside: bool = False,
     ) -> None:
         """Remember the message at `seq`; `interaction` is None if it opened its own."""
-        self._ring[seq % self._size] = (seq, thread_no, sender, interaction, hop, limit)
+        self._ring[seq % self._size] = (
+            seq,
+            thread_no,
+            sender,
+            interaction,
+            hop,
+            limit,
+            outside,
+        )
 
     def get(self, seq: int) -> Ancestor | None:
         """The ancestor at `seq`; None if it is not among the last ones."""
-        at, thread_no, sender, interaction, hop, limit = self._ring[seq % self._size]
+        at, thread_no, sender, interaction, hop, limit, outside = self._ring[seq % self._size]
         if at != seq or seq == 0:
             return None
-        return Ancestor(thread_no, sender, interaction or interaction_id(seq), hop, limit)
+        own = interaction or interaction_id(seq)
+        return Ancestor(thread_no, sender, own, hop, limit, outside)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
+from hubbub.network.control.judgement import Judgement
 from hubbub.network.lineage import Lineage
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import Batch, Delivery, MessageRow, Record, ThreadCreated, TurnSent
@@ -59,6 +60,7 @@ class Entry:
         "hop",
         "hop_limit",
         "interaction",
+        "judgement",
         "ref",
         "seq",
         "thread",
@@ -77,6 +79,7 @@ class Entry:
         cid: str | None,
         digest: int | None,
         turn: str | None,
+        judgement: Judgement | None = None,
     ):
         self.draft, self.thread, self.decisions = draft, thread, decisions
         self.interaction, self.hop, self.hop_limit = lineage
@@ -86,6 +89,8 @@ class Entry:
         self.cid, self.digest = cid, digest
         self.turn = turn
         """The turn that sends it."""
+        self.judgement = judgement
+        """What accounts it moves, and whom it was kept from waking."""
         self.seq = self.tseq = 0
         self.body = ""
 
@@ -115,6 +120,10 @@ class Change:
 
 class LogListener(Protocol):
     """Who is told what the log did."""
+
+    def recorded(self, records: Sequence[Record]) -> None:
+        """These records are durable. Called once per batch that has any, before all else."""
+        ...
 
     def committed(self, entries: Sequence[Entry], seconds: float) -> None:
         """These entries are durable. Called once per batch, in order."""
@@ -148,6 +157,8 @@ class Log:
         """What the batch that is being written moves."""
         self.head = 0
         """The last committed position."""
+        self.kept_with: Callable[[Entry], Sequence[Record]] = lambda entry: ()
+        """What the store keeps of a request along with the message that asks or ends it."""
 
     @property
     def waiting(self) -> int:
@@ -205,7 +216,8 @@ class Log:
             undo = self._under_way = _Undo()
             started = self._clock.monotonic()
             try:
-                await self._store.append(self._number(entries, changes, undo))
+                batch = self._number(entries, changes, undo)
+                await self._store.append(batch)
             except DuplicateCids as duplicates:
                 undo.apply()
                 entries, changes = self._set_aside(entries, changes, duplicates)
@@ -225,6 +237,8 @@ class Log:
                 for thread in undo.created:
                     thread.stored = True
                 self.head += len(entries)
+                if batch.records:
+                    self._listener.recorded(batch.records)
                 for change in changes:
                     change.done(None)
                 self._listener.committed(entries, self._clock.monotonic() - started)
@@ -284,6 +298,10 @@ class Log:
                 deliveries.append(Delivery(participant, seq, reason, reply, turn))
             if entry.turn is not None:
                 records.append(TurnSent(entry.turn, seq))
+            if draft.request is not None:
+                records.extend(self.kept_with(entry))
+            if entry.judgement is not None:
+                records.extend(entry.judgement.records(seq))
         return Batch(records, messages, deliveries)
 
     def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:

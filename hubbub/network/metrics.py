@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from hubbub.protocol.turns import Step
 
 __all__ = ["HubMetrics"]
 
@@ -41,6 +43,13 @@ class HubMetrics:
         """One transaction took `seconds`."""
         self.commits[bisect_left(COMMIT_BUCKETS, seconds)] += 1
         self.commit_seconds += seconds
+
+    def turn_ended(self, outcome: str, steps: Iterable[Step]) -> None:
+        """A turn is over, and this is what it has spent."""
+        self.turns[outcome] += 1
+        for step in steps:
+            self.tokens_in += step.tokens_in
+            self.tokens_out += step.tokens_out
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 
 from hubbub.clock import Clock
 from hubbub.network.activities import Activities, Change
+from hubbub.network.caller import Caller
 from hubbub.network.fanout import Fanout
+from hubbub.network.people.told import stops_data, takeovers
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
+from hubbub.protocol.control import Takeovers
 from hubbub.protocol.frames import Signal
 
 __all__ = ["AHEAD_OF_MESSAGES", "HUBS_SIGNALS", "News"]
@@ -78,6 +81,10 @@ class News:
             self._presence_changed()
         if session.caller is not None and session.caller.kind == "human":
             self._tell_activities(session)
+            if any(self._state.halts):
+                _tell_stops(session, session.caller)
+            if any(self._state.takeovers):
+                _tell_takeovers(session, session.caller)
 
     def left(self, session: Session) -> None:
         """A session that was ready is gone."""
@@ -143,6 +150,24 @@ class News:
             data = described.model_dump(mode="json", exclude={"joined"})
             self._fanout.whisper_people(_dump(Signal(type="channel", sender="hub", data=data)))
 
+    # People in charge ---------------------------------------------------------------------
+
+    def stops_changed(self) -> None:
+        """Something was stopped, latched or lifted, and that is durable."""
+        if self._stopped:
+            return
+        for session in self._fanout.sessions_of_people():
+            if session.caller is not None:
+                _tell_stops(session, session.caller)
+
+    def takeovers_changed(self) -> None:
+        """Somebody was taken over or handed back, and that is durable."""
+        if self._stopped:
+            return
+        for session in self._fanout.sessions_of_people():
+            if session.caller is not None:
+                _tell_takeovers(session, session.caller)
+
     # Signals of participants --------------------------------------------------------------
 
     def relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
@@ -192,6 +217,15 @@ class News:
                     age_s=round(now - activity.since, 3),
                 )
                 session.write(_dump(signal))
+
+
+def _tell_stops(session: Session, person: Caller) -> None:
+    session.write(_dump(Signal(type="stops", sender="hub", data=stops_data(person))))
+
+
+def _tell_takeovers(session: Session, person: Caller) -> None:
+    held = Takeovers(takeovers=takeovers(person)).model_dump(mode="json")
+    session.write(_dump(Signal(type="takeovers", sender="hub", data=held)))
 
 
 def _dump(frame: Signal) -> bytes:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from hubbub.network.records import Batch
 from hubbub.network.stored import (
+    OpenWake,
     PendingRow,
     Settled,
     StoredEvent,
@@ -130,6 +131,10 @@ class Store(Protocol):
 
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
         """Wakes of the agent with seq <= `upto` that are not settled, oldest first."""
+        ...
+
+    async def open_wakes(self, agent: str, upto: int) -> Sequence[OpenWake]:
+        """What `pending` has, without reading any message."""
         ...
 
     async def wake(self, participant: str, seq: int) -> StoredWake | None:

@@ -8,6 +8,7 @@ forward page by page until it has caught up. Both ways write the same frames.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
@@ -308,10 +309,16 @@ class Session:
         finally:
             self._catching_up = False
 
+    def _said_itself(self, event: StoredEvent) -> bool:
+        """Whether an agent knows the message, because it is its own and nobody spoke for it."""
+        if event.sender != self.participant or self.caller is None or self.caller.kind == "human":
+            return False
+        return b'"spoken_by"' not in event.body or "spoken_by" not in json.loads(event.body)
+
     def _write_page(self, page: Sequence[StoredEvent]) -> bool:
         """Write events; False if the peer has enough to read before the end of the page."""
         for event in page:
-            if event.seq in self._said:
+            if event.seq in self._said or self._said_itself(event):
                 continue
             if self._unlooked > LOOK_EVERY and self._is_full():
                 return False

@@ -18,7 +18,7 @@ from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.router import find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.network.wakes import Decision, Facts, Reason, decide, decide_direct
+from hubbub.network.wakes import Decision, Facts, Reason, decide, decide_direct, decide_result
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Kind, SenderKind
@@ -99,13 +99,17 @@ class Speaker:
         *,
         text_representation: str | None = None,
         reply_to: str | None = None,
+        spoken_by: str | None = None,
     ) -> Draft:
-        """A draft of what `speaker` says in `thread`. Raises `OperationError`."""
+        """A draft of what `speaker` says in `thread`, or `spoken_by` for it. Raises
+        `OperationError`."""
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
             self._check_size(content, text_representation)
         if thread.type == "mod":
             raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
+        if speech.speak_as is not None or speech.mode is not None:
+            _check_person(kind, speech, spoken_by)
         mentions: tuple[str, ...] = ()
         unresolved: tuple[str, ...] = ()
         if speech.mentions or "@" in text:
@@ -125,6 +129,11 @@ class Speaker:
             speech.attachments,
             speech.cause,
             unresolved,
+            spoken_by,
+            speech.outside,
+            None,
+            speech.mode,
+            speech.awaits,
         )
 
     def _check_size(self, content: JsonValue, text_representation: str | None) -> None:
@@ -142,11 +151,12 @@ class Speaker:
 
     def lineage(self, draft: Draft, cause: Ancestor | None) -> Lineage:
         """The lineage of a draft. A person always opens an interaction. Raises `OperationError`."""
-        human = draft.sender_kind == "human"
+        human = draft.by_person
         if cause is None:
             return opening(human, self._hops)
         thread = self._state.threads.by_no(cause.thread_no)
-        if cause.sender != draft.sender_id and not self._state.may_read(thread, draft.sender_id):
+        known = draft.sender_kind == "system" or cause.sender == draft.sender_id
+        if not known and not self._state.may_read(thread, draft.sender_id):
             raise OperationError(
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
             )
@@ -157,16 +167,22 @@ class Speaker:
         state = self._state
         at_limit = lineage.at_limit
         if thread.scope is None:
+            if draft.request is not None and draft.request.kind != "task":
+                # The worker speaks to the asker alone; the hub mentions it.
+                to = draft.mentions if draft.sender_kind == "system" else draft.recipients
+                asker = next(iter(to), "")
+                return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
             decisions = decide_direct(
-                draft.recipients, draft.sender_kind, state.agents, at_hop_limit=at_limit
+                draft.recipients, _voice(draft), state.agents, at_hop_limit=at_limit
             )
-            if draft.sender_kind == "human":
-                # A person may have other sockets, which find what was said by its delivery.
+            if draft.by_person:
+                # A person may have other sockets, which find what was said by its delivery; an
+                # agent finds by it what a person has said for it.
                 decisions.append(Decision(draft.sender_id, Reason.OWN, None))
             return decisions
         facts = Facts(
             type=draft.type,
-            sender_kind=draft.sender_kind,
+            sender_kind=_voice(draft),
             agents=state.agents,
             mentions=draft.mentions,
             audience=state.readers(thread, draft.sender_id),
@@ -175,6 +191,21 @@ class Speaker:
             at_hop_limit=at_limit,
         )
         return decide(facts, self._wake)
+
+
+def _voice(draft: Draft) -> SenderKind:
+    """As whose the message wakes: that of an agent for which a person speaks is a person's."""
+    return draft.sender_kind if draft.spoken_by is None else "human"
+
+
+def _check_person(kind: Kind, speech: Speech, spoken_by: str | None) -> None:
+    """Raises `OperationError` for what only people may ask for."""
+    if speech.speak_as is not None and spoken_by is None:
+        raise OperationError(ErrorCode.BAD_REQUEST, "speak_as: nobody can be spoken for by this")
+    if speech.mode is not None and kind != "human" and spoken_by is None:
+        raise OperationError(
+            ErrorCode.FORBIDDEN, "mode: only people say what becomes of a turn that runs"
+        )
 
 
 def _is_new_conversation(thread_id: str, speaker: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import dataclass
 
 from hubbub.errors import OperationError
 from hubbub.network.marks import ReadMarks
 from hubbub.network.memories import MemoryKeys
+from hubbub.network.people.halts import Halts
+from hubbub.network.people.running import RunningTurns
+from hubbub.network.people.takeovers import Takeovers
 from hubbub.network.presence import Presence
 from hubbub.network.router import nearest
 from hubbub.network.stored import StoreState
@@ -42,7 +45,8 @@ class ChannelState:
 class NetworkState:
     """Built from the store at start; changed only after the store has committed the change."""
 
-    def __init__(self, stored: StoreState):
+    def __init__(self, stored: StoreState, now: Callable[[], float]):
+        """`now` tells seconds since the epoch."""
         self.epoch = stored.epoch
         self._known = {
             row.id: Known(row.id, _kind(row.kind), row.card, row.cursor)
@@ -58,6 +62,9 @@ class NetworkState:
             self.members.join(member.participant, member.scope, member.since)
         self.marks = ReadMarks(stored.marks)
         self.memories = MemoryKeys(stored.keys)
+        self.takeovers = Takeovers(stored.takeovers, now)
+        self.halts = Halts(stored.halts, self.takeovers)
+        self.turns = RunningTurns()
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 __all__ = [
+    "OpenWake",
     "PendingRow",
     "Settled",
     "StoreState",
@@ -80,7 +81,8 @@ class StoredHalt(NamedTuple):
     by: str
     reason: str
     at: float
-    count: int
+    turns: int
+    """`HaltSet.count`."""
 
 
 class StoredTakeover(NamedTuple):
@@ -158,6 +160,14 @@ class PendingRow(NamedTuple):
     reason: str
     reply: str
     turn: str
+    started: str | None
+    """The turn that had begun with it."""
+
+
+class OpenWake(NamedTuple):
+    """A wake that is not settled, by its position alone."""
+
+    seq: int
     started: str | None
     """The turn that had begun with it."""
 

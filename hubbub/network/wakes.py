@@ -1,24 +1,15 @@
 """Who wakes: the hub's decision for a message and each of its recipients, as a pure function.
 
-    message      sender   wakes                                                   reply
-    direct       human    the agents among its recipients                         required
-    direct       agent    the agents among its recipients                         optional
-    channel      human    the agents it mentions                                  required
-    channel      agent    the agents it mentions                                  optional
-    reply thread human    those it mentions; if nobody, the agent that spoke      required
-                          last there
-    broadcast    human    every agent; those it mentions must reply               optional
-    broadcast    agent    the agents it mentions (`wake.broadcast` may change     optional
-                          both rows)
-    anything     system   nobody
-    anything at the hop limit of its interaction                  nobody
+`RULES` is the table that it decides by; docs/explanation/wakes.md is generated from it. What the
+rules let wake may be kept from it all the same, by limits and by people: `KEPT_BACK`.
 
-A service counts as an agent: programs open small interactions.
+A service counts as an agent: programs open small interactions. An agent for which a person speaks
+counts as a person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -27,7 +18,21 @@ from typing import NamedTuple
 from hubbub.config.models import WakePolicy
 from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
 
-__all__ = ["SENTENCES", "Decision", "Facts", "Reason", "decide", "decide_direct", "explain_absence"]
+__all__ = [
+    "KEPT_BACK",
+    "RULES",
+    "SENTENCES",
+    "Decision",
+    "Facts",
+    "Place",
+    "Reason",
+    "Rule",
+    "Whom",
+    "decide",
+    "decide_direct",
+    "decide_result",
+    "explain_absence",
+]
 
 
 class Reason(StrEnum):
@@ -91,6 +96,85 @@ SENTENCES: dict[Reason, str] = {
 }
 
 
+KEPT_BACK: Mapping[Reason, str] = {
+    Reason.HOP_LIMIT: "network.budgets.hops",
+    Reason.STOPPED: "hubbub stop",
+    Reason.LATCHED: "network.breaker",
+    Reason.TAKEN_OVER: "hubbub takeover",
+    Reason.BUDGET_WALL_CLOCK: "network.budgets.wall_clock",
+    Reason.BUDGET_TOKENS: "network.budgets.tokens",
+    Reason.BUDGET_USD: "network.budgets.usd",
+    Reason.BUDGET_WAKES: "network.budgets.wakes",
+    Reason.BUDGET_AGENTS: "network.budgets.agents",
+    Reason.BUDGET_FAN_OUT: "network.budgets.fan_out",
+    Reason.DAILY_NETWORK: "network.daily.network",
+    Reason.DAILY_THREAD: "network.daily.thread",
+    Reason.DAILY_AGENT: "network.daily.agent",
+    Reason.DAMPENED: "network.wake.dampener",
+}
+"""What keeps a message from waking whom the rules would wake, in the order in which it is looked
+at; and the setting or the command that it comes from."""
+
+
+class Place(StrEnum):
+    """Where a message stands, as far as that matters for who wakes."""
+
+    DIRECT = "direct"
+    CHANNEL = "in a channel"
+    REPLIES = "in a reply thread"
+    BROADCAST = "broadcast"
+    RESULT = "result of a request, or its failure"
+    NOTICE = "notice of the hub"
+
+
+class Whom(StrEnum):
+    RECIPIENTS = "the agents among its recipients"
+    MENTIONED = "the agents that it mentions"
+    LAST_SPEAKER = "the agents that it mentions; if nobody, the agent that spoke last there"
+    EVERYBODY = "every agent"
+    ASKER = "the agent that asked"
+    NOBODY = "nobody"
+
+
+class Rule(NamedTuple):
+    """A row of the table."""
+
+    place: Place
+    by_person: bool | None
+    """Whether a person says it, or an agent or a service; None: anybody."""
+    whom: Whom
+    reply: ReplyNeed | None
+    mentioned: ReplyNeed | None = None
+    """What is asked of those it mentions, where that is another thing."""
+    policy: str | None = None
+    """The value of `network.wake.broadcast` for which this is the rule; None: always."""
+
+
+RULES = (
+    Rule(Place.DIRECT, True, Whom.RECIPIENTS, "required"),
+    Rule(Place.DIRECT, False, Whom.RECIPIENTS, "optional"),
+    Rule(Place.CHANNEL, True, Whom.MENTIONED, "required"),
+    Rule(Place.CHANNEL, False, Whom.MENTIONED, "optional"),
+    Rule(Place.REPLIES, True, Whom.LAST_SPEAKER, "required"),
+    Rule(Place.REPLIES, False, Whom.MENTIONED, "optional"),
+    Rule(Place.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "humans"),
+    Rule(Place.BROADCAST, False, Whom.MENTIONED, "optional", None, "humans"),
+    Rule(Place.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "all"),
+    Rule(Place.BROADCAST, False, Whom.EVERYBODY, "optional", None, "all"),
+    Rule(Place.BROADCAST, True, Whom.MENTIONED, "required", None, "mentioned"),
+    Rule(Place.BROADCAST, False, Whom.MENTIONED, "optional", None, "mentioned"),
+    Rule(Place.RESULT, None, Whom.ASKER, "optional"),
+    Rule(Place.NOTICE, None, Whom.NOBODY, None),
+)
+"""Who wakes."""
+
+_RULES = {(rule.place, rule.by_person, rule.policy): rule for rule in RULES}
+_REPLY: Mapping[bool, ReplyNeed] = {
+    person: _RULES[Place.DIRECT, person, None].reply or "optional" for person in (True, False)
+}
+"""What a direct message asks for: looked up for very many."""
+
+
 class Decision(NamedTuple):
     """What a message means for one participant; `reply` is None if it does not wake."""
 
@@ -128,20 +212,34 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
 
     Members whom the message does not name have none: `explain_absence` says why.
     """
-    reply: ReplyNeed = "required" if facts.sender_kind == "human" else "optional"
     if facts.type == "direct":
         return decide_direct(
             facts.recipients, facts.sender_kind, facts.agents, at_hop_limit=facts.at_hop_limit
         )
+    rule = _rule(facts, policy)
+    reply = rule.mentioned or rule.reply
     named = {p: _decision(p, Reason.MENTION, reply) for p in facts.mentions}
-    if facts.type == "broadcast" and not facts.in_reply_thread:
-        _add_broadcast(named, facts, policy)
-    elif facts.in_reply_thread and not named:
-        _add_last_speaker(named, facts)
+    if rule.whom is Whom.EVERYBODY:
+        for agent in facts.agents & facts.audience:
+            named.setdefault(agent, _decision(agent, Reason.BROADCAST, rule.reply))
+    elif rule.whom is Whom.LAST_SPEAKER and not named:
+        last = facts.last_agent
+        if last is not None and last in facts.agents and last in facts.audience:
+            named[last] = _decision(last, Reason.LAST_SPEAKER, rule.reply)
     return [
         _temper(decision, facts.sender_kind, facts.agents, facts.at_hop_limit)
         for decision in named.values()
     ]
+
+
+def _rule(facts: Facts, policy: WakePolicy) -> Rule:
+    """The rule for a message that is not direct."""
+    person = facts.sender_kind == "human"
+    if facts.in_reply_thread:
+        return _RULES[Place.REPLIES, person, None]
+    if facts.type == "broadcast":
+        return _RULES[Place.BROADCAST, person, policy.broadcast]
+    return _RULES[Place.CHANNEL, person, None]
 
 
 def decide_direct(
@@ -152,26 +250,24 @@ def decide_direct(
     at_hop_limit: bool,
 ) -> list[Decision]:
     """`decide` for a direct message, which needs no more than this."""
-    reply: ReplyNeed = "required" if sender_kind == "human" else "optional"
+    reply = _REPLY[sender_kind == "human"]
     return [
         _temper(_decision(p, Reason.DIRECT, reply), sender_kind, agents, at_hop_limit)
         for p in recipients
     ]
 
 
-def _add_broadcast(named: dict[str, Decision], facts: Facts, policy: WakePolicy) -> None:
-    human = facts.sender_kind == "human"
-    if policy.broadcast == "all" or (policy.broadcast == "humans" and human):
-        for agent in facts.agents & facts.audience:
-            named.setdefault(agent, Decision(agent, Reason.BROADCAST, "optional"))
-
-
-def _add_last_speaker(named: dict[str, Decision], facts: Facts) -> None:
-    last = facts.last_agent
-    if last is None or facts.sender_kind != "human":
-        return
-    if last in facts.agents and last in facts.audience:
-        named[last] = Decision(last, Reason.LAST_SPEAKER, "required")
+def decide_result(
+    recipients: Iterable[str], asker: str, sender_kind: SenderKind, agents: Set[str]
+) -> list[Decision]:
+    """Decisions for a direct message that ends a request of `asker`: nothing but that wakes, and
+    not even the hop limit is in its way."""
+    return [
+        _decision(p, Reason.RESULT, "optional")
+        if p == asker and p in agents
+        else _temper(_decision(p, Reason.DIRECT, "optional"), sender_kind, agents, False)
+        for p in recipients
+    ]
 
 
 def _temper(

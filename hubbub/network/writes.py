@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.ids import parse_message_id
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Recording
+from hubbub.network.control.control import Control
 from hubbub.network.lineage import Ancestor, Recent
 from hubbub.network.log import Asker, Change, Entry, Log
 from hubbub.network.metrics import HubMetrics
@@ -24,6 +26,9 @@ from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
+
+if TYPE_CHECKING:
+    from hubbub.network.requests.requests import Requests
 
 __all__ = ["Writes"]
 
@@ -45,11 +50,13 @@ class Writes:
         speaker: Speaker,
         pipeline: Pipeline,
         metrics: HubMetrics,
+        control: Control,
         spawn: Spawn,
     ):
         self._store, self._log, self._state = store, log, state
         self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
-        self._spawn = spawn
+        self._control, self._spawn = control, spawn
+        self.requests: Requests
         self._recent = Recent()
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
@@ -78,7 +85,12 @@ class Writes:
         cause = seq = turn = None
         if draft.cause_id is not None:
             seq, turn = cause_position(draft.cause_id, draft.sender_id)
+            if draft.request is not None and draft.request.id:
+                # What ends a request is a word about that, by whatever way the worker came to it.
+                seq = parse_message_id(draft.request.id) or seq
             cause = self._recent.get(seq)
+            if cause is not None and self._needs_account(draft, cause):
+                cause = None
         if (seq is not None and cause is None) or self._asks_who_spoke(draft):
             return self._enter_later(draft, seq, turn, asker, ref, cid, digest)
         self._enter(draft, cause, turn, asker, ref, cid, digest)
@@ -106,17 +118,41 @@ class Writes:
         cid: str | None,
         digest: int | None,
     ) -> None:
+        if draft.sender_kind == "agent" and draft.spoken_by is None:
+            self._check_may_speak(draft, turn)
+        if cause is not None and cause.outside and not draft.by_person:
+            draft.outside = True
         lineage = self._speaker.lineage(draft, cause)
+        if draft.request is not None or draft.awaits:
+            self.requests.entering(draft, lineage, turn)
         thread = self._state.threads.ensure(draft.thread_id)
         decisions = self._speaker.decisions(draft, thread, lineage)
-        entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn)
+        try:
+            judgement = self._control.judge(draft, thread, decisions, lineage)
+        except OperationError:
+            if draft.request is not None or draft.awaits:
+                self.requests.taken_back(draft)
+            raise
+        entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn, judgement)
         if cid is not None:
             self._pending[draft.sender_id, cid] = entry
         self._log.append(entry)
 
+    def _needs_account(self, draft: Draft, cause: Ancestor) -> bool:
+        """Whether the account of the interaction that the draft goes on with must be loaded."""
+        return not draft.by_person and self._control.needs(cause.interaction)
+
+    def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
+        """Raises `OperationError` if the agent, the thread or the agent's turn is stopped."""
+        self._state.halts.refuse(draft.sender_id, draft.thread_id)
+        ended = self._state.turns.why_over(turn) if turn is not None else None
+        if ended is not None:
+            text = f"{ended.reason}; turn {ended.turn} says no more"
+            raise OperationError(ended.code, text, details={"by": ended.by})
+
     def _asks_who_spoke(self, draft: Draft) -> bool:
         """Whether the draft may wake who spoke last in its thread, and that is not known yet."""
-        if draft.sender_kind != "human" or draft.mentions:
+        if not draft.by_person or draft.mentions:
             return False
         thread = self._state.threads.get(draft.thread_id)
         return thread is not None and thread.is_reply and not thread.remembered
@@ -150,6 +186,8 @@ class Writes:
                 raise OperationError(
                     ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
                 )
+            if cause is not None and not draft.by_person:
+                await self._control.load(cause.interaction)
             if cid is None or not self._join_pending(draft.sender_id, cid, digest, asker, ref):
                 self._enter(draft, cause, turn, asker, ref, cid, digest)
         except (OperationError, StoreUnavailable) as error:
@@ -166,28 +204,46 @@ class Writes:
         message = json.loads(body)
         opened = int(message["interaction_id"][1:])
         opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
-        limit = self._speaker.hop_limit(opener["sender_kind"])
+        by_person = opener["sender_kind"] == "human" or "spoken_by" in opener
+        limit = self._speaker.hop_limit("human" if by_person else opener["sender_kind"])
         thread = self._state.threads.ensure(message["thread_id"])
         return Ancestor(
-            thread.no, message["sender_id"], message["interaction_id"], message["hop"], limit
+            thread.no,
+            message["sender_id"],
+            message["interaction_id"],
+            message["hop"],
+            limit,
+            message.get("outside", False),
         )
 
     def committed(self, entry: Entry) -> None:
         """An entry is durable: remember it as a possible cause and answer who asked."""
-        sender = entry.draft.sender_id
+        draft = entry.draft
+        sender = draft.sender_id
         self._recent.add(
-            entry.seq, entry.thread.no, sender, entry.interaction, entry.hop, entry.hop_limit
+            entry.seq,
+            entry.thread.no,
+            sender,
+            entry.interaction,
+            entry.hop,
+            entry.hop_limit,
+            draft.outside,
         )
         if entry.cid is not None:
             del self._pending[sender, entry.cid]
+        if draft.request is not None or draft.awaits or self.requests.waits.held:
+            self.requests.committed(entry)
         entry.asker.sent(entry.ref, entry)
         for asker, ref in entry.also:
             asker.sent(ref, entry, duplicate=True)
 
     def forget(self, entry: Entry) -> None:
-        """The entry is no longer on its way."""
+        """The entry is no longer on its way, and not in the log."""
+        self._control.take_back(entry)
         if entry.cid is not None:
             self._pending.pop((entry.draft.sender_id, entry.cid), None)
+        if entry.draft.request is not None or entry.draft.awaits:
+            self.requests.taken_back(entry.draft)
 
     def repeated(self, entry: Entry) -> None:
         """The entry's cid is in the store already: answer what it was answered then."""
@@ -273,7 +329,8 @@ class Writes:
         def records(head: int) -> Sequence[Record]:
             made = list(recording.records(head))
             if settle is not None and isinstance(recording.answer, BaseModel):
-                made.append(CallSettled(*settle, recording.answer.model_dump_json()))
+                first = recording.answer.model_dump_json(exclude_none=True)
+                made.append(CallSettled(*settle, first))
             return made
 
         def committed(error: Exception | None) -> None:

@@ -373,7 +373,8 @@ def encode_send_result(
     if queued:
         rest += ',"queued":{' + ",".join(f'"{who}":{n}' for who, n in queued.items()) + "}"
     if not_woken:
-        rest += f',"not_woken":{to_json(not_woken).decode()}'
+        told = ",".join(f'"{who}":"{code}"' for who, code in not_woken.items())
+        rest += f',"not_woken":{{{told}}}'
     return f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest}}}'.encode()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
 from hubbub.protocol.messages import Id, Message, Model
 from hubbub.protocol.operations import Input, Speech, Text
@@ -201,6 +201,8 @@ class StartApproved(Input):
 
 class Approval(Model):
     """A tool call that waits for a person, or was decided: also its audit record."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     id: str
     agent: str

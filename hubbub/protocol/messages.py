@@ -173,6 +173,11 @@ class Draft:
     awaits: bool = False
     """Whether the sender does nothing until it is answered."""
 
+    @property
+    def by_person(self) -> bool:
+        """Whether a person says it, in its own name or for an agent."""
+        return self.sender_kind == "human" or self.spoken_by is not None
+
 
 class Wake(Model):
     """The hub's decision that a delivered message starts a turn."""

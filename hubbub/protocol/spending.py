@@ -60,6 +60,9 @@ class Lease(Model):
     key: str
     low: tuple[Left, ...] = ()
     """Limits of which less than a fifth is left: models are told."""
+    limited: bool = True
+    """Whether tokens or money are limited for such a turn. Where they are not, only a stop can
+    stand in the way, and a question need not wait for its lease."""
 
 
 class Sums(Model):

@@ -32,8 +32,10 @@ Outcome = Literal[
     "cancelled",
     "model_error",
     "handler_error",
+    "budget_exhausted",
 ]
-"""How a turn ended; `handler_error` is an exception in a Python agent's handler."""
+"""How a turn ended; `handler_error` is an exception in a Python agent's handler,
+`budget_exhausted` that the hub gave no leave to ask the model."""
 
 
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
@@ -182,6 +184,8 @@ class TurnEnd(Model):
     """Text of the model that led to no action; kept, never published."""
     notes: tuple[str, ...] = ()
     """What the runtime did besides at the end, and after the last step."""
+    by: str | None = None
+    """Who ended it in the agent's place: a person, or `hub` for the breaker. The hub says so."""
 
 
 class Turn(Model):

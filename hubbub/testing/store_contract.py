@@ -50,6 +50,7 @@ from hubbub.network.stored import (
     StoredThread,
     StoredWake,
 )
+from hubbub.testing.store_contract_control import ControlContract, DurableControlContract
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
 from hubbub.testing.store_contract_memory import MemoryContract
 from hubbub.testing.store_contract_searches import SearchesContract
@@ -82,6 +83,17 @@ class TurnsContract(StoreMaker):
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
         assert await wake_states(store, "bob", [1]) == ["ended"]
         assert await store.pending("bob", 9) == []
+
+    async def test_open_wakes_are_those_that_are_pending(self, store: Store) -> None:
+        wakes = [wake("bob", 1), wake("bob", 2), delivery("bob", 3), wake("cy", 4), wake("bob", 5)]
+        await write(store, messages=[message(seq) for seq in range(1, 6)], deliveries=wakes)
+        await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
+        found = [(1, None), (2, "bob-m2"), (5, None)]
+        assert await store.open_wakes("bob", 9) == found
+        assert await store.open_wakes("bob", 4) == found[:2]
+        await write(store, TurnEnded("bob-m2", 6.0, "{}"), WakesSettled("bob", 1))
+        assert await store.open_wakes("bob", 9) == found[2:]
+        assert await store.open_wakes("dan", 9) == []
 
     async def test_a_delivery_that_wakes_nobody_is_never_pending(self, store: Store) -> None:
         await write(store, messages=[message(1)], deliveries=[delivery("bob", 1)])
@@ -279,12 +291,13 @@ class StoreContract(
     TurnsContract,
     SearchesContract,
     MemoryContract,
+    ControlContract,
     FailureContract,
 ):
     """Everything that needs no second `open`."""
 
 
-class DurableStoreContract(StoreContract):
+class DurableStoreContract(DurableControlContract, StoreContract):
     """What must survive a restart of the hub."""
 
     async def test_what_the_hub_keeps_in_memory_is_there_again(self, tmp_path: Path) -> None:

@@ -16,15 +16,16 @@ from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
+from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer
-from tests.interaction.peers import Network, Networks, Peer, soon
+from tests.interaction.peers import Frame, Network, Networks, Peer, soon
 
 POLL_S = 0.02
 """Between two looks at a record that nobody announces: within what an operator may ask a second."""
 
-__all__ = ["POLL_S", "Gate", "Rig", "call", "finish", "says", "send"]
+__all__ = ["POLL_S", "Gate", "Rig", "call", "finish", "notice", "rig", "says", "send"]
 
 
 class Gate:
@@ -126,6 +127,12 @@ class Rig:
         task.cancel()
         await asyncio.wait({task})
 
+    async def cut(self, name: str) -> None:
+        """Cut the agent's connection: it comes back by itself."""
+        for session in self.network.hub.fanout.of(name):
+            session.close(CloseCode.SLOW, "cut by the test")
+        await self.network.gone(name)
+
     async def death(self, name: str) -> BaseException | None:
         """Wait until an agent ends by itself; what it raised."""
         task = self._tasks.pop(name)
@@ -174,6 +181,25 @@ async def rig(
             yield made
         finally:
             await made.stop()
+
+
+async def notice(who: Peer, code: str) -> Frame:
+    """The next notice of the hub with this code, as soon as it is there: it comes a moment after
+    what it is about. Other events stay where they are."""
+
+    def found() -> list[Frame]:
+        return [event for event in who.events if _code(event["message"]) == code]
+
+    await who.until(lambda: bool(found()))
+    event = found()[0]
+    who.events.remove(event)
+    message: Frame = event["message"]
+    return message
+
+
+def _code(message: Frame) -> str | None:
+    content = message["content"]
+    return content["code"] if message["sender_kind"] == "system" else None
 
 
 # What a scripted model says --------------------------------------------------------------------

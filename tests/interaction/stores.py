@@ -10,12 +10,15 @@ from hubbub.network.ports import Store
 from hubbub.network.records import Batch
 from hubbub.network.store import open_store
 from hubbub.network.stored import (
+    OpenWake,
     PendingRow,
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredLedger,
     StoredMemory,
     StoredMentions,
+    StoredSpending,
     StoredTurn,
     StoredWake,
     StoreState,
@@ -112,6 +115,36 @@ class MoodyStore:
         await self._listen()
         return await self._store.interaction(interaction, after, upto)
 
+    async def ledger(self, interaction: int) -> StoredLedger | None:
+        await self._listen()
+        return await self._store.ledger(interaction)
+
+    async def spending(
+        self, since: str, agent: str | None = None, thread: int | None = None
+    ) -> Sequence[StoredSpending]:
+        await self._listen()
+        return await self._store.spending(since, agent, thread)
+
+    async def approval(self, id: str) -> bytes | None:
+        await self._listen()
+        return await self._store.approval(id)
+
+    async def approvals(
+        self, states: Collection[str] | None, agent: str | None, limit: int
+    ) -> Sequence[bytes]:
+        await self._listen()
+        return await self._store.approvals(states, agent, limit)
+
+    async def request(self, seq: int) -> bytes | None:
+        await self._listen()
+        return await self._store.request(seq)
+
+    async def requests(
+        self, participant: str | None, state: str | None, limit: int
+    ) -> Sequence[bytes]:
+        await self._listen()
+        return await self._store.requests(participant, state, limit)
+
     async def memory(self, participant: str, key: str) -> bytes | None:
         await self._listen()
         return await self._store.memory(participant, key)
@@ -127,6 +160,10 @@ class MoodyStore:
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
         await self._listen()
         return await self._store.pending(agent, upto)
+
+    async def open_wakes(self, agent: str, upto: int) -> Sequence[OpenWake]:
+        await self._listen()
+        return await self._store.open_wakes(agent, upto)
 
     async def wake(self, participant: str, seq: int) -> StoredWake | None:
         await self._listen()

@@ -16,6 +16,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, Usage
 from tests.doc_pages import example
 from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.approval_rig import parked
 from tests.interaction.peers import Frame, Networks, Peer, soon
 
 PAGE = "docs/explanation/turns.md"
@@ -284,6 +285,22 @@ class TestStreaming:
     async def test_what_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
         confirmed: JsonValue = {"send_text_message": {"confirm": True}}
         script = [says(send("ann", LONG)), says(finish()), says(finish())]
+        async with playing(*script) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await net.llm("bot", model, endpoint={"stream": True}, tool_settings=confirmed)
+            await ann.say("bot", "go")
+            (approval,) = await parked(net, ann)
+            await ann.call("deny", id=approval["id"])
+            await net.turn("bot-m1")
+            await ann.sync()
+            assert partials(ann) == []
+
+    @pytest.mark.behaviour("Y-9", "H-90")
+    async def test_nor_what_may_have_to_be_approved_by_what_the_turn_has_read(
+        self, in_memory: Networks
+    ) -> None:
+        confirmed: JsonValue = {"send_text_message": {"confirm": "tainted"}}
+        script = [says(send("ann", LONG)), says(finish())]
         assert await streamed(in_memory, *script, tool_settings=confirmed) == []
 
     @pytest.mark.behaviour("Y-9")

@@ -348,7 +348,8 @@ async def test_no_malformed_answer_crashes_an_agent(in_memory: Networks, dialect
         for n, kind in enumerate(kinds)
     ]
     script = Script(rules=[*wrong, Rule(answer=says(send("ann", "well"), finish()))])
-    fast = config(network={"limits": {"calls_per_second": 10_000, "burst": 10_000}})
+    limits: JsonValue = {"calls_per_second": 10_000, "burst": 10_000}
+    fast = config(network={"limits": limits, "breaker": {"enabled": False}})
     async with ModelServer(script) as model, rig(in_memory, fast) as net:
         ann = await net.person()
         await net.llm("bot", model, endpoint={"dialect": dialect})

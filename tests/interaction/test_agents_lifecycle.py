@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,7 +13,9 @@ from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.turn.voice import Voice
+from hubbub.client import Client
 from hubbub.clock import SystemClock
+from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
@@ -357,6 +360,14 @@ class TestStopping:
             running.cancel()
             await asyncio.wait({running})
 
+    async def turns_of(self, client: Client) -> Sequence[TurnSummary]:
+        """The agent's turns, as soon as one is on record: a read waits for no write."""
+        async with soon():
+            while True:
+                told = Turns.model_validate(await client.call("list_turns"))
+                if told.turns:
+                    return told.turns
+
     async def test_cancelling_the_agent_leaves_no_task_and_the_turn_open(
         self, in_memory: Networks, gate: Gate
     ) -> None:
@@ -373,12 +384,8 @@ class TestStopping:
                 await running
             # The hub's own come to their end; one of the agent's would wait at the gate for ever.
             await eventually(lambda: asyncio.all_tasks() <= before)
-            turns = await net.clients["bot"].call("list_turns")
-            assert isinstance(turns, dict)
-            assert isinstance(turns["turns"], list)
-            (summary,) = turns["turns"]
-            assert isinstance(summary, dict)
-            assert summary.get("outcome") is None
+            (summary,) = await self.turns_of(net.clients["bot"])
+            assert summary.outcome is None
 
     async def test_a_turn_that_is_nearly_done_may_end(
         self, in_memory: Networks, gate: Gate

@@ -15,6 +15,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script
 from tests.doc_pages import example
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
+from tests.interaction.approval_rig import asked
 from tests.interaction.peers import Networks, Peer
 
 TOOLS: list[JsonValue] = ["send_text_message", "remember", "recall", "forget"]
@@ -94,7 +95,7 @@ async def test_an_agent_that_only_reads_recalls_but_does_not_remember(
     assert (listed.error, listed.result) == (None, "{}")
 
 
-@pytest.mark.parametrize(("allowed", "error"), [(False, "needs_approval"), (True, None)])
+@pytest.mark.parametrize(("allowed", "error"), [(False, "denied"), (True, None)])
 async def test_an_agent_that_asks_first_asks_before_it_remembers(
     in_memory: Networks, allowed: bool, error: str | None
 ) -> None:
@@ -104,6 +105,9 @@ async def test_an_agent_that_asks_first_asks_before_it_remembers(
         ann = await net.person()
         await net.llm("bot", model, tools=TOOLS, permission_mode="ask", tool_settings=settings)
         said = await ann.say("bot", "hi")
+        if not allowed:
+            (approval,) = await asked(ann)
+            await ann.call("deny", id=approval["id"])
         turn = await net.turn(f"bot-{said['id']}")
     remembering, recalling, _ = turn.steps[0].calls
     assert (remembering.error, recalling.error) == (error, None)

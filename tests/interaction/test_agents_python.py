@@ -420,7 +420,8 @@ async def test_two_agents_that_answer_each_other_stop_by_themselves(in_memory: N
                 return "started"
             return f"{message.text}!"
 
-    async with rig(in_memory) as net:
+    only_hops = config(network={"wake": {"dampener": {"enabled": False}}})
+    async with rig(in_memory, only_hops) as net:
         ann = await net.person()
         await net.python("ernie", Chatty())
         await net.python("bert", Chatty())

@@ -133,25 +133,19 @@ async def test_a_mode_and_a_ban_are_seen_by_the_model_as_absence(
         assert not (tmp_path / "paid.txt").exists()
 
 
-async def test_what_must_be_asked_is_refused_without_a_person_and_runs_with_one(
+async def test_an_approver_of_ones_own_is_asked_in_the_place_of_people(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    for approver in (None, Person()):
-        async with ModelServer(script(call("pay", amount=7))) as model, rig(in_memory) as net:
-            shop = Shop(net, model, tmp_path)
-            shop.approver = approver
-            await shop.start(permission_mode="ask")
-            turn = await shop.turn()
-            paid = turn.steps[0].calls[0]
-            if approver is None:
-                assert paid.error == "needs_approval"
-                assert not (tmp_path / "paid.txt").exists()
-            else:
-                assert paid.result == "paid 7"
-                (asked,) = approver.asked
-                assert (asked.tool, asked.arguments) == ("pay", {"amount": 7})
-                assert asked.site.turn == "bot-m1"
-                assert (tmp_path / "paid.txt").read_text() == "7\n"
+    async with ModelServer(script(call("pay", amount=7))) as model, rig(in_memory) as net:
+        shop = Shop(net, model, tmp_path)
+        shop.approver = Person()
+        await shop.start(permission_mode="ask")
+        turn = await shop.turn()
+        assert turn.steps[0].calls[0].result == "paid 7"
+        (asked,) = shop.approver.asked
+        assert (asked.tool, asked.arguments) == ("pay", {"amount": 7})
+        assert asked.site.turn == "bot-m1"
+        assert (tmp_path / "paid.txt").read_text() == "7\n"
 
 
 async def test_what_the_runtime_repeated_stands_in_the_record(

@@ -253,7 +253,8 @@ class TestFork:
             assert (answer["thread_id"], answer["content"]) == ("dm.ann.bot", "24.5")
             turn = await net.turn("bot-m1")
             assert [(s.n, s.notes[:1]) for s in turn.steps] == [
-                (1, ()), (2, ()), (3, ()), (10_001, ("helper 1",)), (10_002, ("helper 1",)),
+                (1, ("has read from outside: fork",)), (2, ()), (3, ()),
+                (10_001, ("helper 1",)), (10_002, ("helper 1",)),
             ]  # fmt: skip
             assert turn.steps[0].calls[0].result == "it is 24.5"
             asked = model.requests[1]

@@ -12,6 +12,7 @@ from hubbub.agents.knowledge.base import MOST_HITS, KnowledgeBase, SearchResult
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.tools.tuning import Tuning
 
 __all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
 
@@ -25,6 +26,7 @@ class SearchKnowledge(ReadingTool):
     """The tool. Its result is JSON, so that what is too much of it goes hit by hit."""
 
     name = SEARCH_KNOWLEDGE
+    tuning = Tuning(outside=True)
 
     def __init__(self, base: KnowledgeBase):
         self._base = base

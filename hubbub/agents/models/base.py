@@ -29,6 +29,8 @@ class Question:
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
+    tokens: int | None = None
+    """Of all that, counted or estimated; None: nobody has counted."""
 
 
 @dataclass(frozen=True, slots=True)

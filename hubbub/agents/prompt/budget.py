@@ -20,7 +20,7 @@ no more than their sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hubbub.agents.models.base import Question, ToolSpec
@@ -137,7 +137,7 @@ class Fitting:
         sizes = full.sizes()
         room = self.rules.room
         if room is None or sizes.total <= room:
-            return Fitted(full.question, self._window(sizes, sizes))
+            return Fitted(_sized(full.question, sizes), self._window(sizes, sizes))
         return self._squeeze(full, sizes, room)
 
     def _squeeze(self, state: _State, full: _Sizes, room: int) -> Fitted:
@@ -145,7 +145,8 @@ class Fitting:
         for _ in stages:
             # The sum of the parts is a bound; what they are together is counted as well.
             if state.bound <= room and (sizes := state.sizes()).total <= room:
-                return Fitted(state.question, self._window(full, sizes), state.squeezed)
+                question = _sized(state.question, sizes)
+                return Fitted(question, self._window(full, sizes), state.squeezed)
         raise WindowTooSmall(self._complaint(state.sizes(), room))
 
     def prompt_tokens(self, hidden: int) -> int:
@@ -210,6 +211,10 @@ class _Sizes:
     @property
     def total(self) -> int:
         return sum(size for _, size in self.layers)
+
+
+def _sized(question: Question, sizes: _Sizes) -> Question:
+    return replace(question, tokens=sizes.total)
 
 
 class _State:

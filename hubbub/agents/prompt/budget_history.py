@@ -64,6 +64,12 @@ class Conversation:
         return self.without(0)
 
     @property
+    def in_thread(self) -> Sequence[Message]:
+        """What the turn shows of the thread that woke the agent, before anything is left out."""
+        view = self._threads.get(self._incoming_thread)
+        return [*(view.messages if view is not None else ()), *self._incoming]
+
+    @property
     def messages(self) -> int:
         """How many messages of the history may be left out in all."""
         return sum(len(view.messages) for view in self._threads.values())

@@ -12,7 +12,7 @@ from hubbub.config.prompting import CONDITIONS
 __all__ = ["CONDITIONS_BY_NAME", "condition"]
 
 _FINISH = "finish"
-_DELEGATES = frozenset({"send_text_message", "send_message"})
+_DELEGATES = frozenset({"delegate", "send_text_message", "send_message"})
 
 
 def _has_tools(context: PromptContext) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -178,11 +178,34 @@ def _finalize(value: object) -> object:
 
 def attributes(message: Message) -> Escaped:
     """Who, what and when, as attributes: one expression, because a prompt has hundreds of them."""
-    at = message.sent_at if message.sent_at.tzinfo is UTC else message.sent_at.astimezone(UTC)
-    return Escaped(
+    plain = (
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
-        f' id="{message_id(message.seq)}" time="{at.isoformat()[:19]}Z"'
+        f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
     )
+    if message.outside or message.spoken_by is not None or message.request is not None:
+        return Escaped(plain + "".join(f' {key}="{value}"' for key, value in _marks(message)))
+    return Escaped(plain)
+
+
+def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
+    """What few messages have: whose words they are, what they mean for a request."""
+    if message.spoken_by is not None:
+        yield "spoken_by", _escaped_id(message.spoken_by)
+    if message.outside:
+        yield "outside", "true"
+    request = message.request
+    if request is None:
+        return
+    yield "request", escaped(request.id or message_id(message.seq))
+    yield "request_kind", request.kind
+    if request.outcome:
+        yield "outcome", escaped(request.outcome)
+    if request.deadline is not None:
+        yield "deadline", _time(request.deadline)
+
+
+def _time(at: datetime) -> str:
+    return f"{(at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat()[:19]}Z"
 
 
 _SAMPLE = Message(

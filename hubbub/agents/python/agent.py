@@ -16,6 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
+from hubbub.agents.turn.voice import DEFAULT_DEADLINE_S
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
@@ -84,42 +85,58 @@ class Agent:
         """A broadcast: a person's, or an agent's that is only overheard."""
         return None
 
+    def on_request(self, message: Message) -> Handled:
+        """A task that another agent has handed on: what is returned is reported as its result.
+
+        What it raises ends the request as failed. An agent that does not define it has tasks
+        treated as direct messages, and what that handler returns is the result.
+        """
+        return None
+
     def on_channel_message(self, message: Message) -> Handled:
         """A channel message that is overheard: it neither mentions nor wakes this agent."""
         return None
 
     # What an agent can do -----------------------------------------------------------------------
 
-    async def send(self, to: str | Sequence[str], content: JsonValue) -> SendResult:
+    async def send(
+        self, to: str | Sequence[str], content: JsonValue, *, outside: bool = False
+    ) -> SendResult:
         """Send a direct message to a participant or several, or into a thread by its id.
 
-        `content` is a text or any other JSON. Raises `OperationError` when the hub refuses.
+        `content` is a text or any other JSON. `outside`: it carries content from outside the
+        network (a website, a file), which nobody here has written; an answer to a message that does
+        is marked by itself. Raises `OperationError` when the hub refuses.
         """
         target: JsonValue = to if isinstance(to, str) else list(to)
-        return await self._speak(content, to=target)
+        return await self._speak(content, outside, to=target)
 
-    async def post(self, channel: str, text: str) -> SendResult:
+    async def post(self, channel: str, text: str, *, outside: bool = False) -> SendResult:
         """Post into a channel that the agent is a member of."""
-        return await self._linked.speak("post_to_channel", channel=channel, text=text)
+        marks = _marks(outside)
+        return await self._linked.speak("post_to_channel", channel=channel, text=text, **marks)
 
-    async def broadcast(self, text: str) -> SendResult:
+    async def broadcast(self, text: str, *, outside: bool = False) -> SendResult:
         """Say something to everybody."""
-        return await self._linked.speak("broadcast_text_message", text=text)
+        return await self._linked.speak("broadcast_text_message", text=text, **_marks(outside))
 
-    async def reply(self, message: Message, text: str) -> SendResult:
+    async def reply(self, message: Message, text: str, *, outside: bool = False) -> SendResult:
         """Reply under a message, in its reply thread."""
-        return await self._linked.speak("reply", message_id=message.id, text=text)
+        marks = _marks(outside)
+        return await self._linked.speak("reply", message_id=message.id, text=text, **marks)
 
-    async def answer(self, message: Message, content: JsonValue) -> SendResult:
+    async def answer(
+        self, message: Message, content: JsonValue, *, outside: bool = False
+    ) -> SendResult:
         """Answer in the thread that the message stands in.
 
         Quotes the message if the same turn answers several.
         """
         scope = current_scope()
         if scope is None or not scope.several:
-            return await self._speak(content, to=message.thread_id)
-        quote = Quote(message_id=message.id, text=message.text[:_QUOTED])
-        return await self._speak(content, to=message.thread_id, quote=quote.model_dump())
+            return await self._speak(content, outside, to=message.thread_id)
+        quote = Quote(message_id=message.id, text=message.text[:_QUOTED]).model_dump()
+        return await self._speak(content, outside, to=message.thread_id, quote=quote)
 
     async def ask(
         self,
@@ -130,9 +147,32 @@ class Agent:
         """Send a direct message to one participant and wait for the answer.
 
         The answer does not come to `on_direct` as well. Raises TimeoutError after `timeout` seconds
-        and `OperationError` when the hub refuses.
+        and `OperationError` when the hub refuses: `wait_cycle` where the other one waits for an
+        answer of this agent already, itself or through others.
         """
         return await self._linked.ask(to, _said(content), timeout)
+
+    async def delegate(self, to: str, task: str, *, deadline_s: float = DEFAULT_DEADLINE_S) -> str:
+        """Hand work on to another agent, and wait for the result that it reports.
+
+        Neither result nor failure comes to `on_direct` as well. Raises `RequestFailed` when the
+        agent says that it failed, is stopped, ends without a report, or `deadline_s` seconds have
+        passed; and `OperationError` when the hub refuses.
+        """
+        return await self._linked.delegate(to, task, deadline_s)
+
+    async def report(
+        self, request: Message | str, text: str, *, failed: bool = False, outside: bool = False
+    ) -> SendResult:
+        """Tell who has handed on a task what came of it; a task has one report.
+
+        `request` is the message that asked, or its id. Raises `OperationError` when it has ended.
+        """
+        id = request if isinstance(request, str) else request.id
+        status = "failed" if failed else "result"
+        return await self._linked.speak(
+            "report", request=id, status=status, text=text, **_marks(outside)
+        )
 
     async def participants(self) -> tuple[Participant, ...]:
         """Everybody in the network, with kind, presence and card."""
@@ -201,10 +241,14 @@ class Agent:
             raise RuntimeError("the agent has not joined a network; begin in on_start")
         return self._link
 
-    async def _speak(self, content: JsonValue, **where: JsonValue) -> SendResult:
+    async def _speak(self, content: JsonValue, outside: bool, **where: JsonValue) -> SendResult:
         said = _said(content)
         operation = "send_text_message" if "text" in said else "send_message"
-        return await self._linked.speak(operation, **where, **said)
+        return await self._linked.speak(operation, **where, **said, **_marks(outside))
+
+
+def _marks(outside: bool) -> dict[str, JsonValue]:
+    return {"outside": True} if outside else {}
 
 
 def _said(content: JsonValue) -> dict[str, JsonValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Literal
@@ -26,7 +27,14 @@ from hubbub.protocol.turns import Step
 
 __all__ = ["HandlerBrain"]
 
-HandlerName = Literal["on_direct", "on_mention", "on_reply", "on_broadcast", "on_channel_message"]
+HandlerName = Literal[
+    "on_direct",
+    "on_mention",
+    "on_reply",
+    "on_broadcast",
+    "on_channel_message",
+    "on_request",
+]
 
 _BY_REASON: dict[str, HandlerName] = {
     "direct": "on_direct",
@@ -76,13 +84,16 @@ class HandlerBrain:
         return self._defines(_overhears(message))
 
     async def observe(self, message: Message) -> None:
-        with entered(Scope(message.id)):
+        with entered(Scope(message.id, outside=message.outside)):
             try:
                 await self._handle(_overhears(message), message)
             except OperationError as exc:
                 if exc.code != ErrorCode.HOP_LIMIT:
                     raise
                 log.info("an overheard message stays unanswered", reason=exc.message)
+
+    async def dropped(self, turn: str) -> None:
+        """No turn of a handler stops to wait."""
 
     # Turns --------------------------------------------------------------------------------------
 
@@ -110,7 +121,7 @@ class HandlerBrain:
         several = len(plan.incoming) > 1
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
             await activity.show("thinking", n)
-            scope = Scope(plan.id, n, several, journal.clock, activity)
+            scope = Scope(plan.id, n, several, journal.clock, activity, message.outside)
             await self._step(self._handler(message, reason), message, scope, journal)
 
     async def _step(
@@ -126,6 +137,8 @@ class HandlerBrain:
                 journal.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
 
     def _handler(self, message: Message, reason: str) -> HandlerName:
+        if _is_task(message) and self._defines("on_request"):
+            return "on_request"
         name = _BY_REASON.get(reason, "on_direct" if message.type == "direct" else "on_mention")
         if name == "on_reply" and not self._defines("on_reply"):
             return "on_mention"
@@ -135,8 +148,21 @@ class HandlerBrain:
         """Call the handler, and send what it returns."""
         handler: Callable[[Message], object] = getattr(self._agent, name)
         answer = await self._call(partial(handler, message))
-        if answer is not None and answer != "":
+        if answer is None or answer == "":
+            return
+        if _is_task(message):
+            await self._report(message, _json(answer, name))
+        else:
             await self._agent.answer(message, _json(answer, name))
+
+    async def _report(self, task: Message, result: JsonValue) -> None:
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        try:
+            await self._agent.report(task, text)
+        except OperationError as exc:
+            if exc.code != ErrorCode.REQUEST_OVER:
+                raise
+            log.info("nobody waits for a result any more", request=task.id, reason=exc.message)
 
     def _defines(self, name: HandlerName) -> bool:
         return getattr(type(self._agent), name) is not getattr(Agent, name)
@@ -150,6 +176,11 @@ class HandlerBrain:
             async with self._plain:
                 result = await run_in_thread(handler)
         return await result if inspect.isawaitable(result) else result
+
+
+def _is_task(message: Message) -> bool:
+    """Whether the message hands on work, of which a result is to be reported."""
+    return message.request is not None and message.request.kind == "task"
 
 
 def _overhears(message: Message) -> HandlerName:

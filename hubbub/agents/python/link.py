@@ -10,8 +10,10 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.asks import Ask, Asks, answers
+from hubbub.agents.python.delegations import Delegations, ends
 from hubbub.agents.python.scope import current_scope
 from hubbub.agents.turn.voice import Voice
+from hubbub.errors import OperationError, RequestFailed
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
@@ -25,6 +27,7 @@ class Link:
     def __init__(self, voice: Voice, inbox: Inbox):
         self._voice, self._inbox = voice, inbox
         self._asks = Asks()
+        self._delegations = Delegations()
         self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
 
     @property
@@ -41,6 +44,8 @@ class Link:
         if scope is None:  # not in a handler: nothing caused it, nothing repeats it
             value = await self._voice.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
+        if scope.outside:
+            args["outside"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         value = await self._voice.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
@@ -70,27 +75,53 @@ class Link:
     async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
         """Send a direct message, and wait for the answer to it.
 
-        Raises TimeoutError after `within` seconds, and `OperationError`.
+        Raises TimeoutError after `within` seconds, and `OperationError`: also where waiting would
+        close a circle of waits.
         """
         try:
             async with _shown_waiting(to), asyncio.timeout(within), self._asks.lock(to):
                 ask = self._asks.begin(to)
                 try:
                     operation = "send_text_message" if "text" in content else "send_message"
-                    sent = await self.speak(operation, to=to, **content)
+                    sent = await self.speak(operation, awaits=True, to=to, **content)
+                    _check_heard(to, sent)
                     ask.numbered(sent.seq, sent.thread_id)
                     self._look_back(ask, sent)
-                    return await ask.answer
+                    return await self._awaited(ask, sent)
                 finally:
                     self._asks.end(ask)
         except TimeoutError as exc:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
 
+    async def _awaited(self, ask: Ask, sent: SendResult) -> Message:
+        try:
+            return await ask.answer
+        except asyncio.CancelledError:  # its time is up, or that of the turn
+            self._voice.tell("stop_waiting", message=sent.id)
+            raise
+
+    async def delegate(self, to: str, task: str, deadline_s: float) -> str:
+        """Hand on work, and wait for the result. Raises `RequestFailed` when there will be none,
+        and `OperationError` where the hub refuses.
+        """
+        async with _shown_waiting(to):
+            with self._delegations.begun() as delegation:
+                sent = await self.speak("delegate", to=to, task=task, deadline_s=deadline_s)
+                self._delegations.named(delegation, sent.id)
+                for message in self._thread(sent.thread_id):
+                    if delegation.take(message):  # it came before this process
+                        self._let_go(message)
+                ended = await delegation.end
+        assert ended.request is not None, "taken for its request"
+        if ended.request.kind == "failed":
+            raise RequestFailed(sent.id, ended.request.outcome, ended.text)
+        return ended.text
+
     # Answers that nobody must mistake for news ---------------------------------------------------
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
         """Whether a handler waits for just this message; the verdict may come later. None: no."""
-        verdict = self._asks.claim(message)
+        verdict = self._delegations.claim(message) or self._asks.claim(message)
         turn = None if verdict is not None else self._asked_in_old_turn(message)
         if turn is not None:
             verdict = asyncio.get_running_loop().create_future()
@@ -115,7 +146,7 @@ class Link:
             return None
         for own in self._thread(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
-            if asked and answers(message, own.seq, own.thread_id):
+            if asked and (ends(message, own.id) or answers(message, own.seq, own.thread_id)):
                 return own.cause_id
         return None
 
@@ -123,13 +154,25 @@ class Link:
         """A question that was asked before the process died may have its answer already."""
         for message in self._thread(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
-                for verdicts in self._held.values():
-                    if message.seq in verdicts:
-                        verdicts[message.seq].set_result(True)
+                self._let_go(message)
+
+    def _let_go(self, message: Message) -> None:
+        """Somebody has waited for a message that was held."""
+        for verdicts in self._held.values():
+            if message.seq in verdicts and not verdicts[message.seq].done():
+                verdicts[message.seq].set_result(True)
 
     def _thread(self, thread_id: str) -> tuple[Message, ...]:
         thread = self._inbox.thread(thread_id)
         return thread.messages if thread is not None else ()
+
+
+def _check_heard(to: str, sent: SendResult) -> None:
+    """Raises `OperationError` when who is asked will not answer: something keeps it asleep."""
+    code = sent.not_woken.get(to)
+    if code is not None:
+        words = f"{to} has got the question but is kept from answering it ({code}); do without"
+        raise OperationError(code, words, details={"message": sent.id})
 
 
 def _shown_waiting(whom: str) -> contextlib.AbstractAsyncContextManager[None]:

@@ -31,6 +31,8 @@ class Scope:
     """The turn's."""
     activity: Activity | None = None
     """What the turn shows of itself; an observer shows nothing."""
+    outside: bool = False
+    """Whether what is said carries content from outside the network."""
     calls: list[ToolCallRecord] = field(default_factory=list)
     _writes: int = 0
 

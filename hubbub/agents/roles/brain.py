@@ -23,13 +23,15 @@ from hubbub.agents.turn.activity import Activities, Activity
 from hubbub.agents.turn.course import Calls, in_time
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.loop import End, Record, RunTools
+from hubbub.agents.turn.leasing import Leases, outcome_of
+from hubbub.agents.turn.loop import End, Park, Record, RunTools
 from hubbub.agents.turn.steering import Helm, shown
+from hubbub.agents.turn.taint import Taint, carriers
 from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.config.roles import ROLES_OF
-from hubbub.errors import ModelError
+from hubbub.errors import ConnectionLost, ModelError
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants
@@ -81,6 +83,9 @@ class RoleBrain:
     async def start(self) -> None:
         """There is nothing to do before something wakes it."""
 
+    async def dropped(self, turn: str) -> None:
+        await self._activities.drop(turn)
+
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         try:
             await self._take_turn(await journal.take_up(), journal)
@@ -90,16 +95,22 @@ class RoleBrain:
     async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
         earlier = await earlier_steps(thread, plan, me, journal.other)
-        desk = await self._desk(plan)
+        history = self._config.history
+        conversation = Conversation.of(self._template, self._inbox.threads, plan, me, history)
+        desk = await self._desk(plan, conversation, journal.leases)
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
         steps = await self._begin(journal, desk, first)
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me)
         journal.before_end = hooks.turn_ended
         async with self._activities.of(plan) as activity:
-            helm = Helm(self._inbox, plan.thread_id, on=self._config.steer == "steer")
+            helm = Helm(self._inbox, plan.thread_id, self._config.steer)
             scratchpad = self._briefing.scratchpad
-            turn = _Turn(desk, pipeline, journal, activity, hooks, helm, earlier, scratchpad)
+            taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
+            calls = Calls(desk.toolbox, journal, hooks.around if hooks else None, taint)
+            turn = _Turn(
+                desk, pipeline, journal, calls, activity, hooks, helm, earlier, scratchpad
+            )
             await turn.run(self._config.turn_timeout)
 
     async def _begin(self, journal: Journal, desk: Desk, first: Command) -> tuple[Step, ...]:
@@ -126,10 +137,10 @@ class RoleBrain:
         bounds = Bounds(roles.min_confidence, roles.max_plan_steps, roles.max_retries)
         return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
-    async def _desk(self, plan: TurnPlan) -> Desk:
+    async def _desk(self, plan: TurnPlan, conversation: Conversation, leases: Leases) -> Desk:
         toolbox = self._tools.for_turn()
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
-        inbox, history = self._inbox, self._config.history
+        inbox = self._inbox
         opening = self._models[ROLES_OF[self._kind][0]].choice.current
         return Desk(
             self._config.roles,
@@ -138,10 +149,11 @@ class RoleBrain:
             toolbox,
             callable_by_plans(toolbox),
             agents,
-            Conversation.of(self._template, inbox.threads, plan, inbox.me, history),
+            conversation,
             self._briefing.prompts,
             await self._briefing.context(plan, toolbox, opening, self._ready, inbox.threads),
             plan.thread_id,
+            leases,
         )
 
     async def _agents(self, plan: TurnPlan) -> Sequence[Companion]:
@@ -159,6 +171,7 @@ class _Turn:
     desk: Desk
     pipeline: Pipeline
     journal: Journal
+    calls: Calls
     activity: Activity
     hooks: HookChain
     helm: Helm
@@ -187,6 +200,9 @@ class _Turn:
                     todo = deque(await self._consult(several))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
+                case Park(step, approvals):
+                    await self.journal.park(approvals)
+                    await self.activity.park(step)
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)
                     if waits(self.pipeline.steps):  # the next turn reads this one's record
@@ -195,24 +211,30 @@ class _Turn:
     async def _consult(self, consults: Sequence[Consult]) -> list[Command]:
         """Ask several roles side by side, all of which hear what people have said since."""
         await self.activity.show("thinking", consults[0].n)
-        failed: str | None = None
+        failed: ModelError | None = None
+        lost: ConnectionLost | None = None
         woken = self.helm.waiting()
         consults = [consult.hearing(shown(woken)) for consult in consults]
         try:
             async with asyncio.TaskGroup() as group:
                 asking = [group.create_task(self._ask(consult)) for consult in consults]
         except* ModelError as errors:
-            failed = str(errors.exceptions[0])
+            failed = next(exc for exc in errors.exceptions if isinstance(exc, ModelError))
+        except* ConnectionLost as ends:
+            lost = next(exc for exc in ends.exceptions if isinstance(exc, ConnectionLost))
+        if lost is not None:
+            raise lost
         if failed is not None:
-            return self.pipeline.stopped("model_error", failed)
+            return self.pipeline.stopped(outcome_of(failed), str(failed))
         self.helm.taken(woken)
-        return self.pipeline.answered([task.result() for task in asking])
+        read = self.calls.taint.read(carriers(w.message for w in woken))
+        return self.pipeline.answered([task.result().noting(*read) for task in asking])
 
     async def _ask(self, consult: Consult) -> Answered:
         clock = self.journal.clock
         at = clock.ms
         asker = self.desk.asker(consult)
-        answer = await asker.ask(consult.wrong)
+        answer = await asker.ask(consult.wrong, n=consult.n)
         notes = (f"model: {asker.model.name}", *self.desk.toolbox.news(), *answer.notes)
         answer = replace(answer, notes=notes)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
@@ -221,5 +243,5 @@ class _Turn:
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
-        calls = Calls(self.desk.toolbox, self.journal, self.hooks.around if self.hooks else None)
-        return self.pipeline.ran(await calls.run(run), self.hooks.notes())
+        results = await self.calls.run(run)
+        return self.pipeline.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

@@ -23,6 +23,7 @@ from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
+from hubbub.agents.turn.leasing import Leases, Terms
 from hubbub.config.roles import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Step
@@ -66,11 +67,12 @@ def _has_card(card: Card) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RoleModel:
-    """Who answers for a role, in which dialect, and what a question may fill."""
+    """Who answers for a role, in which dialect, what a question may fill, and what it costs."""
 
     model: Model
     choice: DialectChoice
     context: ContextRules = field(default_factory=ContextRules)
+    terms: Terms = field(default_factory=Terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Desk:
     context: PromptContext
     thread_id: str
     """Canonical."""
+    leases: Leases | None = None
+    """Those of the turn."""
 
     @property
     def executors(self) -> Executors:
@@ -120,6 +124,8 @@ class Desk:
             role.choice,
             system.closing,
             Fitting(role.context, message, self.toolbox.writing),
+            self.leases,
+            role.terms,
         )
 
     def system(self, consult: Consult) -> SystemPrompt:

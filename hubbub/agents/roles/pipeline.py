@@ -1,7 +1,7 @@
 """Roles at work on one turn, as a pure state machine: what happened goes in, what to do comes out.
 
     pipeline = Pipeline(rules, executors, steps, earlier)
-    commands = pipeline.start()                       Record, Consult, RunTools, End
+    commands = pipeline.start()                       Record, Consult, RunTools, Park, End
     commands = pipeline.answered([(consult, answer)])
     commands = pipeline.ran(results)
     commands = pipeline.stopped("timeout", "...")
@@ -63,7 +63,7 @@ from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
-from hubbub.agents.turn.loop import FINISH, End, Record, RunTools
+from hubbub.agents.turn.loop import FINISH, End, Park, Record, RunTools, park
 from hubbub.agents.turn.recording import CallResult, failure, step_of, with_result
 from hubbub.agents.turn.waiting import waiting
 from hubbub.config.problems import nearest
@@ -137,7 +137,7 @@ class Consult:
         return [step.model_copy(update={"steered": ()}) for step in steps]
 
 
-Command = Record | Consult | RunTools | End
+Command = Record | Consult | RunTools | Park | End
 
 
 class Pipeline:
@@ -180,7 +180,9 @@ class Pipeline:
         calls = tuple(with_result(c, by_id.get(c.id)) for c in last.calls)
         update = {"calls": calls, "notes": (*last.notes, *notes)}
         self.steps[-1] = last.model_copy(update=update)
-        return [Record(self.steps[-1]), *self._next()]
+        parked = park(results, last.n)
+        ran = Record(self.steps[-1])
+        return [ran, *self._next()] if parked is None else [ran, parked]
 
     def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
         """Something from outside ends the turn."""
@@ -392,6 +394,10 @@ class Answered:
     answer: Answer
     at_ms: float | None = None
     duration_ms: float | None = None
+
+    def noting(self, *notes: str) -> Answered:
+        """The same, with these notes."""
+        return replace(self, answer=replace(self.answer, notes=(*self.answer.notes, *notes)))
 
 
 def _wants_reply(steering: Iterable[Steering]) -> bool:

@@ -27,6 +27,7 @@ from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import replying
 from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
@@ -98,5 +99,6 @@ async def _role_models(
                 config.model_copy(update={"model": model}), name, models[model]
             )
             answers = ThinkingModel(endpoint) if scratchpad else endpoint
-            made[model] = RoleModel(answers, DialectChoice(models[model]), rules)
+            terms = Terms.of(models[model], rules.reserve)
+            made[model] = RoleModel(answers, DialectChoice(models[model]), rules, terms)
         yield {role: made[model] for role, model in chosen.items()}

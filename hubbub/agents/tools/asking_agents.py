@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import Scope, entered
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
 from hubbub.agents.tools.hub import refused
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Permission
@@ -40,7 +40,7 @@ class AskAgent:
     """
 
     permission: Permission = "write"
-    confirm = False
+    confirm: Confirm = False
     idempotent = True
     ordered = False
     speaks = True
@@ -72,10 +72,10 @@ class AskAgent:
         """What the agent has answered. Raises `ToolFailed` when it does not, or is not there."""
         to, text = str(arguments["agent"]), str(arguments["text"])
         try:
-            with entered(_CallScope(site.turn, site.step, cid=site.cid)):
+            with entered(_CallScope(site.turn, site.step, outside=site.outside, cid=site.cid)):
                 answer = await self._link.ask(to, {"text": text}, self._within)
         except TimeoutError as exc:
             raise ToolFailed(str(exc), error="timeout") from exc
         except OperationError as exc:
             raise refused(exc) from exc
-        return answer.text
+        return FromOutside(answer.text) if answer.outside else answer.text

@@ -73,6 +73,7 @@ def _tuning(said: ToolConfig) -> Tuning:
         budget=said.result_budget,
         attempts=said.attempts,
         backoff=said.backoff,
+        outside=said.outside,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -13,7 +13,17 @@ from hubbub.errors import HubbubError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
 
-__all__ = ["CallSite", "ReadingTool", "Tool", "ToolFailed"]
+__all__ = ["CallSite", "Confirm", "FromOutside", "ReadingTool", "Tool", "ToolFailed"]
+
+Confirm: TypeAlias = bool | Literal["tainted"]
+"""Whether a person must approve each call; tainted: only in turns that have read something from
+outside the network."""
+
+
+class FromOutside(str):
+    """A result that carries content from outside the network, whatever is said of its tool."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,8 @@ class CallSite:
     """Of the call within its step, from 0."""
     thread_id: str = ""
     """Canonical id of the thread that woke the agent."""
+    outside: bool = False
+    """Whether what the model had read when it made the call came from outside the network."""
 
     @property
     def cid(self) -> str:
@@ -37,7 +49,8 @@ class ToolFailed(HubbubError):
     """A call that failed in a way that the model should know about.
 
     A tool function may raise it to choose the words. `error` is the kind of failure, `retry` says
-    whether the same call may succeed later, `near` are valid names for one that was misspelled.
+    whether the same call may succeed later, `near` are valid names for one that was misspelled,
+    `outside` whether the message carries content from outside the network.
     """
 
     def __init__(
@@ -47,15 +60,17 @@ class ToolFailed(HubbubError):
         error: str = "tool_failed",
         retry: bool = False,
         near: Sequence[str] = (),
+        outside: bool = False,
     ):
         self.message, self.error, self.retry, self.near = message, error, retry, tuple(near)
+        self.outside = outside
         super().__init__(message)
 
 
 class Tool(Protocol):
     """Something that a model may call.
 
-    confirm     a person must approve each call
+    confirm     a person must approve each call, or (`tainted`) those of some turns
     idempotent  running it twice does no more than once
     ordered     calls of one step run one after the other, in the order the model gave them
     speaks      a call that succeeds has sent a message
@@ -69,7 +84,7 @@ class Tool(Protocol):
     @property
     def permission(self) -> Permission: ...
     @property
-    def confirm(self) -> bool: ...
+    def confirm(self) -> Confirm: ...
     @property
     def idempotent(self) -> bool: ...
     @property
@@ -88,7 +103,7 @@ class ReadingTool:
     """What tools have in common that change nothing: they may run again, and side by side."""
 
     permission: Permission = "read"
-    confirm = False
+    confirm: Confirm = False
     idempotent = True
     ordered = False
     speaks = False

@@ -36,11 +36,15 @@ def compact(value: JsonValue, me: str) -> JsonValue:
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A message with its text in place of all the ways to say it."""
     told = message.get("text_representation")
-    rest = {key: message.get(key) for key in ("reply_to", "quote", "mentions", "attachments")}
+    kept = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
+    rest = {key: message.get(key) for key in kept}
+    if message.get("outside") is True:
+        rest["outside"] = True
     return {
         "id": message.get("id"),
         "thread": message.get("thread_id"),
         "sender": message.get("sender_id"),
+        "kind": message.get("sender_kind"),
         "sent_at": message.get("sent_at"),
         "content": told if isinstance(told, str) else message.get("content"),
         **rest,

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite
+from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.docstrings import describe
 from hubbub.agents.tools.given import CancelToken, IdempotencyKey
 from hubbub.agents.tools.sandbox.limits import Limits
@@ -50,12 +50,13 @@ class FunctionTool(Generic[P, R]):
         *,
         name: str | None = None,
         permission: Permission = "read",
-        confirm: bool = False,
+        confirm: Confirm = False,
         idempotent: bool = False,
         timeout: float | None = None,
         retry: int | Retry | None = None,
         result_budget: int | None = None,
         sandbox: Sandbox | None = None,
+        outside: bool = True,
     ):
         functools.update_wrapper(self, function)
         self._function = function
@@ -67,12 +68,12 @@ class FunctionTool(Generic[P, R]):
         self._arguments = Arguments(function, parameters)
         called = legal_name(function.__name__ if name is None else name)
         self.spec = ToolSpec(called, description, self._arguments.schema)
-        self.permission, self.confirm = permission, confirm
+        self.permission, self.confirm = permission, _confirm(function.__name__, confirm)
         self.idempotent, self.timeout = idempotent, timeout
         if retry is not None and not idempotent:
             raise TypeError(f"{function.__name__}: only an idempotent tool is ever repeated")
         again = Retry(attempts=retry) if isinstance(retry, int) else retry
-        self.tuning = Tuning(retry=again, budget=result_budget)
+        self.tuning = Tuning(retry=again, budget=result_budget, outside=outside)
         self.sandbox = sandbox
         self.limits: Limits | None = None
         if sandbox is not None:
@@ -147,12 +148,13 @@ def tool(
     *,
     name: str | None = None,
     permission: Permission = "read",
-    confirm: bool = False,
+    confirm: Confirm = False,
     idempotent: bool = False,
     timeout: float | None = None,
     retry: int | Retry | None = None,
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
+    outside: bool = True,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -160,23 +162,27 @@ def tool(
     *,
     name: str | None = None,
     permission: Permission = "read",
-    confirm: bool = False,
+    confirm: Confirm = False,
     idempotent: bool = False,
     timeout: float | None = None,
     retry: int | Retry | None = None,
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
+    outside: bool = True,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function a tool. Its signature becomes the JSON Schema, its docstring the description.
 
     name           what models call it; the function's name if left out
     permission     read, write or admin: what it does to the world
-    confirm        a person must approve each call
+    confirm        a person must approve each call; `"tainted"`: only in turns that have read
+                   something from outside the network
     idempotent     running it twice does no more than once: it may be repeated, after a crash too
     timeout        seconds after which an attempt counts as failed
     retry          attempts in all, or a `Retry`, when a failure passes; idempotent tools only
     result_budget  tokens of the result that a model is given
     sandbox        `process`, or `Limits`: each call in a process of its own, without network
+    outside        whether what it gives comes from outside the network, so that a turn that has
+                   read it is tainted; False for what is computed from its arguments alone
 
     A parameter of type `IdempotencyKey` or `CancelToken` is filled by the runtime. Raises TypeError
     when the docstring or an annotation is missing, and for what cannot be.
@@ -193,6 +199,7 @@ def tool(
             retry=retry,
             result_budget=result_budget,
             sandbox=sandbox,
+            outside=outside,
         )
 
     return declare if function is None else declare(function)
@@ -201,6 +208,12 @@ def tool(
 def as_tool(function: Callable[..., object]) -> FunctionTool[..., object]:
     """The tool that a function makes; one that is a tool already. Raises TypeError."""
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
+
+
+def _confirm(name: str, confirm: Confirm) -> Confirm:
+    if confirm not in (True, False, "tainted"):
+        raise TypeError(f"{name}: confirm is True, False or 'tainted', not {confirm!r}")
+    return confirm
 
 
 def as_text(result: object) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
 from hubbub.agents.tools.compact import compact
 from hubbub.agents.tools.schema import without_titles
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import OperationInfo, Permission
+from hubbub.protocol.operations import Speech
 
 __all__ = ["Caller", "HubTool", "refused", "speaks"]
 
@@ -29,10 +30,11 @@ class Caller(Protocol):
 class HubTool:
     """One operation of the hub or of a mod.
 
-    Who caused a message and its `cid` are not the model's business: they are filled in here.
+    Who caused a message, whether it carries content from outside, and its `cid` are not the
+    model's business: they are filled in here.
     """
 
-    confirm = False
+    confirm: Confirm = False
     timeout = None
 
     def __init__(self, operation: OperationInfo, caller: Caller, me: str):
@@ -41,7 +43,8 @@ class HubTool:
         self.permission: Permission = operation.permission
         self.ordered = operation.permission != "read"
         self.idempotent = True  # a read, or a write with a cid
-        schema = _without_cause(operation.input_schema)
+        self._own = _own(operation)
+        schema = _without(self._own, operation.input_schema)
         self.spec = ToolSpec(operation.name, operation.description, schema)
 
     @property
@@ -50,22 +53,28 @@ class HubTool:
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Call the operation. A write of a repeated turn that was made already counts as made."""
-        args = dict(arguments)
-        args.pop("cause", None)
+        args = {key: value for key, value in arguments.items() if key not in self._own}
         if "cid" in args:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
         cid, cause = site.cid if self.ordered else None, site.turn if self.speaks else None
+        if site.outside and "outside" in self._own:
+            args["outside"] = True
         try:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
         except OperationError as exc:
             raise refused(exc) from exc
-        return json.dumps(compact(value, self._me), ensure_ascii=False)
+        told = json.dumps(compact(value, self._me), ensure_ascii=False)
+        return FromOutside(told) if _shows_outside(value) else told
 
 
 def speaks(operation: OperationInfo) -> bool:
     """Whether a call of the operation sends a message: only those have a cause."""
-    properties = operation.input_schema.get("properties")
-    return isinstance(properties, dict) and "cause" in properties
+    return "cause" in _properties(operation.input_schema)
+
+
+def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def refused(exc: OperationError) -> ToolFailed:
@@ -79,9 +88,30 @@ def refused(exc: OperationError) -> ToolFailed:
     )
 
 
-def _without_cause(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+_OF_SPEECH = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
+"""What no model says of its messages: the runtime does, or only people may."""
+
+
+def _own(operation: OperationInfo) -> frozenset[str]:
+    """The arguments that are not the model's business: all messages have the same ones; what a mod
+    has called so in an operation of its own is its own.
+    """
+    is_speech = _properties(operation.input_schema).keys() >= _OF_SPEECH
+    return _OF_SPEECH if is_speech else frozenset({"cause"})
+
+
+def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     slim = without_titles(schema)
-    properties = slim.get("properties")
-    if isinstance(properties, dict):
-        slim["properties"] = {k: v for k, v in properties.items() if k != "cause"}
+    slim["properties"] = {k: v for k, v in _properties(slim).items() if k not in names}
     return slim
+
+
+def _shows_outside(value: JsonValue) -> bool:
+    """Whether one of the messages in it carries content from outside the network."""
+    if isinstance(value, list):
+        return any(map(_shows_outside, value))
+    if not isinstance(value, dict):
+        return False
+    if value.get("outside") is True and "sender_id" in value:
+        return True
+    return any(map(_shows_outside, value.values()))

@@ -5,7 +5,12 @@ read_only   run             are refused                      run
 ask         run             need approval                    run
 full        run             run                              run
 
-A tool with `confirm` needs approval in every mode in which it is not refused. Speaking is not an
+confirm     in a turn that has read something from outside     in any other turn
+false       as the mode says                                   as the mode says
+tainted     needs approval                                     as the mode says
+true        needs approval                                     needs approval
+
+What the mode refuses is refused, `confirm` or not. Speaking is not an
 effect on the world outside: an agent that may not even answer would be of no use to anybody. What
 an agent remembers is one: it is in all its later prompts, and others may have put it there.
 """
@@ -15,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol, assert_never
 
+from hubbub.agents.tools.base import Confirm
 from hubbub.protocol.messages import Permission
 
 __all__ = [
@@ -39,7 +45,7 @@ class Judged(Protocol):
     @property
     def permission(self) -> Permission: ...
     @property
-    def confirm(self) -> bool: ...
+    def confirm(self) -> Confirm: ...
     @property
     def speaks(self) -> bool: ...
 
@@ -66,17 +72,24 @@ class NeedsApproval:
 Decision = Allow | Refuse | NeedsApproval
 
 
-def decide(tool: Judged, mode: PermissionMode) -> Decision:
-    """Whether a call of `tool` may run in `mode`."""
+def decide(tool: Judged, mode: PermissionMode, *, outside: bool = False) -> Decision:
+    """Whether a call of `tool` may run in `mode`. `outside`: its turn has read something from
+    outside the network.
+    """
     harmless = tool.permission == "read" or (tool.permission == "write" and tool.speaks)
     if mode == "read_only" and not harmless:
         return Refuse(f"{tool.name} changes things ({tool.permission}), and this agent only reads")
-    if tool.confirm:
+    if tool.confirm is True:
         return NeedsApproval(f"each call of {tool.name} must be approved by a person")
+    if tool.confirm == "tainted" and outside:
+        return NeedsApproval(f"{tool.name} {_TAINTED}")
     if mode == "ask" and not harmless:
         reason = f"{tool.name} changes things ({tool.permission}), and this agent must ask first"
         return NeedsApproval(reason)
     return Allow()
+
+
+_TAINTED = "must be approved by a person in a turn that has read something from outside the network"
 
 
 def told(mode: PermissionMode) -> str:

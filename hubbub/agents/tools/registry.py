@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.base import Confirm, Tool
 from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
 from hubbub.agents.tools.tuning import Retry, Tuned, Tuning
 from hubbub.agents.turn.loop import FINISH
@@ -39,10 +39,12 @@ class Entry:
 
     tool: Tool
     permission: Permission
-    confirm: bool
+    confirm: Confirm
     timeout: float | None
     retry: Retry
     budget: int | None
+    outside: bool = False
+    """Whether what it gives always comes from outside the network."""
     coming: MayBeAbsent | None = None
     """The tool, if it is one that comes and goes: asked once, for it is asked often."""
 
@@ -152,5 +154,6 @@ def _entry(tool: Tool, operator: Tuning) -> Entry:
         timeout=tuning.timeout or tool.timeout,
         retry=tuning.repeated,
         budget=tuning.budget,
+        outside=tuning.outside is True,
         coming=tool if isinstance(tool, MayBeAbsent) else None,
     )

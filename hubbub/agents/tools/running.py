@@ -1,9 +1,10 @@
 """One tool call, from the model's arguments to its result.
 
 is it there?     disabled, forbidden and absent tools are not
-again?           what may have run before a crash runs again only if that does no harm
 arguments        by the tool's JSON Schema
 permission       allow, refuse, or ask the approver, whose changes are checked like the model's
+again?           what may have run before a crash runs again only if that does no harm; of a call
+                 that a person approved it is known whether it had begun
 run              within its time; repeated if it is idempotent and the failure is of the moment
 result           cut to its budget
 """
@@ -18,8 +19,8 @@ from typing import assert_never
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Begun, Denied, Parked
+from hubbub.agents.tools.base import CallSite, FromOutside, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.policy import Allow, NeedsApproval, Refuse, decide
 from hubbub.agents.tools.registry import Entry, Registry
@@ -71,10 +72,13 @@ class CallRunner:
     async def run(
         self, call: ToolCallRecord, site: CallSite, clock: TurnClock, *, again: bool
     ) -> CallResult:
-        """Never raises for what a tool does. `again`: it may have run before."""
+        """Never raises for what a tool does. `again`: it may have run before. A call that a person
+        has not decided about has no result, but says what it waits for.
+        """
         at = clock.ms
         attempts = 0
         error: str | None = None
+        outside = False
         budget = self._conduct.budget
         try:
             entry = self._entry(call.name)
@@ -83,8 +87,11 @@ class CallRunner:
             retry = entry.retry if entry.tool.idempotent else Retry(attempts=1)
             while True:
                 attempts += 1
+                outside = entry.outside
                 try:
-                    text = fit(await self._attempt(entry, arguments, site), *self._to(budget))
+                    given = await self._attempt(entry, arguments, site)
+                    outside = outside or isinstance(given, FromOutside)
+                    text = fit(given, *self._to(budget))
                     break
                 except ToolFailed as exc:
                     if attempts >= retry.attempts or not _of_the_moment(exc, retry):
@@ -92,10 +99,13 @@ class CallRunner:
                     log.info("tool is tried again", tool=call.name, error=exc.error, n=attempts)
                 await self._conduct.pause(retry.pause(attempts))
         except ToolFailed as exc:
-            error = exc.error
+            error, outside = exc.error, outside or exc.outside
             words = fit(exc.message, *self._to(max(budget, _LEAST_WORDS)))
             text = failure(exc.error, words, retry=exc.retry, near=exc.near)
-        return CallResult(call.id, text, error, at, clock.since(at), max(attempts, 1))
+        except Parked as exc:
+            return CallResult(call.id, "", at_ms=at, parked=exc.approvals)
+        took = clock.since(at)
+        return CallResult(call.id, text, error, at, took, max(attempts, 1), outside)
 
     def _to(self, budget: int) -> tuple[int, Counter]:
         return budget, self._conduct.counter
@@ -115,18 +125,24 @@ class CallRunner:
         self, entry: Entry, call: ToolCallRecord, site: CallSite, again: bool
     ) -> Mapping[str, JsonValue]:
         """The arguments to run with. Raises `ToolFailed` when the call may not run."""
-        if again and not entry.tool.idempotent:
-            raise ToolFailed(_UNKNOWN, error="interrupted")
+        decision = decide(entry, self._conduct.mode, outside=site.outside)
+        asks = isinstance(decision, NeedsApproval) and self._conduct.approver is not None
+        lost = again and not entry.tool.idempotent
+        if lost and not asks:
+            raise _interrupted()
         assert isinstance(call.arguments, dict), "the loop runs no call that does not parse"
         arguments = self._check(entry, call.arguments)
-        decision = decide(entry, self._conduct.mode)
         match decision:
             case Allow():
                 return arguments
             case Refuse(reason):
                 raise ToolFailed(reason, error="forbidden")
             case NeedsApproval(reason):
-                return await self._approved(entry, arguments, site, reason)
+                does, schema = entry.tool.spec.description, entry.tool.spec.parameters
+                request = ApprovalRequest(
+                    site, entry.name, does, entry.permission, arguments, reason, call.id, schema
+                )
+                return await self._approved(entry, request, lost)
             case _:
                 assert_never(decision)
 
@@ -134,19 +150,27 @@ class CallRunner:
         return self._checks.of(entry.tool.spec).check(arguments)
 
     async def _approved(
-        self, entry: Entry, arguments: Mapping[str, JsonValue], site: CallSite, reason: str
+        self, entry: Entry, request: ApprovalRequest, lost: bool
     ) -> Mapping[str, JsonValue]:
+        """`lost`: it may have run before, and must not run twice."""
         approver = self._conduct.approver
         if approver is None:
-            raise ToolFailed(f"{reason}; {_NOBODY}", error="needs_approval")
-        does = entry.tool.spec.description
-        request = ApprovalRequest(site, entry.name, does, entry.permission, arguments, reason)
+            raise ToolFailed(f"{request.reason}; {_NOBODY}", error="needs_approval")
         verdict = await approver.approve(request)
         match verdict:
-            case Approved(final):
+            case Approved(final, start):
+                arguments = self._check(entry, final)
+                if start is not None:
+                    await start()
+                elif lost:  # nobody knows whether it began
+                    raise _interrupted()
+                return arguments
+            case Begun(final):
+                if not entry.tool.idempotent:
+                    raise _interrupted()
                 return self._check(entry, final)
-            case Denied(why):
-                raise ToolFailed(f"a person has refused this call: {why}", error="denied")
+            case Denied(why, error):
+                raise ToolFailed(f"{_NO[error]}: {why}" if why else _NO[error], error=error)
             case _:
                 assert_never(verdict)
 
@@ -161,7 +185,7 @@ class CallRunner:
                 with contained():  # the tool has a copy: what it changes is not what was called
                     own = copy.deepcopy(dict(arguments))
                     return await self._conduct.perform(entry.tool, own, site)
-        except ToolFailed:
+        except (ToolFailed, Parked):
             raise
         except ConnectionLost as exc:
             raise ToolFailed(str(exc), error="connection_lost") from exc
@@ -178,7 +202,16 @@ _UNKNOWN = (
     "the process stopped while this ran: it may or may not have taken effect; "
     "find out before you call it again"
 )
+_NO = {
+    "denied": "a person has refused this call, and it has not run",
+    "expired": "nobody has approved this call in time, and it has not run",
+    "cancelled": "the approval of this call was cancelled, and it has not run",
+}
 _NOBODY = "nobody can be asked here, so it has not run; do without it, or say that you need it"
+
+
+def _interrupted() -> ToolFailed:
+    return ToolFailed(_UNKNOWN, error="interrupted")
 
 
 def _of_the_moment(exc: ToolFailed, retry: Retry) -> bool:

@@ -11,6 +11,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.absence import NoSource, ToolSource
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import SELECT, Registry
 from hubbub.agents.tools.running import CallRunner, Checks
 from hubbub.agents.tools.selection import SelectTool, picked
@@ -127,9 +128,17 @@ class Toolbox:
         return frozenset(e.name for e in self._all.entries if e.permission != "read")
 
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether one of the calls could do harm if a crash made it be forgotten and done again."""
+        """Whether one of the calls could do harm if a crash made it be forgotten and done again, or
+        a person may be asked about it.
+        """
         entries = [self._all.get(call.name) for call in calls]
-        return any(entry is not None and not entry.tool.idempotent for entry in entries)
+        mode = self._conduct.mode
+        return any(
+            not entry.tool.idempotent
+            or isinstance(decide(entry, mode, outside=True), NeedsApproval)
+            for entry in entries
+            if entry is not None
+        )
 
     async def run(
         self,
@@ -143,6 +152,7 @@ class Toolbox:
         thread_id: str = "",
         wait: WaitStrategy = "all",
         around: Around | None = None,
+        outside: bool = False,
     ) -> list[CallResult]:
         """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
 
@@ -150,10 +160,11 @@ class Toolbox:
         says that they may have run before: then only idempotent ones run. `clock` is the turn's;
         without it times count from here. `thread_id` is the thread that woke the agent. `wait`:
         which calls are waited for, the others are cancelled. `around` is given each call when its
-        turn has come, and what runs it.
+        turn has come, and what runs it. `outside`: the model had read something from outside the
+        network when it made them.
         """
         clock = clock or TurnClock()
-        places = {c.id: CallSite(turn, n, i, thread_id) for i, c in enumerate(all_calls)}
+        places = {c.id: CallSite(turn, n, i, thread_id, outside) for i, c in enumerate(all_calls)}
 
         async def run(call: ToolCallRecord) -> CallResult:
             one = partial(self._runner.run, call, places[call.id], clock, again=again)

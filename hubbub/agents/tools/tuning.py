@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from hubbub.agents.tools.base import Confirm
 from hubbub.protocol.messages import Permission
 
 __all__ = ["Retry", "Tuned", "Tuning"]
@@ -39,7 +40,7 @@ class Tuning:
     """What may be said of one tool. None: as it is without."""
 
     permission: Permission | None = None
-    confirm: bool | None = None
+    confirm: Confirm | None = None
     timeout: float | None = None
     """Seconds of one attempt."""
     retry: Retry | None = None
@@ -49,6 +50,8 @@ class Tuning:
     """In place of those of `retry`."""
     backoff: float | None = None
     """Likewise."""
+    outside: bool | None = None
+    """Whether its results come from outside the network; None: what it gives by itself says so."""
 
     @property
     def repeated(self) -> Retry:
@@ -70,6 +73,7 @@ class Tuning:
             budget=self.budget or other.budget,
             attempts=self.attempts or other.attempts,
             backoff=self.backoff or other.backoff,
+            outside=other.outside if self.outside is None else self.outside,
         )
 
 

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from referencing.exceptions import Unresolvable
 
 from hubbub.agents.tools.base import ToolFailed
-from hubbub.agents.tools.rules import Rules, TooMuchWork
+from hubbub.protocol.rules import Rules, TooMuchWork
 
 __all__ = ["ArgumentCheck"]
 

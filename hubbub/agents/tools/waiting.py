@@ -58,7 +58,14 @@ class Race:
                 self._tasks = [
                     group.create_task(self._run_one(call)) for call in calls if not ordered(call)
                 ]
-        return [self._results.get(call.id) or self._cancelled(call) for call in calls]
+        return [self._result(call) for call in calls]
+
+    def _result(self, call: ToolCallRecord) -> CallResult:
+        result = self._results.get(call.id)
+        waits = result is not None and result.parked is not None
+        if result is None or (waits and self._missing <= 0):
+            return self._cancelled(call)
+        return result
 
     async def _one_by_one(self, queue: Sequence[ToolCallRecord]) -> None:
         for call in queue:
@@ -67,7 +74,7 @@ class Race:
 
     async def _run_one(self, call: ToolCallRecord) -> None:
         result = self._results[call.id] = await self._run(call)
-        if result.error is None:
+        if result.error is None and result.parked is None:
             self._missing -= 1
             if self._missing == 0:
                 self._cancel_the_rest()

@@ -12,7 +12,7 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
 from hubbub.agents.tools.hub import Caller, refused
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.errors import OperationError
@@ -58,7 +58,7 @@ class Saying(Generic[Said]):
     """A tool that sends one message into the thread that woke the agent."""
 
     permission: Permission = "write"
-    confirm = False
+    confirm: Confirm = False
     idempotent = True  # its message has a cid
     ordered = True
     speaks = True
@@ -87,6 +87,7 @@ class Saying(Generic[Said]):
                 cause=site.turn,
                 to=site.thread_id,
                 text=self._say(said),
+                **({"outside": True} if site.outside else {}),
             )
         except OperationError as exc:
             raise refused(exc) from exc

@@ -2,7 +2,7 @@
 
     thinking    the model is asked, or the handler runs
     calling     tools run; `tool` names them
-    waiting     for somebody's answer; `for` says whose
+    waiting     for somebody's answer; `for` says whose, or `approval`: then the turn does not run
     idle        the turn is over, however it ended
 
 Each signal goes to the thread of the turn and names the `turn` and its `step`.
@@ -36,9 +36,13 @@ class Activity:
         self._state: dict[str, JsonValue] = {"state": "thinking"}
         self._step = 1
         self._told: dict[str, JsonValue] | None = None
-        self._over = False
+        self._over = self.parked = False
         self._awaited: list[str] = []
         self._changed = asyncio.Event()
+
+    @property
+    def thread_id(self) -> str:
+        return self._plan.thread_id
 
     async def show(self, state: State, step: int, tools: Iterable[str] = ()) -> None:
         """The turn is at this now, in step `step`."""
@@ -57,6 +61,17 @@ class Activity:
             self._awaited.remove(whom)
             await self._set(self._wait_or_think())
 
+    async def park(self, step: int) -> None:
+        """The turn stops, and waits for a person: that is shown until it goes on."""
+        self._step = step
+        await self._set({"state": "waiting", "for": "approval"})
+        self.parked = True
+
+    async def dropped(self) -> None:
+        """The turn that has stopped will not go on."""
+        self._state, self._over = {"state": "idle"}, False
+        await self._tell_now()
+
     async def repeat(self) -> None:
         """Tell again what was told last: whoever had heard it has forgotten it."""
         if self._told is not None:
@@ -71,7 +86,7 @@ class Activity:
         finally:
             if showing is not None:
                 showing.cancel()
-            if self._told is not None:
+            if self._told is not None and not self.parked:
                 self._state = {"state": "idle"}
                 await self._tell_now()
             self._over = True  # a task that a handler left behind has nothing to show
@@ -107,18 +122,31 @@ class Activities:
     def __init__(self, tell: Tell):
         self._tell = tell
         self._running: dict[str, Activity] = {}
+        self._parked: dict[str, Activity] = {}
 
     @contextlib.asynccontextmanager
     async def of(self, plan: TurnPlan, after_s: float = 0.0) -> AsyncIterator[Activity]:
         """A turn that runs within the block."""
         activity = self._running[plan.id] = Activity(self._tell, plan, after_s)
+        self._parked.pop(plan.id, None)
         try:
             async with activity.running():
                 yield activity
         finally:
             del self._running[plan.id]
+            if activity.parked:
+                self._parked[plan.id] = activity
+        for other in list(self._parked.values()):
+            if other is not activity and other.thread_id == plan.thread_id:
+                await other.repeat()  # this turn's end has been shown in its place
+
+    async def drop(self, turn: str) -> None:
+        """A turn that has stopped to wait will not go on."""
+        parked = self._parked.pop(turn, None)
+        if parked is not None:
+            await parked.dropped()
 
     async def repeat(self) -> None:
         """After a lost connection: the hub has forgotten what was told through it."""
-        for activity in list(self._running.values()):
+        for activity in [*self._parked.values(), *self._running.values()]:
             await activity.repeat()

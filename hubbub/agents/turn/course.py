@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
 
 from hubbub.agents.tools.toolbox import Around, Toolbox
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, RunTools
+from hubbub.agents.turn.taint import Taint
 
 __all__ = ["Calls", "in_time"]
 
@@ -35,9 +36,12 @@ class Calls:
     toolbox: Toolbox
     journal: Journal
     around: Around | None = None
+    taint: Taint = field(default_factory=Taint)
+    """Of the turn, or of the helper whose calls they are."""
 
     async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
         """The results, in the order of the calls. `base`: where the step's numbers begin."""
+        outside = self.taint.outside  # what their results bring, the model had not read
         if self.toolbox.must_be_recorded(run.calls):
             await self.journal.durable()
         plan, step = self.journal.plan, run.step
@@ -51,4 +55,9 @@ class Calls:
             thread_id=plan.thread_id,
             wait=step.wait,
             around=self.around,
+            outside=outside,
         )
+
+    def notes(self, run: RunTools, results: Sequence[CallResult]) -> tuple[str, ...]:
+        """What is to be noted of these results: that something from outside has been read."""
+        return self.taint.results(run.calls, results)

@@ -104,14 +104,17 @@ class Hooks(Protocol):
 
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
         """A call is about to run; before its permission is looked at. The first refusal counts, and
-        a failure of this method is one.
+        a failure of this method is one. It is told once more of a call that has waited for a
+        person.
         """
         return Proceed()
 
     def on_tool_end(
         self, turn: TurnInfo, call: ToolCall, result: CallResult
     ) -> Awaitable[None] | None:
-        """A call has its result, if only that it was refused. One that is cancelled has none."""
+        """A call has its result, if only that it was refused. One that is cancelled has none, and
+        one that waits for a person has none yet.
+        """
         return None
 
     def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> Awaitable[None] | None:
@@ -159,6 +162,8 @@ class HookChain:
         """Run the call unless a hook refuses it."""
         refusal = await self._refusal(call)
         result = await run() if refusal is None else refusal
+        if result.parked is not None:
+            return result
         for hook in self._hooks:
             await self._tell(hook.on_tool_end, self._turn, _copy(call), result)
         return result

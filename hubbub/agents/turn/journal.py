@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.turn.leasing import ENDED, Experience, Leases
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
 from hubbub.agents.turn.timing import TurnClock
 from hubbub.client import Client
@@ -52,19 +53,27 @@ class Journal:
         client: Client,
         plan: TurnPlan,
         on_begin: Callable[[], Awaitable[None]] | None = None,
+        halt: Callable[[str], object] = lambda reason: None,
         *,
+        experience: Experience | None = None,
         backoff: Backoff = PATIENCE,
     ):
         self.plan = plan
         self.end_record: TurnEnd | None = None
         """How the turn ended; None while it runs."""
+        self.parked: tuple[str, ...] | None = None
+        """It has stopped, and waits for these approvals; None: it has not."""
         self.clock = TurnClock()
+        self.leases = Leases(client, plan.id, self.durable, halt, experience)
+        """What the turn takes before it asks a model; recording a step settles those of it."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Is told how the turn ends before that is recorded; its notes are recorded with it."""
         self._client = client
         self._on_begin = on_begin
         self._backoff = backoff
         self._begun = False
+        self._over = False  # the hub takes no more of it
+        self._known: tuple[Step, ...] = ()
         self._posts: deque[_Post] = deque()
         self._settling = asyncio.Lock()
         """Several may wait for the record; one of them at a time looks after it."""
@@ -72,12 +81,15 @@ class Journal:
 
     async def take_up(self) -> TurnPlan:
         """The plan as the turn began with it: without what people steered it by since, which its
-        steps tell. Raises `OperationError` if the hub does not know the turn.
+        steps tell. Raises `OperationError` if the hub does not know the turn, or it has ended.
         """
         if self.plan.resumed:
-            told = await self._insist("read_turn", {"id": self.plan.id})
-            steps = Turn.model_validate(told).steps
-            self.plan = self.plan.without({s.message for step in steps for s in step.steered})
+            turn = Turn.model_validate(await self._insist("read_turn", {"id": self.plan.id}))
+            if turn.end is not None:
+                raise OperationError(ErrorCode.TURN_OVER, f"it has ended: {turn.end.reason}")
+            self._known = turn.steps
+            taken = {s.message for step in turn.steps for s in step.steered}
+            self.plan = self.plan.without(taken)
         return self.plan
 
     async def other(self, turn: str) -> Turn:
@@ -112,7 +124,12 @@ class Journal:
             dialect=dialect,
             tools=tools,
         )
-        steps: tuple[Step, ...] = ()
+        if self.plan.waited:  # it has never left this process, and is not begun again
+            self._begun = True
+            steps = tuple(map(without_cut_calls, self._known))
+            self.clock = TurnClock(steps)
+            return steps
+        steps = ()
         if self.plan.resumed:
             told = await self._insist("begin_turn", {"start": self._fitted(start)})
             recorded = BeginTurnResult.model_validate(told).steps
@@ -127,7 +144,9 @@ class Journal:
 
     def step(self, step: Step) -> None:
         """Record a step, or replace it."""
-        self._post("record_step", step.n, {"turn": self.plan.id, "step": step})
+        keys = self.leases.recorded(step.n)
+        records: dict[str, BaseModel | JsonValue] = {"turn": self.plan.id, "step": step}
+        self._post("record_step", step.n, records | {"settles": list(keys)} if keys else records)
 
     async def durable(self) -> None:
         """Wait until all that has been recorded is durable. Several may wait at the same time.
@@ -135,6 +154,13 @@ class Journal:
         Raises `ConnectionLost`.
         """
         await self._settle()
+
+    async def park(self, approvals: Sequence[str]) -> None:
+        """The turn stops, and waits for these approvals: its record is durable, and tells all that
+        it needs to go on. Raises `ConnectionLost`.
+        """
+        await self.durable()
+        self.parked = tuple(approvals)
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
         """The turn is over; the first end counts. One that never began is recorded as begun."""
@@ -148,6 +174,13 @@ class Journal:
             end = end.model_copy(update={"notes": notes})
         finally:  # also when that is cancelled: the turn has come to its end
             self._post("end_turn", "end", {"end": end})
+
+    async def halted(self, reason: str) -> None:
+        """The hub has ended the turn: it is over here, too, and nothing more is told of it."""
+        if self.end_record is None:
+            end = self.end_record = TurnEnd(id=self.plan.id, outcome="cancelled", reason=reason)
+            self._over = True
+            await self.before_end(end)
 
     async def settled(self) -> None:
         """Wait until everything is durable.
@@ -198,9 +231,11 @@ class Journal:
                 await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
             attempt += 1
 
-    def _post(self, name: str, key: object, records: Mapping[str, BaseModel | str]) -> None:
+    def _post(self, name: str, key: object, records: Mapping[str, BaseModel | JsonValue]) -> None:
+        if self._over:
+            return
         args: dict[str, JsonValue] = {
-            key: record if isinstance(record, str) else record.model_dump(mode="json")
+            key: record.model_dump(mode="json") if isinstance(record, BaseModel) else record
             for key, record in records.items()
         }
         future = self._client.post(name, cid=None, **args)
@@ -226,7 +261,9 @@ def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
 
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:
-    log.warning("the hub refused a record", turn=turn, operation=operation, error=str(exc))
+    # That a turn was ended at the hub, whose word comes a moment later, is no fault.
+    tell = log.info if exc.code in ENDED else log.warning
+    tell("the hub refused a record", turn=turn, operation=operation, error=str(exc))
 
 
 async def _no_notes(end: TurnEnd) -> tuple[str, ...]:

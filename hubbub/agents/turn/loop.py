@@ -1,7 +1,7 @@
 """The loop of a turn as a pure state machine: what happened goes in, what to do comes out.
 
     loop = Loop(rules, tools, steps)        steps: what an earlier process had recorded
-    commands = loop.start()                 Record, AskModel, RunTools, End
+    commands = loop.start()                 Record, AskModel, RunTools, Park, End
     commands = loop.answered(answer)
     commands = loop.ran(results)
     commands = loop.stopped("timeout", "...")
@@ -16,6 +16,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     no calls, for the second time                          end: no_action
     repeats itself (`repetition`)                          end: loop_detected
     calls without results                                  run them; `finish` comes last
+    calls that wait for a person                           park: the turn stops, and is not over
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish`                                               end: finished
     mode `interactive`, and a call has done something      ask a person, then
@@ -45,10 +46,12 @@ __all__ = [
     "Command",
     "End",
     "Loop",
+    "Park",
     "Record",
     "Rules",
     "RunTools",
     "failure",
+    "park",
     "repetition",
 ]
 
@@ -105,7 +108,21 @@ class End:
     text: str | None = None
 
 
-Command = Record | AskModel | RunTools | End
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Calls of the last step wait for a person. The turn stops here and goes on from its record."""
+
+    step: int
+    approvals: tuple[str, ...]
+
+
+Command = Record | AskModel | RunTools | Park | End
+
+
+def park(results: Sequence[CallResult], step: int) -> Park | None:
+    """What to do if some of these calls wait for a person."""
+    waits = [result.parked for result in results if result.parked is not None]
+    return Park(step, tuple(id for ids in waits for id in ids)) if waits else None
 
 
 class Loop:
@@ -154,6 +171,8 @@ class Loop:
             last = self.steps[-1]
             self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
         ran = len(self.steps) - 1
+        if (parked := park(results, self.steps[ran].n)) is not None:
+            return [Record(self.steps[ran]), parked]
         following = self._next()
         if isinstance(following[0], Record) and following[0].step.n == self.steps[ran].n:
             return following  # `finish` has been settled too: one record says it all

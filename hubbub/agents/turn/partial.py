@@ -119,11 +119,12 @@ def unrefusable(
     tools: Iterable[Judged], mode: PermissionMode, hooks: Iterable[Hooks]
 ) -> frozenset[str]:
     """Names of the tools that speak as soon as they are called: no person must approve the call,
-    and no hook is asked.
+    whatever the turn has read, and no hook is asked.
     """
     if any(_judges(hook) for hook in hooks):
         return frozenset()
-    return frozenset(t.name for t in tools if t.speaks and isinstance(decide(t, mode), Allow))
+    speaking = (t for t in tools if t.speaks)
+    return frozenset(t.name for t in speaking if isinstance(decide(t, mode, outside=True), Allow))
 
 
 def _judges(hook: Hooks) -> bool:

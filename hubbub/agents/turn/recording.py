@@ -42,6 +42,10 @@ class CallResult:
     """When it began, after the turn's start."""
     duration_ms: float | None = None
     attempts: int = 1
+    outside: bool = False
+    """Whether it carries content from outside the network."""
+    parked: tuple[str, ...] | None = None
+    """It has no result yet: the ids of the approvals that it waits for. None: it has one."""
 
 
 def step_of(
@@ -189,8 +193,8 @@ def _clean(value: JsonValue, depth: int) -> JsonValue:
 
 
 def with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallRecord:
-    """The call with its result, unless it has none or had one before."""
-    if result is None or call.result is not None:
+    """The call with its result, unless it has none yet or had one before."""
+    if result is None or result.parked is not None or call.result is not None:
         return call
     told = {
         "result": reveal(result.result),

@@ -1,13 +1,15 @@
 """Steering: what people say while a turn runs reaches its model with the next question.
 
 A message that waits for its thread's turn to end (`Inbox.steering`) is shown with the next question
-of that turn. It belongs to the turn as soon as the answer is recorded, and not before: whatever
-happens until then, it starts a turn of its own, as if nobody had let it in.
+of that turn, unless its sender or the agent's config wants it otherwise (`wished`). It belongs to
+the turn as soon as the answer is recorded, and not before: whatever happens until then, it starts a
+turn of its own, as if nobody had let it in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hubbub.agents.inbox import Inbox, Woken
 from hubbub.agents.prompt.escape import escaped
@@ -15,7 +17,10 @@ from hubbub.agents.prompt.render import attributes
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Steering
 
-__all__ = ["Helm", "shown"]
+__all__ = ["Helm", "Steer", "shown", "wished"]
+
+Steer = Literal["steer", "queue", "interrupt"]
+"""What becomes of what a person says in the thread of a turn that runs."""
 
 _TOLD = (
     "This has come in while you were at work. Take it into account in what you do next; what you "
@@ -23,15 +28,27 @@ _TOLD = (
 )
 
 
-class Helm:
-    """How people steer one turn. With `on` false they do not: what they say is the next turn's."""
+def wished(message: Message, config: Steer) -> Steer:
+    """What is to become of a message that comes while a turn runs: as its sender says, if that is a
+    person, else as the agent's config does. What agents say waits for the next turn.
+    """
+    if message.sender_kind != "human":
+        return "queue"
+    return message.mode or config
 
-    def __init__(self, inbox: Inbox, thread_id: str, *, on: bool):
-        self._inbox, self._thread_id, self._on = inbox, thread_id, on
+
+class Helm:
+    """How people steer one turn, unless they say it otherwise."""
+
+    def __init__(self, inbox: Inbox, thread_id: str, steer: Steer):
+        self._inbox, self._thread_id, self._steer = inbox, thread_id, steer
 
     def waiting(self) -> tuple[Woken, ...]:
         """What the next question shows."""
-        return tuple(self._inbox.steering(self._thread_id)) if self._on else ()
+        return tuple(self._inbox.steering(self._thread_id, self._enters))
+
+    def _enters(self, message: Message) -> bool:
+        return wished(message, self._steer) == "steer"
 
     def taken(self, woken: Sequence[Woken]) -> None:
         """An answer to them is about to be recorded."""

@@ -12,10 +12,14 @@ from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.control import Delegate
+from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["Voice"]
+__all__ = ["DEFAULT_DEADLINE_S", "Voice"]
+
+DEFAULT_DEADLINE_S: float = Delegate.model_fields["deadline_s"].default
+"""Seconds after which work that was handed on has failed, unless its asker says otherwise."""
 
 
 class Voice:
@@ -43,24 +47,45 @@ class Voice:
             if exc.code != ErrorCode.CID_CONFLICT or not isinstance(first, dict):
                 raise
             return first  # what was said then is not what `args` says now: not remembered
-        self._remember(args, value)
+        self._remember(name, args, value)
         return value
+
+    def tell(self, name: str, /, **args: JsonValue) -> None:
+        """Call an operation without waiting for it; what comes of it does not matter."""
+        self._client.post(name, cid=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
         """Show the others in the thread what the agent is at."""
         await self._client.signal("activity", thread_id, data)
 
-    def _remember(self, args: dict[str, JsonValue], value: JsonValue) -> None:
-        content = args.get("text", args.get("content"))
+    def _remember(self, name: str, args: dict[str, JsonValue], value: JsonValue) -> None:
+        content = args.get("text", args.get("content", args.get("task")))
         if content is None:
             return
         try:
             sent = SendResult.model_validate(value)
         except ValidationError:
             return  # an operation that sends nothing
-        self._inbox.note(self._message(args, content, sent))
+        self._inbox.note(self._message(args, content, sent, self._mark(name, args)))
 
-    def _message(self, args: dict[str, JsonValue], content: JsonValue, sent: SendResult) -> Message:
+    def _mark(self, name: str, args: dict[str, JsonValue]) -> RequestMark | None:
+        """What it means for a request."""
+        request, status, seconds = args.get("request"), args.get("status"), args.get("deadline_s")
+        if name == "delegate":
+            within = seconds if isinstance(seconds, int | float) else DEFAULT_DEADLINE_S
+            at = datetime.fromtimestamp(self._clock.now() + within, UTC)
+            return RequestMark(id="", kind="task", deadline=at)
+        if name != "report" or not isinstance(request, str):
+            return None
+        return RequestMark(id=request, kind="result" if status == "result" else "failed")
+
+    def _message(
+        self,
+        args: dict[str, JsonValue],
+        content: JsonValue,
+        sent: SendResult,
+        mark: RequestMark | None,
+    ) -> Message:
         told, cause = args.get("text_representation"), args.get("cause")
         me = self._inbox.me
         members = thread_ids.members_of(sent.thread_id)
@@ -78,5 +103,7 @@ class Voice:
             interaction_id="",  # the hub's to know; nothing here asks for it
             cause_id=cause if isinstance(cause, str) else None,
             hop=0,
+            outside=args.get("outside") is True,
+            request=mark,
             sent_at=datetime.fromtimestamp(self._clock.now(), UTC),
         )

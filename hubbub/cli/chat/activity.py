@@ -30,6 +30,8 @@ class Doing:
     thread_id: str | None
     since: float
     until: float
+    turn: str | None = None
+    """The turn in which an agent does it, where it says so."""
 
 
 class Activities:
@@ -56,7 +58,9 @@ class Activities:
         if before is not None and before.text == text:
             since = min(since, before.since)
         until = now + (TYPING_S if typing else LASTS_S)
-        self._running[key] = Doing(text, signal.thread_id, since, until)
+        turn = signal.data.get("turn") if isinstance(signal.data, dict) else None
+        named = turn if isinstance(turn, str) else None
+        self._running[key] = Doing(text, signal.thread_id, since, until, named)
 
     def over(self, sender: str, thread_id: str) -> None:
         """The sender has spoken in the thread."""
@@ -82,6 +86,15 @@ class Activities:
         self._forget_old(time)
         running = self._running.items()
         return {sender: doing for (sender, where), doing in running if where == thread_id}
+
+    def turns(self, thread_id: str) -> set[str]:
+        """The turns in which agents work in a thread, as far as they say so."""
+        running = self._running.values()
+        return {doing.turn for doing in running if doing.turn and doing.thread_id == thread_id}
+
+    def ended(self, turn: str) -> None:
+        """A turn is over, whatever its agent says of it."""
+        self._running = {key: doing for key, doing in self._running.items() if doing.turn != turn}
 
     def _forget_old(self, time: float) -> None:
         self._running = {key: value for key, value in self._running.items() if value.until > time}

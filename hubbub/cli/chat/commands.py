@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Literal
 
+from hubbub.cli.chat.specs import Spec, one_word, read, without_rest
+from hubbub.cli.control.deeds import Deed
+from hubbub.cli.control.reading import DEEDS
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 
@@ -19,6 +21,7 @@ __all__ = [
     "Help",
     "Join",
     "Leave",
+    "Mode",
     "More",
     "Open",
     "Quit",
@@ -37,9 +40,7 @@ __all__ = [
 ]
 
 
-T = TypeVar("T")
-S = TypeVar("S")
-T_co = TypeVar("T_co", covariant=True)
+Mode = Literal["queue", "steer", "interrupt"]
 _SPACED_COMMA = re.compile(r"^(\S+) +,(?=\S)")
 
 
@@ -48,6 +49,8 @@ class Say:
     """Text for the current thread."""
 
     text: str
+    mode: Mode | None = None
+    """What becomes of a turn that runs there; None: as the agent's config says."""
 
 
 @dataclass(frozen=True)
@@ -135,39 +138,8 @@ Command = (
     | Wait
     | Help
     | Quit
+    | Deed
 )
-
-
-@dataclass(frozen=True)
-class Spec(Generic[T_co]):
-    """A slash command: how it is written, what it does, and how its rest is read."""
-
-    usage: str
-    help: str
-    read: Callable[[str], T_co]
-
-
-def without_rest(made: Callable[[], T]) -> Callable[[str], T]:
-    """Reads a command that takes nothing."""
-
-    def read(rest: str) -> T:
-        if rest:
-            raise UserError("takes nothing after it")
-        return made()
-
-    return read
-
-
-def one_word(made: Callable[[str], T]) -> Callable[[str], T]:
-    """Reads a command that takes one name."""
-
-    def read(rest: str) -> T:
-        words = rest.split()
-        if len(words) != 1:
-            raise UserError("takes one name")
-        return made(words[0])
-
-    return read
 
 
 def _open(rest: str) -> Command:
@@ -214,6 +186,17 @@ def _wait(rest: str) -> Command:
     return Wait(seconds)
 
 
+def _mode(mode: Mode) -> Callable[[str], Command]:
+    """Reads a text and what becomes of a turn that runs."""
+
+    def read(rest: str) -> Command:
+        if not rest:
+            raise UserError("takes a text")
+        return Say(rest, mode)
+
+    return read
+
+
 COMMANDS: dict[str, Spec[Command]] = {
     "threads": Spec("/threads", "list your threads, unread ones marked", without_rest(Threads)),
     "open": Spec("/open <n or name>", "open a thread of that list, @someone or #channel", _open),
@@ -234,33 +217,17 @@ COMMANDS: dict[str, Spec[Command]] = {
     "wait": Spec("/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)", _wait),
     "help": Spec("/help", "this list", without_rest(Help)),
     "quit": Spec("/quit", "leave (Ctrl-D does too)", without_rest(Quit)),
+    "queue": Spec(
+        "/queue <text>", "say it for the next turn, not the one that runs", _mode("queue")
+    ),
+    "steer": Spec("/steer <text>", "say it to the turn that runs", _mode("steer")),
+    "interrupt": Spec(
+        "/interrupt <text>", "end the turn that runs and begin with this", _mode("interrupt")
+    ),
+    **DEEDS,
 }
 
 
 def parse(line: str) -> Command | None:
     """The command in a line of the line-based chat, as `read` reads it."""
     return read(line, COMMANDS, Say)
-
-
-def read(line: str, table: Mapping[str, Spec[T]], say: Callable[[str], S]) -> T | S | None:
-    """The command of `table` in a line, or what is to be said; None for an empty line.
-
-    `//text` says `/text`. Raises `UserError` with one sentence that says what to write instead.
-    """
-    text = line.strip()
-    if not text:
-        return None
-    if not text.startswith("/"):
-        return say(text)
-    if text.startswith("//"):
-        return say(text[1:])
-    word, _, rest = text[1:].partition(" ")
-    spec = table.get(word.lower())
-    if spec is None:
-        near = difflib.get_close_matches(word.lower(), table, n=1)
-        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
-        raise UserError(f"there is no command /{word}; {hint}")
-    try:
-        return spec.read(rest.strip())
-    except UserError as exc:
-        raise UserError(f"/{word} {exc}: {spec.usage}") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hubbub.cli.chat.commands import COMMANDS, Spec, join_names
 from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.control.choices import choices
 
 __all__ = ["Candidate", "candidates"]
 
@@ -58,7 +59,10 @@ def _arguments(command: str, rest: str, session: Known) -> list[Candidate]:
         case "reply" if " " not in rest:
             return _starting(rest, _messages(session), len(rest))
         case _:
-            return []
+            *words, typed = rest.split(" ")
+            return _starting(
+                typed, choices(command, list(filter(None, words)), session), len(typed)
+            )
 
 
 def _starting(typed: str, choices: Iterable[tuple[str, str]], replaces: int) -> list[Candidate]:

@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 from typing import Protocol, assert_never
 
 from hubbub.cli.chat import commands
-from hubbub.cli.chat.lines import Line, Note
+from hubbub.cli.chat.lines import Line, Note, Tone
 from hubbub.cli.chat.session import HISTORY, Session
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.control.control import Control
+from hubbub.cli.control.deeds import Deed
+from hubbub.cli.control.words import CHAT
 from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -28,13 +31,14 @@ FINISH_S = 5.0
 BEGINNING = 80
 """Columns of a message that is told of again, because it was not sent."""
 _ASKING = (
-    commands.Who | commands.Join | commands.Create | commands.Leave | commands.More
+    commands.Who | commands.Join | commands.Create | commands.Leave | commands.More | Deed
 )  # commands that show nothing before the hub has answered
 _IN_CHAT = (
     (re.compile(r"'([A-Za-z0-9_-]+)'( \w+)?; use join_channel\b"), r"'\1'\2; /join \1"),
     (re.compile(r"\bsee list_threads\b"), "/threads lists yours"),
     (re.compile(r"\bsee list_channels\b"), "/join and Tab list them"),
     (re.compile(r"\bsee list_participants\b"), "/who lists them"),
+    (re.compile(r"\bsee list_approvals\b"), "/approvals lists them"),
     (re.compile(r"\bjoin_channel\b"), "/join"),
     (re.compile(r"\blist_threads\b"), "/threads"),
     (re.compile(r"\blist_participants\b"), "/who"),
@@ -80,6 +84,7 @@ class Status:
             parts.append(("quiet", "sending…"))
         if unread := self.session.unread:
             parts.append(("unread", "unread: " + ", ".join(unread)))
+        parts += self.session.charge.status()
         doing = self.session.activities.now(self._clock.monotonic())
         if doing:
             parts.append(("quiet", ", ".join(doing)))
@@ -147,6 +152,7 @@ class Conversation:
         self._heard = asyncio.Event()  # somebody else spoke in the current thread
         self._summary: asyncio.TimerHandle | None = None
         self._told_read: dict[str, int] = {}
+        self._control = Control(client, self.session, CHAT, here=True)
 
     # Arriving ---------------------------------------------------------------------------------
 
@@ -172,6 +178,7 @@ class Conversation:
                     self._heard.set()
             case Signal():
                 self.session.hear(item, self._clock.monotonic())
+                self._show(self.session.told(item))
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
@@ -254,8 +261,8 @@ class Conversation:
         if self.status.lost is not None and isinstance(command, _ASKING):
             self._show([Note("not connected; the answer comes later")])
         match command:
-            case commands.Say(text):
-                self._say(text)
+            case commands.Say(text, mode):
+                self._say(text, mode)
             case commands.ReplyTo(message_id, text):
                 self._send(text, "reply", message_id=message_id)
             case commands.Threads():
@@ -276,10 +283,14 @@ class Conversation:
                 self._do(lambda: self._wait(seconds))
             case commands.Quit():
                 pass  # `read` has seen it
-            case _:
+            case commands.Who() | commands.Join() | commands.Create() | commands.Leave():
                 self._do(lambda: self._manage(command))
+            case _:
+                self._do(lambda: self._control_it(command))
 
-    async def _manage(self, command: commands.Command) -> None:
+    async def _manage(
+        self, command: commands.Who | commands.Join | commands.Create | commands.Leave
+    ) -> None:
         """Commands about people and channels."""
         match command:
             case commands.Who():
@@ -296,6 +307,12 @@ class Conversation:
                 await self._client.call("leave_channel", channel=channel)
                 self._show(self.session.left(channel))
 
+    async def _control_it(self, deed: Deed) -> None:
+        """What a person in charge asks for."""
+        answer = await self._control.do(deed)
+        tone: Tone = "good" if answer.good else "info"
+        self._show([Note(line, tone, cut=answer.rows) for line in answer.lines])
+
     async def _enter(self, channel: str) -> None:
         self.session.joined(channel)
         self.session.switch(thread_ids.channel(channel))
@@ -309,27 +326,32 @@ class Conversation:
 
     # Speaking ---------------------------------------------------------------------------------
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, mode: commands.Mode | None = None) -> None:
         current = self.session.current
         if thread_ids.kind_of(current) == "mod":
             raise UserError("only the network itself speaks here; /open another thread")
         operation, where = self.session.way_to(current)
-        self._send(text, operation, **where)
+        self._send(text, operation, mode, **where)
 
-    def _send(self, text: str, operation: str, **args: str) -> None:
+    def _send(
+        self, text: str, operation: str, mode: commands.Mode | None = None, **args: str
+    ) -> None:
         self.status.sending += 1
         if self.status.lost is not None:
             self._show([Note(f"not connected; will be sent later: {_beginning(text)}")])
-        self._do(lambda: self._deliver(text, operation, args))
+        self._do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
-    async def _deliver(self, text: str, operation: str, args: dict[str, str]) -> None:
+    async def _deliver(
+        self, text: str, operation: str, args: dict[str, str], mode: commands.Mode | None
+    ) -> None:
         self._heard.clear()
+        wish = {} if mode is None else {"mode": mode}
         try:
-            value = await self._client.call(operation, text=text, **args)
+            value = await self._client.call(operation, text=text, **args, **wish)
             result = SendResult.model_validate(value)
             now = datetime.fromtimestamp(self._clock.now(), UTC)
-            self._show(self.session.sent(text, result, now))
+            self._show(self.session.sent(text, result, now, mode))
             self._tell_read(result.thread_id)
         except OperationError as exc:
             self._refuse(f"✗ not sent: {told(exc)}: {_beginning(text)}")

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from hubbub.cli.chat.activity import Activities
+from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.text import one_line
+from hubbub.cli.control.state import InCharge
 from hubbub.cli.naming import did_you_mean, find_thread, label
 from hubbub.errors import UserError
 from hubbub.ids import interaction_id, parse_message_id
 from hubbub.protocol import thread_ids
+from hubbub.protocol.control import Overheard
 from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
 from hubbub.protocol.operations import SendResult, ThreadPage
@@ -101,6 +104,7 @@ class Known:
         self.participants: dict[str, Participant] = {}
         self.channels: dict[str, Channel] = {}
         self.activities = Activities()
+        self.charge = InCharge(me)
         self._marking: dict[str, int] = {}
         """Marks that the hub has been asked for and has not answered, by thread."""
 
@@ -112,6 +116,7 @@ class Known:
         """
         self.participants = {person.id: person for person in ready.participants}
         self.channels = {channel.name: channel for channel in ready.channels}
+        self.charge.renew()
         if ready.resumed and self.threads:
             for summary in ready.threads:  # what another window has read meanwhile
                 self.thread(summary.id).read = self._marking.get(summary.id, summary.read)
@@ -177,6 +182,33 @@ class Known:
         elif signal.sender is not None and signal.sender != self.me:
             self.activities.take(signal, now)
 
+    def news(self, signal: Signal) -> Sequence[str]:
+        """What a signal tells this person about stops, approvals and take-overs, in words."""
+        return self.charge.hear(signal, self.shown)
+
+    def overhear(self, signal: Signal) -> Overheard | None:
+        """A message that reached an agent which this person speaks for, and not this person; None
+        if the signal tells no such thing."""
+        heard = self.charge.overheard(signal)
+        if heard is None or self._reads(heard.message.thread_id):
+            return None
+        message = heard.message
+        thread = self.thread(message.thread_id)
+        if message.tseq in thread.messages:
+            return None
+        if not thread.head:
+            thread.read = message.tseq - 1  # what was said there before is not new
+        thread.append(message, self.me)
+        return heard
+
+    def _reads(self, thread_id: str) -> bool:
+        """Whether this person is told by itself what is said in a thread."""
+        top = thread_ids.root(thread_id)
+        if top.startswith("dm."):
+            return self.me in thread_ids.members_of(top)
+        known = self.channels.get(top.partition(".")[2])
+        return not top.startswith("channel.") or (known is not None and known.joined)
+
     def _presence(self, online: object, offline: object) -> None:
         for described in online if isinstance(online, list) else ():
             person = Participant.model_validate(described)
@@ -197,7 +229,12 @@ class Known:
             self.parted(told.name)  # in another window
 
     def own(
-        self, text: str, result: SendResult, now: datetime, quote: Quote | None = None
+        self,
+        text: str,
+        result: SendResult,
+        now: datetime,
+        quote: Quote | None = None,
+        mode: Mode | None = None,
     ) -> Message:
         """What was said, as the hub has it: it does not send it back."""
         return Message(
@@ -212,6 +249,7 @@ class Known:
             quote=quote,
             interaction_id=interaction_id(result.seq),
             hop=0,
+            mode=mode,
             sent_at=now,
         )
 

@@ -10,6 +10,7 @@ from typing import assert_never
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
 from hubbub.cli.chat.text import clip, columns, one_line, visible, wrap
+from hubbub.cli.control.marks import marks, speaker
 from hubbub.protocol.messages import Message
 
 __all__ = ["STYLES", "Fragments", "plain", "render"]
@@ -67,7 +68,10 @@ def _said(said: Said, zone: tzinfo | None, width: int) -> Fragments:
     head: Fragments = [("class:dim", f"{_time(message, zone)} {message.id} ")]
     if message.sender_kind == "system":
         return [*head, ("class:dim", wrap(_body(message), width, _INDENT, columns(plain(head))))]
-    head += [(f"{colour_of(message.sender_id)} bold", visible(message.sender_id)), ("", ": ")]
+    head.append((f"{colour_of(message.sender_id)} bold", speaker(message)))
+    if known := marks(message, zone):
+        head.append(("class:dim", f" {known}"))
+    head.append(("", ": "))
     state = " ✓" if said.mine else ""
     body = wrap(_body(message) + state, width, _INDENT, columns(plain(head)))
     if said.mentions_me:
@@ -77,9 +81,10 @@ def _said(said: Said, zone: tzinfo | None, width: int) -> Fragments:
 
 def _elsewhere(line: Elsewhere, zone: tzinfo | None, width: int) -> Fragments:
     message = line.message
+    known = marks(message, zone)
     text = (
         f"{_time(message, zone)} {message.id} [{line.thread}] "
-        f"{one_line(message.sender_id)}: {one_line(message.text)}"
+        f"{speaker(message)}{f' {known}' if known else ''}: {one_line(message.text)}"
     )
     mark, state = "! " if line.mentions_me else "", " ✓" if line.mine else ""
     style = "class:mentioned" if line.mentions_me else "class:dim"

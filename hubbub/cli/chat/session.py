@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, tzinfo
 
+from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.known import Known, Thread
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.control.words import CHAT, kept_back
 from hubbub.errors import UserError
 from hubbub.protocol import thread_ids
-from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Participant
 from hubbub.protocol.operations import SendResult
 
@@ -37,6 +39,7 @@ class Session(Known):
         self._head = 0  # events up to here were missed while away
         self._missed: dict[str, int] = {}
         self._told_away: dict[str, tuple[str, ...]] = {}
+        self._told_overheard: set[str] = set()
         self._opening = False
         self._day: object = None
 
@@ -83,10 +86,28 @@ class Session(Known):
         self._missed.clear()
         return [Note(f"while you were away: {', '.join(parts)}")]
 
-    def sent(self, text: str, result: SendResult, now: datetime) -> list[Line]:
+    def told(self, signal: Signal) -> list[Line]:
+        """News of approvals, stops and take-overs, and what reaches an agent that this person
+        speaks for."""
+        lines: list[Line] = [*map(Note, self.news(signal))]
+        if (heard := self.overhear(signal)) is None:
+            return lines
+        message = heard.message
+        if message.thread_id == self.current and not self._opening:
+            return [*lines, *self._said([message])]
+        lines.append(Elsewhere(message, f"{heard.agent} hears {self.shown(message.thread_id)}"))
+        if message.thread_id not in self._told_overheard:
+            self._told_overheard.add(message.thread_id)
+            ways = f"/open {message.thread_id}, then /as {heard.agent} <text>"
+            lines.append(Note(f"to answer there: {ways}"))
+        return lines
+
+    def sent(
+        self, text: str, result: SendResult, now: datetime, mode: Mode | None = None
+    ) -> list[Line]:
         """One's own message is in the log."""
         thread = self.thread(result.thread_id)
-        message = self.own(text, result, now)
+        message = self.own(text, result, now, mode=mode)
         lines: list[Line] = []
         if not self.note(message):
             pass  # its event came first, after a reconnection
@@ -101,6 +122,7 @@ class Session(Known):
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
             lines.append(Note(f"nobody here is called {names}"))
+        lines += map(Note, kept_back(result, CHAT))
         return lines
 
     # Threads ----------------------------------------------------------------------------------

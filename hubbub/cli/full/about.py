@@ -9,6 +9,9 @@ from rich.text import Text
 
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.control.marks import marks
+from hubbub.cli.control.story import receipt_words
+from hubbub.cli.control.words import sums_words
 from hubbub.cli.full.delivery import delivery, readers
 from hubbub.cli.full.state import State
 from hubbub.protocol import thread_ids
@@ -61,11 +64,18 @@ def participant_card(state: State, name: str, now: float) -> Text:
         ("here", "yes" if person.present else "no"),
         ("doing", doing(state, person, now)),
         ("skills", ", ".join(person.card.skills)),
+        ("today", _spent(state, name)),
     ]
     card = facts(name, rows, style)
     if person.card.description:
         card.append(f"\n\n{visible(person.card.description)}")
     return card
+
+
+def _spent(state: State, name: str) -> str:
+    """What an agent has spent today, or what was spent in a thread; empty if that is nothing."""
+    sums = state.spent.get(name)
+    return sums_words(sums) if sums is not None and sums.turns else ""
 
 
 def thread_card(state: State, thread_id: str) -> Text:
@@ -79,6 +89,7 @@ def thread_card(state: State, thread_id: str) -> Text:
         ("unread", str(thread.unread) if thread.unread else ""),
         ("about", channel.description if channel else ""),
         ("with", ", ".join(readers(state, thread_id))),
+        ("today", _spent(state, thread_id)),
     ]
     return facts(state.shown(thread_id), rows)
 
@@ -90,6 +101,8 @@ def message_card(
     mine = message.sender_id == state.me
     rows = [
         ("from", f"{message.sender_id} ({message.sender_kind})"),
+        ("spoken by", message.spoken_by or ""),
+        ("marks", marks(message, zone)),
         ("in", f"{state.shown(message.thread_id)}, no. {message.tseq}"),
         ("sent", f"{message.sent_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"),
         ("state", delivery(state, message) if mine else ""),
@@ -108,11 +121,7 @@ def message_card(
 
 
 def _receipt(receipt: Receipt) -> str:
-    """`read`, `delivered`, `waits`; of an agent also why it was woken or not."""
-    got = "delivered" if receipt.delivered else "waits"
-    if receipt.read:
-        got = "read"
-    if receipt.kind != "agent":
-        return got
-    turn = f", turn {receipt.turn} {receipt.state}" if receipt.turn else ""
-    return f"{got}; {receipt.explanation}{turn}"
+    """`read`, `delivered`, `waits`; of an agent also why it was woken or not, and what it did."""
+    if receipt.kind == "agent":
+        return receipt_words(receipt)
+    return "read" if receipt.read else "delivered" if receipt.delivered else "waits"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hubbub.cli.chat import commands as chat
 from hubbub.cli.chat.commands import Spec, one_word, without_rest
+from hubbub.cli.control.reading import DEEDS
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 
@@ -58,15 +59,17 @@ def _go(rest: str) -> Command:
 
 
 _SHARED = ("open", "dm", "channel", "join", "create", "leave", "reply", "help", "quit")
+_CHARGE = ("queue", "steer", "interrupt", *DEEDS)
 
 COMMANDS: dict[str, Spec[Command]] = {
     **{name: spec for name, spec in chat.COMMANDS.items() if name in _SHARED},
     "go": Spec("/go <m42>", "go to a message", _go),
-    "inbox": Spec("/inbox", "mentions and unread threads", without_rest(Inbox)),
+    "inbox": Spec("/inbox", "approvals, mentions and unread threads", without_rest(Inbox)),
     "turn": Spec("/turn <concierge-m42>", "look into a turn of an agent", one_word(ShowTurn)),
     "again": Spec("/again", "try once more to send what was refused", without_rest(Again)),
     "drop": Spec("/drop", "give up what was refused", without_rest(Drop)),
     "theme": Spec("/theme [name]", "change the colours; without a name, choose", _theme),
+    **{name: chat.COMMANDS[name] for name in _CHARGE},
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from hubbub.cli.chat import commands as chat
+from hubbub.cli.control.deeds import Deed
 from hubbub.cli.full import commands as full
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
@@ -29,8 +30,8 @@ class Deeds:
         match command:
             case None:
                 pass
-            case chat.Say(text):
-                self._engine.say(text)
+            case chat.Say(text, mode):
+                self._engine.say(text, mode=mode)
             case full.Theme(name):
                 self._screen.change_theme(name)
             case full.GoTo(message_id):
@@ -73,7 +74,20 @@ class Deeds:
             case chat.Say() | chat.Threads() | chat.Who() | chat.More() | chat.Wait():
                 raise UserError("this command is for the line-based chat")
             case _:
-                assert_never(command)
+                self.control(command)
+
+    def control(self, deed: Deed) -> None:
+        """What a person in charge asks for."""
+        self._engine.do(self._control(deed))
+
+    async def _control(self, deed: Deed) -> None:
+        """What a person in charge asks for: a word when it is done, a list above everything."""
+        answer = await self._engine.control.do(deed)
+        if answer.good:
+            for line in answer.lines:
+                self._screen.tell(line)
+        else:
+            self._screen.show_answer(answer.lines)
 
     def _channel(self) -> str:
         root = thread_ids.root(self._engine.state.current)

@@ -15,6 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.full.charge import asked_line
 from hubbub.cli.full.commands import COMMANDS
 from hubbub.cli.full.keys import KEYS, Where
 from hubbub.cli.full.state import State
@@ -64,7 +65,7 @@ class HelpScreen(ModalScreen[None]):
 
 
 class InboxScreen(ModalScreen[str | None]):
-    """Unread threads and mentions; its result is a thread's or a message's id."""
+    """Approvals, unread threads and mentions; its result is the id of one of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape,q", "dismiss", "close"),
@@ -99,9 +100,13 @@ class InboxScreen(ModalScreen[str | None]):
 
 
 def _inbox(state: State, mentions: Sequence[Message]) -> Iterator[Option]:
-    """Options whose ids are those of threads, then of messages."""
+    """Options whose ids are those of approvals, then of threads, then of messages."""
     unread = [thread for thread in state.threads.values() if thread.unread]
     unread.sort(key=lambda t: (not t.mentioned, -t.last_seq))
+    if state.charge.mine:
+        yield Option(Text("Approvals", style=_QUIET), disabled=True)
+    for approval in state.charge.mine:
+        yield Option(asked_line(approval), id=approval.id)
     yield Option(Text("Unread", style=_QUIET), disabled=True)
     if not unread:
         yield Option(Text("nothing; all is read", style=_QUIET), disabled=True)

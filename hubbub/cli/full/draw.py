@@ -17,6 +17,7 @@ from rich.theme import Theme
 
 from hubbub.cli.chat.colours import colour_of
 from hubbub.cli.chat.text import clip, one_line, visible
+from hubbub.cli.control.marks import marks, speaker
 from hubbub.cli.full.markdown import SafeMarkdown
 from hubbub.cli.full.timeline import (
     Beginning,
@@ -133,8 +134,10 @@ class Painter:
         head = Text(no_wrap=True, overflow="ellipsis")
         if not post.together:
             colour = Style(bold=True, color=colour_of(message.sender_id))
-            head.append(f"{visible(message.sender_id)}  ", style=colour)
+            head.append(f"{speaker(message)}  ", style=colour)
         head.append(f"{self._time(message)}  {message.id}", style="quiet")
+        if known := marks(message, self._zone):
+            head.append(f"  {known}", style="bold")
         if post.state:
             head.append(f"  {visible(post.state)}", style="good" if "✓✓" in post.state else "quiet")
         return head

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.conversation import told
+from hubbub.cli.chat.text import one_line
+from hubbub.cli.control.control import Control
+from hubbub.cli.control.words import CHAT, kept_back
 from hubbub.cli.full.outbox import Sending
 from hubbub.cli.full.state import State
 from hubbub.client import Client
@@ -19,7 +24,7 @@ from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import new_ulid, parse_message_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Quote
 from hubbub.protocol.operations import (
     Channels,
@@ -29,6 +34,7 @@ from hubbub.protocol.operations import (
     ThreadPage,
     Threads,
 )
+from hubbub.protocol.spending import Spending
 from hubbub.protocol.turns import Turn
 
 __all__ = ["Engine", "View"]
@@ -61,6 +67,7 @@ class Engine:
         self.state = State(client.participant)
         self.began = asyncio.Event()
         """The hub has told the state of the network."""
+        self.control = Control(client, self.state, CHAT, here=True)
         self._client, self._view, self._clock = client, view, clock or SystemClock()
         self._outgoing: asyncio.Queue[Sending] = asyncio.Queue()
         self._tasks: asyncio.TaskGroup | None = None
@@ -88,13 +95,30 @@ class Engine:
                     self._ready(item)
                 elif isinstance(item, Event):
                     await self._client.ack(item.seq)
-                elif self.state.current != here:  # a channel that was left in another window
+                elif isinstance(item, Signal):
+                    self._hear(item)
+                if self.state.current != here and not isinstance(
+                    item, Ready | Event
+                ):  # a channel that was left in another window
                     self.open(self.state.current)
                 self._view.refresh_soon()
         except ConnectionLost as lost:
             self.state.connection.lost = lost.reason or str(lost)
             self.state.connection.over = True
             self._view.refresh_soon()
+
+    def _hear(self, signal: Signal) -> None:
+        """Tell news of approvals, stops and take-overs."""
+        news = self.state.news(signal)
+        if signal.type == "approval" and len(news) > 1:
+            self._view.tell(f"{news[0]}; F2 shows it", "warning")
+        else:
+            for line in news:
+                self._view.tell(line, "warning")
+        if (heard := self.state.overhear(signal)) is not None:
+            where = self.state.shown(heard.message.thread_id)
+            said = f"{heard.message.sender_id}: {one_line(heard.message.text)}"
+            self._view.tell(f"{heard.agent} hears in {where}: {said}")
 
     def _ready(self, ready: Ready) -> None:
         self.state.network = self._client.network
@@ -186,12 +210,18 @@ class Engine:
 
     # Speaking ---------------------------------------------------------------------------------
 
-    def say(self, text: str, quote: Quote | None = None, thread_id: str | None = None) -> None:
+    def say(
+        self,
+        text: str,
+        quote: Quote | None = None,
+        thread_id: str | None = None,
+        mode: Mode | None = None,
+    ) -> None:
         """Send a text to a thread (None: the open one). Raises `UserError` where nobody may."""
         thread_id = thread_id or self.state.current
         if thread_ids.kind_of(thread_id) == "mod":
             raise UserError("only the network itself speaks here; choose another thread")
-        self._send(Sending(new_ulid(), thread_id, text, quote))
+        self._send(Sending(new_ulid(), thread_id, text, quote, mode))
 
     def drop(self) -> list[Sending]:
         """Give up what the hub refused in the open thread; returns that."""
@@ -204,7 +234,7 @@ class Engine:
     def again(self) -> None:
         """Try once more what the hub refused in the open thread."""
         for sending in self.drop():
-            self._send(Sending(new_ulid(), sending.thread_id, sending.text, sending.quote))
+            self._send(replace(sending, cid=new_ulid(), failed=None))
 
     def _send(self, sending: Sending) -> None:
         self.state.outbox.add(sending)
@@ -216,10 +246,11 @@ class Engine:
         while True:
             sending = await self._outgoing.get()
             operation, where = self.state.way_to(sending.thread_id)
-            quote = {} if sending.quote is None else {"quote": sending.quote}
+            more: dict[str, object] = {"quote": sending.quote, "mode": sending.mode}
+            given = {name: value for name, value in more.items() if value is not None}
             try:
                 value = await self._client.call(
-                    operation, cid=sending.cid, text=sending.text, **where, **quote
+                    operation, cid=sending.cid, text=sending.text, **where, **given
                 )
             except OperationError as exc:
                 self.state.outbox.refused(sending.cid, told(exc))
@@ -237,6 +268,8 @@ class Engine:
         if result.unresolved:
             names = ", ".join(f"@{name}" for name in result.unresolved)
             self._view.tell(f"nobody here is called {names}", "warning")
+        for line in kept_back(result, CHAT):
+            self._view.tell(line, "warning" if result.not_woken else "information")
 
     # Asking -----------------------------------------------------------------------------------
 
@@ -260,6 +293,16 @@ class Engine:
 
     async def receipts(self, message_id: str) -> Receipts:
         return await self._ask(Receipts, "read_receipts", id=message_id)
+
+    async def spent(self, *, agent: str | None = None, thread: str | None = None) -> None:
+        """Find out what an agent has spent today, or what was spent in a thread."""
+        given = {"agent": agent} if agent is not None else {"thread": thread}
+        try:
+            found = await self._ask(Spending, "read_spending", **given)
+        except OperationError:
+            return  # nobody has written there yet, or it is no agent: there is nothing to tell
+        self.state.spent[agent or thread or ""] = found.total
+        self._view.refresh_soon()
 
     async def turn(self, turn_id: str) -> Turn:
         return await self._ask(Turn, "read_turn", id=turn_id)

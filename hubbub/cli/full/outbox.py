@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from hubbub.cli.chat.commands import Mode
 from hubbub.protocol.messages import Message, Quote
 
 __all__ = ["Outbox", "Sending"]
@@ -18,6 +19,8 @@ class Sending:
     thread_id: str
     text: str
     quote: Quote | None = None
+    mode: Mode | None = None
+    """What is wished for a turn that runs there."""
     failed: str | None = None
     """Why the hub refused it; None while it is on its way."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -15,8 +16,10 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.control.deeds import Approve, Deny
 from hubbub.cli.full import keys
 from hubbub.cli.full.about import message_card, participant_card, thread_card
+from hubbub.cli.full.charge import AnswerScreen, ApprovalScreen, ApprovalsScreen, StopScreen
 from hubbub.cli.full.composer import Composer, Writing
 from hubbub.cli.full.conversation_view import ConversationView
 from hubbub.cli.full.deeds import Deeds, is_message_id
@@ -321,8 +324,63 @@ class ChatScreen(Screen[None]):
         self.app.push_screen(shown, self._from_inbox)
 
     def _from_inbox(self, chosen: str | None) -> None:
-        if chosen is not None:
+        if chosen in self.state.charge.approvals:
+            self._look_at(chosen)
+        elif chosen is not None:
             self.obey(f"/go {chosen}" if is_message_id(chosen) else f"/open {chosen}")
+
+    def action_approvals(self) -> None:
+        """What waits for this person's word; a single one at once."""
+        waiting = self.state.charge.mine
+        if not waiting:
+            self.tell("nothing waits for your approval")
+        elif len(waiting) == 1:
+            self._look_at(waiting[0].id)
+        else:
+            self.app.push_screen(ApprovalsScreen(waiting), self._look_at)
+
+    def _look_at(self, approval_id: str | None) -> None:
+        if (found := self.state.charge.approvals.get(approval_id or "")) is not None:
+            shown = self.state.shown(found.thread_id)
+            self.app.push_screen(ApprovalScreen(found, shown), self._decided)
+
+    def _decided(self, deed: Approve | Deny | None) -> None:
+        if deed is not None:
+            self._deeds.control(deed)
+
+    def action_stop(self) -> None:
+        """What can be stopped, and what can go on."""
+        self.app.push_screen(StopScreen(self.state), self._stop)
+
+    def _stop(self, line: str | None) -> None:
+        if line is not None:
+            self.obey(line)
+
+    def action_take_over(self) -> None:
+        """Speak for an agent, or hand it back."""
+        if (agent := self._agent_meant()) is None:
+            self.tell("select an agent, or a message of one: k")
+        elif agent in self.state.charge.spoken_for:
+            self.obey(f"/handback {agent}")
+        else:
+            self.obey(f"/takeover {agent}")
+
+    def _agent_meant(self) -> str | None:
+        """The agent whose row or message is selected, or with whom this conversation is."""
+        focused, message = self.focused, self.query_one(ConversationView).message()
+        if isinstance(focused, PeopleList) and focused.highlighted_option is not None:
+            name = focused.highlighted_option.id
+        elif message is not None:
+            name = message.sender_id
+        else:
+            others = [m for m in thread_ids.members_of(self.state.current) if m != self.state.me]
+            name = others[0] if len(others) == 1 else None
+        person = self.state.participants.get(name or "")
+        return person.id if person is not None and person.kind == "agent" else None
+
+    def show_answer(self, lines: Sequence[str]) -> None:
+        """Show what came of a command."""
+        self.app.push_screen(AnswerScreen(lines))
 
     def action_help(self) -> None:
         self.app.push_screen(HelpScreen())
@@ -361,11 +419,13 @@ class ChatScreen(Screen[None]):
         message = self.query_one(ConversationView).message()
         if isinstance(focused, PeopleList) and focused.highlighted_option is not None:
             self._details = ("person", focused.highlighted_option.id)
+            self.engine.do(self.engine.spent(agent=focused.highlighted_option.id))
         elif message is not None:
             self._details = message_card(self.state, message, zone=self._zone)
             self.engine.do(self._look_into(message))
         else:
             self._details = ("thread", self.state.current)
+            self.engine.do(self.engine.spent(thread=self.state.current))
         self.refresh_soon()
 
     async def _look_into(self, message: Message) -> None:

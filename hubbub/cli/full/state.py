@@ -14,6 +14,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Quote
 from hubbub.protocol.operations import SendResult
+from hubbub.protocol.spending import Sums
 
 __all__ = ["Draft", "State"]
 
@@ -77,6 +78,8 @@ class State(Known):
         self.outbox = Outbox()
         self.delivered = Delivered()
         self.drafts: dict[str, Draft] = {}
+        self.spent: dict[str, Sums] = {}
+        """What was spent today, by agent or thread, as the hub was last asked."""
         self.new_from: int | None = None
         """`tseq` after which the open thread was unread when it was opened."""
         self.opening = False
@@ -110,7 +113,7 @@ class State(Known):
     def sent(self, sending: Sending, result: SendResult, now: datetime) -> None:
         """The hub has answered: the message is durable."""
         self.outbox.done(sending.cid)
-        super().note(self.own(sending.text, result, now, sending.quote))
+        super().note(self.own(sending.text, result, now, sending.quote, sending.mode))
 
     def open(self, thread_id: str) -> None:
         """Show a thread, which is `opening` until `opened`. It stays unread until it has been

@@ -38,6 +38,10 @@ def status(state: State, now: float) -> Text:
     text.append(f"{one_line(state.network)} as {state.me}", style=_QUIET)
     if lost := state.connection.words(now):
         text.append(f"  {one_line(lost)}", style="bold #d75f5f")
+    for kind, told in state.charge.status():
+        text.append(f"  {one_line(told)}", style="bold #d75f5f" if kind == "lost" else "#af8700")
+    if state.charge.mine:
+        text.append(" (F2)", style=_QUIET)
     if waiting := state.outbox.under_way:
         text.append(f"  {waiting} to send", style="#af8700")
     unread = sum(thread.unread for thread in state.threads.values())
@@ -48,4 +52,4 @@ def status(state: State, now: float) -> Text:
         text.append(f", {mentions} mention{'s' if mentions > 1 else ''} of you", style="#af8700")
     for name, doing in sorted(state.activities.in_thread(state.current, now).items()):
         text.append(f"  {name} is {doing.text}", style="italic")
-    return text.append("  F1 help  Ctrl-K go to", style=_QUIET)
+    return text.append("  F1 help  F4 stop  Ctrl-K go to", style=_QUIET)

@@ -119,6 +119,7 @@ def _goes_on(before: Message | None, message: Message) -> bool:
     return (
         before is not None
         and before.sender_id == message.sender_id
+        and before.spoken_by == message.spoken_by
         and message.sent_at - before.sent_at < TOGETHER
     )
 

@@ -46,7 +46,7 @@ async def read_interaction(call: Caller, args: ReadInteraction) -> InteractionPa
         hidden=len(hidden),
         envelopes=tuple(envelopes),
         wakes=tuple(told),
-        turns=tuple(map(summarised, turns)),
+        turns=tuple(summarised(hub, turn) for turn in turns),
         upto=stored.upto,
         more=more,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Speaking, operation
 from hubbub.network.caller import Caller
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import (
     BroadcastTextMessage,
     PostToChannel,
@@ -17,9 +19,11 @@ from hubbub.protocol.operations import (
     SendMessage,
     SendResult,
     SendTextMessage,
+    Speech,
 )
 
 __all__ = [
+    "Voice",
     "broadcast_text_message",
     "find_message",
     "post_to_channel",
@@ -27,65 +31,93 @@ __all__ = [
     "reply",
     "send_message",
     "send_text_message",
+    "voice",
 ]
+
+
+class Voice(NamedTuple):
+    """In whose name something is said."""
+
+    id: str
+    kind: Kind
+    spoken_by: str | None = None
+    """The person who speaks for the agent."""
+
+
+def voice(call: Caller, args: Speech) -> Voice:
+    """The caller's own, or with `speak_as` that of the agent which it has taken over.
+
+    Raises `OperationError`.
+    """
+    agent, me = args.speak_as, call.participant
+    if agent is None:
+        return Voice(me, call.kind)
+    if call.hub.state.takeovers.holder(agent) != me:
+        raise OperationError(
+            ErrorCode.FORBIDDEN,
+            f"speak_as: you do not speak for {agent[:64]!r}; take it over first",
+        )
+    return Voice(agent, "agent", me)
 
 
 @operation(permission="write", output=SendResult)
 def send_text_message(call: Caller, args: SendTextMessage) -> Speaking:
     """Send a text to a participant, to several (a group), or into a thread you are in. Agents it
     is sent to directly will act on it."""
-    speaker = call.hub.speaker
-    thread = speaker.thread(args.to, call.participant)
-    return Speaking(speaker.draft(call.participant, call.kind, thread, args.text, args))
+    speaker, (who, kind, person) = call.hub.speaker, voice(call, args)
+    thread = speaker.thread(args.to, who)
+    return Speaking(speaker.draft(who, kind, thread, args.text, args, spoken_by=person))
 
 
 @operation(permission="write", output=SendResult)
 def send_message(call: Caller, args: SendMessage) -> Speaking:
     """Send JSON content to a participant, a group or a thread, with a text that says how it
     reads."""
-    speaker = call.hub.speaker
-    thread = speaker.thread(args.to, call.participant)
-    draft = speaker.draft(
-        call.participant,
-        call.kind,
-        thread,
-        args.content,
-        args,
-        text_representation=args.text_representation,
+    speaker, (who, kind, person) = call.hub.speaker, voice(call, args)
+    thread = speaker.thread(args.to, who)
+    shown = args.text_representation
+    return Speaking(
+        speaker.draft(
+            who, kind, thread, args.content, args, text_representation=shown, spoken_by=person
+        )
     )
-    return Speaking(draft)
 
 
 @operation(permission="write", output=SendResult)
 def broadcast_text_message(call: Caller, args: BroadcastTextMessage) -> Speaking:
     """Send a text to everybody in the network. Mention an agent with @name to make it act."""
-    thread = call.hub.state.broadcast
-    return Speaking(call.hub.speaker.draft(call.participant, call.kind, thread, args.text, args))
+    thread, (who, kind, person) = call.hub.state.broadcast, voice(call, args)
+    return Speaking(call.hub.speaker.draft(who, kind, thread, args.text, args, spoken_by=person))
 
 
 @operation(permission="write", output=SendResult)
 def post_to_channel(call: Caller, args: PostToChannel) -> Speaking:
     """Post a text to a channel you are a member of. Mention an agent with @name to make it act."""
-    channel = call.hub.state.channel(args.channel)
+    channel, (who, kind, person) = call.hub.state.channel(args.channel), voice(call, args)
     thread = call.hub.state.threads.by_no(channel.scope)
-    if not call.hub.state.may_read(thread, call.participant):
+    if not call.hub.state.may_read(thread, who):
+        is_none = "you are" if person is None else f"{who} is"
         raise OperationError(
-            ErrorCode.FORBIDDEN, f"you are no member of {channel.name!r}; use join_channel first"
+            ErrorCode.FORBIDDEN,
+            f"{is_none} no member of {channel.name!r}; use join_channel first",
         )
-    return Speaking(call.hub.speaker.draft(call.participant, call.kind, thread, args.text, args))
+    return Speaking(call.hub.speaker.draft(who, kind, thread, args.text, args, spoken_by=person))
 
 
 @operation(permission="write", output=SendResult)
 async def reply(call: Caller, args: Reply) -> Speaking:
     """Reply under a message: opens or continues that message's own reply thread. To answer beside
     the message, in its thread itself, send a text to the thread's id instead."""
-    message = await find_message(call, args.message_id)
+    who, kind, person = voice(call, args)
+    message = await find_message(call, args.message_id, look=person is not None)
     state, speaker = call.hub.state, call.hub.speaker
-    under = state.thread_for(message.thread_id, call.participant)
+    under = state.thread_for(message.thread_id, who)
     thread = speaker.reply_thread(under, message.seq)
     if thread.tseq == 0 and message.sender_kind == "agent":
         thread.last_agent = message.sender_id
-    draft = speaker.draft(call.participant, call.kind, thread, args.text, args, reply_to=message.id)
+    draft = speaker.draft(
+        who, kind, thread, args.text, args, reply_to=message.id, spoken_by=person
+    )
     return Speaking(draft)
 
 

@@ -13,6 +13,9 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
+from hubbub.network.control.leases import TurnAccount
+from hubbub.network.people.running import over
+from hubbub.network.people.waiting import asker, unanswered
 from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
 from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoredTurn
@@ -42,10 +45,15 @@ __all__ = [
     "readable_turn",
     "record_step",
     "summarised",
+    "tell_again",
+    "turn_account",
 ]
 
 RECORD = 0.1
 """What a record costs of the rate limit: an agent at work makes several for each thing it says."""
+
+LATELY = 128
+"""Turns that a hub which starts looks through: more cannot have ended in the moment it died."""
 
 MOST_REASON = 500
 """Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
@@ -59,77 +67,149 @@ NO_ANSWER = {
     "cancelled": "{agent} was stopped before it answered{reason}.",
     "model_error": "{agent} could not reach its model{reason}.",
     "handler_error": "{agent} failed while it worked on this{reason}.",
+    "budget_exhausted": "{agent} has used up its budget before it answered{reason}.",
 }
 """The notice to a person who waits, by the turn's outcome."""
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
-def begin_turn(call: Caller, args: BeginTurn) -> Recording:
+async def begin_turn(call: Caller, args: BeginTurn) -> Recording:
     """Record that a turn begins, or begins again after a crash; tells what was done before."""
     start, hub = args.start, call.hub
     _own_turn(call, start.id)
     seqs = _positions(hub, start.messages)
     if not seqs:
         raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
+    await _check_goes_on(call, start.id)
+    thread_id = await _may_begin(call, start.id)
+    account = await turn_account(call, start.id)
     begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
+    charge = hub.control.turns.begin(account)
 
     async def answer() -> BeginTurnResult:
         stored = await _stored(hub, start.id)
         steps = tuple(Step.model_validate_json(step) for step in stored.steps)
         return BeginTurnResult(attempts=stored.attempts, steps=steps)
 
-    return Recording(lambda head: [begun], answer)
+    def records(head: int) -> Sequence[Record]:
+        return [begun, *charge.records()] if charge is not None else [begun]
+
+    def committed() -> None:
+        hub.state.turns.begun(start.id, call.participant, thread_id)
+        if charge is not None:
+            charge.committed()
+
+    return Recording(records, answer, committed, charge.failed if charge is not None else None)
+
+
+async def turn_account(call: Caller, turn: str) -> TurnAccount:
+    """What a turn of the caller's costs so far, and whose budget it uses.
+
+    Raises `OperationError`.
+    """
+    hub = call.hub
+    known = hub.control.turns.find(turn)
+    if known is not None and known.agent == call.participant:
+        return known
+    _own_turn(call, turn)
+    seq, _ = cause_position(turn, call.participant)
+    woken_by = await hub.writes.ancestor(seq)
+    if woken_by is None:
+        raise _unknown(turn)
+    return await hub.control.turns.load(
+        turn, call.participant, woken_by.thread_no, woken_by.interaction
+    )
+
+
+async def _may_begin(call: Caller, turn: str) -> str:
+    """The thread in which the turn works. Raises `OperationError` if nothing is to begin there."""
+    hub, (seq, _) = call.hub, cause_position(turn, call.participant)
+    woken_by = await hub.writes.ancestor(seq)
+    if woken_by is None:
+        raise _unknown(turn)
+    thread_id = hub.state.threads.by_no(woken_by.thread_no).id
+    hub.state.halts.refuse(call.participant, thread_id)
+    if hub.state.turns.get(turn) is None:
+        hub.latching.count(thread_id, turn)
+    return thread_id
+
+
+async def _check_goes_on(call: Caller, turn: str) -> None:
+    """Raises `OperationError` if the turn was ended in its agent's place."""
+    hub = call.hub
+    await hub.ending.quiet()
+    hub.state.turns.check(turn)
+    if hub.state.turns.get(turn) is None:  # ended perhaps before the hub started
+        stored = await hub.store.turn(turn)
+        end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
+        if end is not None and end.by is not None:
+            raise over(turn, end.by, end.reason)
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-def record_step(call: Caller, args: RecordStep) -> Recording:
+async def record_step(call: Caller, args: RecordStep) -> Recording:
     """Record a step of a running turn; the same number again replaces it. The wakes of the messages
     that were let in before it belong to the turn from then on."""
     _own_turn(call, args.turn)
     seqs = _positions(call.hub, [steering.message for steering in args.step.steered])
     if seqs is None:
         raise OperationError(ErrorCode.BAD_REQUEST, f"step.steered: {_WOKEN_BY}")
-    records: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
+    account = await turn_account(call, args.turn)
+    await _check_goes_on(call, args.turn)
+    made: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
     if seqs:
-        records.append(WakesTaken(args.turn, call.participant, seqs))
-    return Recording(lambda head: records, Done())
+        made.append(WakesTaken(args.turn, call.participant, seqs))
+    charge = call.hub.control.turns.step(account, args.step, args.settles)
+    return Recording(
+        lambda head: [*made, *charge.records()], Done(), charge.committed, charge.failed
+    )
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-def end_turn(call: Caller, args: EndTurn) -> Recording:
+async def end_turn(call: Caller, args: EndTurn) -> Recording:
     """Record how a turn ended. A person who still waits for an answer is told by the hub."""
-    hub, end = call.hub, args.end
+    hub, end = call.hub, args.end.model_copy(update={"by": None})
     _own_turn(call, end.id)
+    await _check_goes_on(call, end.id)
     ended = TurnEnded(end.id, hub.clock.now(), end.model_dump_json())
 
     async def answer() -> Done:
         stored = await _stored(hub, end.id)
         if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
-            _count(hub, end, stored)
+            hub.metrics.turn_ended(end.outcome, map(Step.model_validate_json, stored.steps))
         await _tell_who_waits(hub, stored, end)
+        hub.requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
         return Done()
 
-    return Recording(lambda head: [ended], answer)
+    def committed() -> None:
+        hub.state.turns.ended(end.id)
+        hub.control.turns.over(end.id)
+        hub.approvals.cancel_of([end.id])
+
+    return Recording(lambda head: [ended], answer, committed)
 
 
-def _count(hub: Hub, end: TurnEnd, stored: StoredTurn) -> None:
-    hub.metrics.turns[end.outcome] += 1
-    for step in map(Step.model_validate_json, stored.steps):
-        hub.metrics.tokens_in += step.tokens_in
-        hub.metrics.tokens_out += step.tokens_out
+def taken_up(stored: StoredTurn) -> list[str]:
+    """Ids of the messages that the turn was about, those that steered it included."""
+    steps = map(Step.model_validate_json, stored.steps)
+    steered = (steering.message for step in steps for steering in step.steered)
+    return [*TurnStart.model_validate_json(stored.start).messages, *steered]
+
+
+async def tell_again(hub: Hub) -> None:
+    """After a start: tell of the turns that ended last what may not have been told any more. A
+    notice that was posted is not posted twice."""
+    for stored in await hub.store.turns(None, LATELY):
+        end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
+        if end is not None and end.by is None and not hub.draining:
+            await _tell_who_waits(hub, stored, end)
 
 
 async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
-    """Post one notice, where they stand, for the messages that required a reply and got none.
-
-    What the turn has sent counts as the answer to what woke it, and to what it was steered by
-    before it was sent.
-    """
+    """Post one notice, where they stand, for the messages that required a reply and got none."""
     waiting = defaultdict[str, list[Message]](list)
-    for id in _unanswered(stored):
-        message = await _awaits_reply(hub, stored, id)
-        if message is not None:
-            waiting[message.thread_id].append(message)
+    for message in await unanswered(hub.store, stored):
+        waiting[message.thread_id].append(message)
     told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
     reason = f" ({told})" if told else ""
     text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
@@ -141,28 +221,8 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
             "messages": [message.id for message in messages],
         }
         once = f"notice:{stored.id}:{messages[0].seq}"[:200]
-        people = dict.fromkeys(message.sender_id for message in messages)
+        people = dict.fromkeys(map(asker, messages))
         hub.writes.notice(thread_id, text, details, once, to=people)
-
-
-async def _awaits_reply(hub: Hub, stored: StoredTurn, message_id: str) -> Message | None:
-    """The message, if somebody waits for what the agent says to it."""
-    seq = parse_message_id(message_id) or 0
-    wake = await hub.store.wake(stored.agent, seq)
-    body = await hub.store.message(seq)
-    if wake is None or wake.reply != "required" or body is None:
-        return None
-    return Message.model_validate_json(body)
-
-
-def _unanswered(stored: StoredTurn) -> list[str]:
-    """The messages that the turn was about and said nothing after."""
-    start = TurnStart.model_validate_json(stored.start)
-    found = [] if stored.sent else list(start.messages)
-    last = max(stored.sent, default=0)
-    for step in map(Step.model_validate_json, stored.steps):
-        found += [s.message for s in step.steered if (parse_message_id(s.message) or 0) > last]
-    return list(dict.fromkeys(found))
 
 
 @operation(tool=False)
@@ -174,7 +234,8 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
         await readable_turn(call, args.before)
     stored = await call.hub.store.turns(agent, args.limit + 1, args.before)
     page = stored[: args.limit]
-    return Turns(turns=tuple(map(summarised, page)), more=len(stored) > len(page))
+    told = tuple(summarised(call.hub, turn) for turn in page)
+    return Turns(turns=told, more=len(stored) > len(page))
 
 
 @operation(tool=False)
@@ -238,7 +299,7 @@ def _turn(stored: StoredTurn) -> Turn:
     )
 
 
-def summarised(stored: StoredTurn) -> TurnSummary:
+def summarised(hub: Hub, stored: StoredTurn) -> TurnSummary:
     """A turn as lists show it."""
     turn = _turn(stored)
     duration = None
@@ -252,6 +313,7 @@ def summarised(stored: StoredTurn) -> TurnSummary:
         duration_ms=duration,
         outcome=turn.end.outcome if turn.end else None,
         reason=turn.end.reason if turn.end else "",
+        waits_for=() if turn.end else hub.approvals.waiting_of(stored.id),
         model=turn.start.model,
         steps=len(turn.steps),
         tokens_in=turn.tokens_in,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
+from hubbub.network.answers import Answer, answer_to
 from hubbub.network.caller import Caller
 from hubbub.network.operations.messages import find_message
 from hubbub.network.state import Known
-from hubbub.network.stored import StoredWake
+from hubbub.network.stored import StoredTurn, StoredWake
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import SENTENCES, Reason, explain_absence
 from hubbub.protocol.codes import ErrorCode
@@ -95,7 +96,7 @@ def reply_need(stored: StoredWake) -> ReplyNeed | None:
 @operation(tool=False)
 async def read_receipts(call: Caller, args: ReadReceipts) -> Receipts:
     """Tell what became of a message with each reader of its thread: whether it was delivered and
-    read, whom it woke and why, and the turns that it started."""
+    read, whom it woke and why, the turns that it started, and whether they answered it."""
     message = await find_message(call, args.id, look=True)
     hub, state = call.hub, call.hub.state
     thread = state.threads.ensure(message.thread_id)
@@ -103,12 +104,14 @@ async def read_receipts(call: Caller, args: ReadReceipts) -> Receipts:
     readers = sorted((known for known in found if known), key=_agents_first)
     told = readers[:MOST_RECEIPTS]
     wakes = await hub.store.wakes([message.seq])
+    turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
+    begun = {turn.id: turn for turn in await hub.store.turns_called(turns)} if turns else {}
     reached = await _reached(call, thread, told, message)
     return Receipts(
         message_id=message.id,
         thread_id=message.thread_id,
         receipts=tuple(
-            _receipt(call, who, message, wakes.get((message.seq, who.id)), who.id in reached)
+            _receipt(call, who, message, wakes.get((message.seq, who.id)), begun, who.id in reached)
             for who in told
         ),
         more=len(readers) > len(told),
@@ -133,7 +136,12 @@ async def _reached(
 
 
 def _receipt(
-    call: Caller, who: Known, message: Message, stored: StoredWake | None, received: bool
+    call: Caller,
+    who: Known,
+    message: Message,
+    stored: StoredWake | None,
+    begun: Mapping[str, StoredTurn],
+    received: bool,
 ) -> Receipt:
     state = call.hub.state
     why = _explain(who, message, stored, received=received)
@@ -141,6 +149,8 @@ def _receipt(
     if who.kind == "human":
         thread = state.threads.ensure(message.thread_id)
         read = received and state.marks.get(who.id, thread.no) >= message.tseq
+    turn = begun.get(stored.taken or "") if stored else None
+    done = answer_to(message.seq, turn) if turn else Answer()
     return Receipt(
         participant=who.id,
         kind=who.kind,
@@ -152,4 +162,7 @@ def _receipt(
         explanation=SENTENCES[why.reason],
         turn=(stored.taken or stored.turn) if stored else None,
         state=stored.state if stored else None,
+        step=done.step,
+        answer=done.answer,
+        outcome=done.outcome,
     )

@@ -12,9 +12,11 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.network.store.connection import snapshot
+from hubbub.network.store.control import control_state
 from hubbub.network.store.floors import floor_of
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.stored import (
+    OpenWake,
     PendingRow,
     Settled,
     StoredChannel,
@@ -31,6 +33,7 @@ __all__ = [
     "PAGE_BYTES",
     "members_at",
     "message",
+    "open_wakes",
     "pending",
     "settled",
     "state",
@@ -73,6 +76,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         ).fetchall()
         marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark").fetchall()
         keys = db.execute("SELECT participant, key FROM memory ORDER BY 1, 2").fetchall()
+        control = control_state(db)
     return StoreState(
         epoch=epoch,
         head=head,
@@ -82,6 +86,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         members=[StoredMember._make(row) for row in members],
         marks=[StoredMark._make(row) for row in marks],
         keys=[StoredKey._make(row) for row in keys],
+        **control,
     )
 
 
@@ -208,24 +213,29 @@ def settled(db: sqlite3.Connection, sender: str, cid: str) -> Settled | None:
 
 # A wake is open if no turn has taken it and it lies above the agent's floor, or if the turn that
 # has taken it runs. The second part finds those that the floor has passed.
-PENDING_QUERY = """
-SELECT d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn
+_OPEN = """
+SELECT {columns}
 FROM received r
 CROSS JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
-CROSS JOIN message m ON m.seq = r.seq
+{message}
 LEFT JOIN turn_wake w ON w.agent = r.participant AND w.seq = r.seq
 LEFT JOIN turn t ON t.id = w.turn
 WHERE r.participant = :agent AND r.seq > :floor AND r.seq <= :upto
   AND d.turn IS NOT NULL AND t.ended_at IS NULL
 UNION ALL
-SELECT d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn
+SELECT {columns}
 FROM turn t CROSS JOIN turn_wake w ON w.turn = t.id
 CROSS JOIN delivery d ON d.seq = w.seq AND d.participant = w.agent
-CROSS JOIN message m ON m.seq = w.seq
+{message}
 WHERE t.agent = :agent AND t.ended_at IS NULL AND w.agent = :agent AND d.turn IS NOT NULL
   AND w.seq <= min(:floor, :upto)
 ORDER BY 1
 """
+PENDING_QUERY = _OPEN.format(
+    columns="d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn",
+    message="CROSS JOIN message m ON m.seq = d.seq",
+)
+OPEN_WAKES_QUERY = _OPEN.format(columns="d.seq, w.turn", message="")
 
 
 def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRow]:
@@ -233,6 +243,13 @@ def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRo
         span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(PENDING_QUERY, span).fetchall()
     return [PendingRow._make(row) for row in rows]
+
+
+def open_wakes(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[OpenWake]:
+    with snapshot(db):
+        span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
+        rows = db.execute(OPEN_WAKES_QUERY, span).fetchall()
+    return [OpenWake._make(row) for row in rows]
 
 
 _WAKE_COLUMNS = """d.reason, d.reply, d.turn, CASE

@@ -9,17 +9,25 @@ from operator import attrgetter
 from typing import Any
 
 from hubbub.network.records import (
+    ApprovalKept,
     CallSettled,
     ChannelCreated,
     CursorMoved,
     Forgotten,
+    HaltLifted,
+    HaltSet,
+    LedgerMoved,
     MemberJoined,
     MemberLeft,
     ParticipantSeen,
     ReadMarked,
     Record,
     Remembered,
+    RequestKept,
+    Spent,
     StepRecorded,
+    TakeoverEnded,
+    TakeoverSet,
     ThreadCreated,
     TokenAdded,
     TokenRevoked,
@@ -118,10 +126,45 @@ def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
             lift_floor(db, row[0])
 
 
+_SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
+
+
+def _added(table: str, *key: str) -> str:
+    """The SQL that adds to the sums of an account, and opens it if there is none."""
+    columns = (*key, *_SUMS)
+    added = ", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {added}"
+    )
+
+
+_LEDGER = _added("ledger", "interaction")
+_LEDGER_FIELDS = attrgetter("interaction", *_SUMS)
+
+
+def _ledgers_moved(db: sqlite3.Connection, records: Sequence[LedgerMoved]) -> None:
+    db.executemany(_LEDGER, map(_LEDGER_FIELDS, records))
+    names = [
+        (record.interaction, kind, name)
+        for record in records
+        for kind, found in (("agent", record.agents), ("limit", record.reached))
+        for name in found
+    ]
+    if names:
+        db.executemany(
+            "INSERT OR IGNORE INTO ledger_name (interaction, kind, name) VALUES (?, ?, ?)", names
+        )
+
+
 def _tokens_revoked(db: sqlite3.Connection, records: Sequence[TokenRevoked]) -> None:
     db.executemany(
         "DELETE FROM token WHERE participant = ?", [(record.participant,) for record in records]
     )
+
+
+def _takeovers_ended(db: sqlite3.Connection, records: Sequence[TakeoverEnded]) -> None:
+    db.executemany("DELETE FROM takeover WHERE agent = ?", [(record.agent,) for record in records])
 
 
 _WRITERS: dict[type[Record], Writer] = {
@@ -189,4 +232,48 @@ _WRITERS: dict[type[Record], Writer] = {
         "participant",
     ),
     TokenRevoked: _tokens_revoked,
+    HaltSet: _each(
+        "INSERT OR REPLACE INTO halt (scope, target, by, reason, at, count) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        "scope",
+        "target",
+        "by",
+        "reason",
+        "at",
+        "count",
+    ),
+    HaltLifted: _each("DELETE FROM halt WHERE scope = ? AND target = ?", "scope", "target"),
+    TakeoverSet: _each(
+        "INSERT OR REPLACE INTO takeover (agent, by, until) VALUES (?, ?, ?)",
+        "agent",
+        "by",
+        "until",
+    ),
+    TakeoverEnded: _takeovers_ended,
+    # Under its id for good: asked again or decided, an approval keeps its place in the order.
+    ApprovalKept: _each(
+        "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "
+        "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body",
+        "id",
+        "agent",
+        "turn",
+        "state",
+        "expires_at",
+        "body",
+    ),
+    RequestKept: _each(
+        "INSERT OR REPLACE INTO request (seq, requester, worker, state, deadline, body) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        "seq",
+        "requester",
+        "worker",
+        "state",
+        "deadline",
+        "body",
+    ),
+    LedgerMoved: _ledgers_moved,
+    Spent: _each(
+        _added("spending", "day", "agent", "thread_no"), "day", "agent", "thread_no", *_SUMS
+    ),
 }

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.records import Batch
-from hubbub.network.store import events, memories, reads, searches, turns
+from hubbub.network.store import control, events, memories, reads, searches, turns
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
@@ -19,12 +19,15 @@ from hubbub.network.store.migrate import migrate
 from hubbub.network.store.place import Place
 from hubbub.network.store.writer import TAIL, BatchWriter
 from hubbub.network.stored import (
+    OpenWake,
     PendingRow,
     Settled,
     StoredEvent,
     StoredInteraction,
+    StoredLedger,
     StoredMemory,
     StoredMentions,
+    StoredSpending,
     StoredTurn,
     StoredWake,
     StoreState,
@@ -132,6 +135,9 @@ class SqliteStore:
     async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
         return await self.reading.run(reads.pending, agent, upto)
 
+    async def open_wakes(self, agent: str, upto: int) -> Sequence[OpenWake]:
+        return await self.reading.run(reads.open_wakes, agent, upto)
+
     async def wake(self, participant: str, seq: int) -> StoredWake | None:
         return await self.reading.run(reads.wake, participant, seq)
 
@@ -148,6 +154,30 @@ class SqliteStore:
 
     async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
         return await self.reading.run(turns.turns_called, ids)
+
+    async def ledger(self, interaction: int) -> StoredLedger | None:
+        return await self.reading.run(control.ledger, interaction)
+
+    async def spending(
+        self, since: str, agent: str | None = None, thread: int | None = None
+    ) -> Sequence[StoredSpending]:
+        return await self.reading.run(control.spending, since, agent, thread)
+
+    async def approval(self, id: str) -> bytes | None:
+        return await self.reading.run(control.approval, id)
+
+    async def approvals(
+        self, states: Collection[str] | None, agent: str | None, limit: int
+    ) -> Sequence[bytes]:
+        return await self.reading.run(control.approvals, states, agent, limit)
+
+    async def request(self, seq: int) -> bytes | None:
+        return await self.reading.run(control.request, seq)
+
+    async def requests(
+        self, participant: str | None, state: str | None, limit: int
+    ) -> Sequence[bytes]:
+        return await self.reading.run(control.requests, participant, state, limit)
 
     async def memory(self, participant: str, key: str) -> bytes | None:
         return await self.reading.run(memories.memory, participant, key)

@@ -1,4 +1,5 @@
-// Every text of the page, in one file: to be read in one go, and to be translated.
+// Every text of the page that is there from the beginning; texts-later.js has the others. To be read
+// in one go, and to be translated.
 export const t = {
   threads: "Threads",
   details: "Details",
@@ -30,6 +31,7 @@ export const t = {
     participant: "Participant",
     turn: "Turn",
     interaction: "Interaction",
+    approval: "Approval",
   },
   join: {
     title: (network) => `Join ${network}`,
@@ -160,6 +162,15 @@ export const t = {
       },
     },
   },
+  control: {
+    title: "In charge",
+    approvals: "Approvals",
+    waiting: (n) => `${n} ${n === 1 ? "call waits" : "calls wait"} for your word`,
+    stop: "Stop…",
+    stopHint: "why",
+    stopKeys: "Stop agents (Ctrl .)",
+    held: "What agents are kept from",
+  },
   palette: {
     title: "Go to or do anything",
     find: "Find a thread, somebody, a command",
@@ -260,6 +271,7 @@ export const t = {
   composer: {
     label: (title) => `Message ${title}`,
     labelReply: "Reply",
+    labelAs: (words, agent) => `${words}, as ${agent}`,
     send: "Send",
     write: "Write a message",
     quote: "Quote",
@@ -334,6 +346,8 @@ export const t = {
     cancelled: "Stopped",
     model_error: "Model failed",
     handler_error: "Failed",
+    budget_exhausted: "Budget used up",
+    waiting: "Waits for approval",
   },
   turns: {
     title: (id) => `Turn ${id}`,
@@ -359,6 +373,7 @@ export const t = {
       cancelled: "The agent was stopped in the middle.",
       model_error: "The model could not be reached, or did not answer sensibly.",
       handler_error: "The agent's own code raised an exception.",
+      budget_exhausted: "A budget was used up: no model was asked any more.",
     },
     facts: {
       agent: "Agent",

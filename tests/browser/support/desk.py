@@ -240,6 +240,10 @@ class Desk:
     def details(self) -> Locator:
         return self.page.get_by_role("complementary")
 
+    def banner(self, text: str, within: Locator | None = None) -> Locator:
+        """What stands above the composer, or in the details: a stop, a take-over, an approval."""
+        return (within or self.main).locator(".banner").filter(has_text=text)
+
     async def act(
         self, message: Locator, action: str, role: Literal["button", "link"] = "button"
     ) -> None:

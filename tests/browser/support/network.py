@@ -107,6 +107,11 @@ class Network:
         client = Client(WebSocketTransport(self.url), name, "human", token=self._launched(name))
         return Person(await self._people.enter_async_context(client))
 
+    async def enters(self, agent: str) -> Client:
+        """An agent that is moved by hand, in an open network: connected until the network ends."""
+        client = Client(WebSocketTransport(self.url), agent, "agent", turns=True)
+        return await self._people.enter_async_context(client)
+
     async def token(self, name: str) -> str:
         """A new token, as `hubbub token add` makes one: it outlives the process."""
         async with self._operator() as operator:
@@ -188,12 +193,11 @@ class Room:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Room]:
-        """A room for as long as the context lasts."""
+    async def open(cls, settings: Plan | None = None) -> AsyncIterator[Room]:
+        """A room for as long as the context lasts. `settings` adds to the section `network`."""
         general = ChannelConfig()
-        file = NetworkFile(
-            network=NetworkConfig(name="test", auth="open"), channels={"general": general}
-        )
+        section = NetworkConfig.model_validate({"name": "test", "auth": "open", **(settings or {})})
+        file = NetworkFile(network=section, channels={"general": general})
         site = Site(About(file.network.name, file.network.auth))
         async with (
             Hub(file, open_store("sqlite::memory:")) as hub,

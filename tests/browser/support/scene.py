@@ -12,6 +12,7 @@ from hubbub.protocol.operations import SendResult, Turns
 from hubbub.testing.model_server import ModelServer
 from tests.browser.support.desk import Desk
 from tests.browser.support.network import Network
+from tests.browser.support.worker import Worker
 from tests.unit.configs.people import Person
 
 __all__ = ["VIEWS", "Morning", "View", "a_morning"]
@@ -30,7 +31,9 @@ class Morning:
     turns: tuple[str, str]
     """The editor's first two."""
     model: ModelServer
+    network: Network
     ann: Person
+    bob: Person
 
     async def agent_at_work(self) -> None:
         """From now on the editor thinks, until the model's hold `thinking` is released."""
@@ -62,7 +65,7 @@ async def a_morning(network: Network, model: ModelServer) -> Morning:
     await bob.tells("ann", "Lunch at noon?")
     await post(bob, "@ann the headline is yours: *The largest of all*.")
     turns = await _turns_ended(ann)
-    return Morning(story, figures, question, turns, model, ann)
+    return Morning(story, figures, question, turns, model, network, ann, bob)
 
 
 _FIGURES = """What I have so far:
@@ -222,6 +225,46 @@ async def _working(desk: Desk, morning: Morning) -> None:
     await expect(desk.main).to_contain_text("thinking")
 
 
+async def _approvals(desk: Desk, morning: Morning) -> None:
+    archivist = Worker(await morning.network.enters("archivist"))
+    await morning.ann.tells("archivist", "Please tidy up the archive.")
+    await archivist.begins()
+    await archivist.asks()
+    await desk.visit("inbox", "approvals")
+    await expect(desk.main).to_contain_text("delete_file")
+
+
+async def _approval(desk: Desk, morning: Morning) -> None:
+    await desk.visit("thread", "dm.ann.archivist")
+    await desk.banner("delete_file").get_by_role("button", name="Look at it").click()
+    await expect(desk.details).to_contain_text("/srv/old.md")
+    await desk.details.get_by_role("button", name="Edit…").click()
+    await expect(desk.details.get_by_label("Arguments as JSON")).to_be_focused()
+
+
+async def _stop(desk: Desk, morning: Morning) -> None:
+    await desk.visit("thread", "dm.ann.archivist")
+    await desk.sees("Please tidy up")
+    await desk.page.keyboard.press("Control+.")
+    await expect(desk.page.get_by_role("dialog")).to_contain_text("What archivist does now")
+
+
+async def _takeover(desk: Desk, morning: Morning) -> None:
+    await morning.ann.client.call("take_over", agent="archivist")
+    await morning.bob.tells("archivist", "Do we have anything on Saturn's rings?")
+    await desk.visit("thread", "dm.archivist.bob")
+    await desk.sees("Saturn's rings")
+    await desk.says("Two boxes of it, on the third floor.")
+    await expect(desk.message("Two boxes")).to_contain_text("spoken by ann")
+
+
+async def _in_charge(desk: Desk, morning: Morning) -> None:
+    stop = {"scope": "thread", "target": "channel.desk", "reason": "We decide about this at noon."}
+    await morning.bob.client.call("stop", **stop)
+    await desk.visit("control")
+    await expect(desk.main).to_contain_text("at noon")
+
+
 VIEWS = (
     View("join", _join),
     View("home", _home),
@@ -245,5 +288,10 @@ VIEWS = (
     View("channels", _channels, shot=False),
     View("new-channel", _new_channel, shot=False),
     View("working", _working),
+    View("approvals", _approvals),
+    View("approval", _approval),
+    View("stop", _stop),
+    View("takeover", _takeover),
+    View("in-charge", _in_charge),
 )
 """In an order in which each can follow the one before it; the first finds a new browser."""

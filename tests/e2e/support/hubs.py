@@ -12,6 +12,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -34,13 +35,16 @@ class HubProcess:
         limits: Mapping[str, JsonValue] = NO_LIMIT,
         channels: Sequence[str] = (),
         prefix: Sequence[str] = (),
+        network: Mapping[str, JsonValue] = MappingProxyType({}),
     ):
-        """`prefix` is a command that runs the hub, `strace` for example."""
+        """`prefix` is a command that runs the hub, `strace` for example; `network` is more of its
+        config."""
         self.database = folder / "hub.db"
         self.port = 0
         self.listening = asyncio.Event()
         """Set while the process listens, as far as this side knows."""
         self._folder, self._limits, self._prefix = folder, dict(limits), prefix
+        self._network = dict(network)
         self._channels: JsonValue = {name: {"members": "all"} for name in channels}
         self._process: Process | None = None
         self._pid = 0
@@ -116,6 +120,7 @@ class HubProcess:
             "store": f"sqlite:{self.database}",
             "auth": "open",
             "limits": self._limits,
+            **self._network,
         }
         # JSON is YAML.
         path.write_text(json.dumps({"network": network, "channels": self._channels}))

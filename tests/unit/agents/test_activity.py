@@ -211,3 +211,41 @@ class TestAfterALostConnection:
             await activities.repeat()
         await activities.repeat()
         assert thread.heard == []
+
+
+class TestParked:
+    @pytest.mark.behaviour("H-83")
+    async def test_that_a_turn_waits_for_a_person_is_shown_when_it_has_stopped(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.show("calling", 2, ["pay"])
+            await activity.park(2)
+        assert thread.heard[-1] == said("waiting", 2, **{"for": "approval"})
+        await activities.repeat()
+        assert thread.states == ["calling", "waiting", "waiting"]
+        async with activities.of(PLAN) as activity:
+            await activity.show("thinking", 3)
+        assert thread.states[-2:] == ["thinking", "idle"]
+        await activities.repeat()
+        assert thread.states[-1] == "idle"
+
+    @pytest.mark.behaviour("H-83")
+    async def test_another_turn_of_the_thread_leaves_it_as_it_was(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.park(1)
+        async with activities.of(plan(message(2))) as activity:
+            await activity.show("thinking", 1)
+        assert thread.states == ["waiting", "thinking", "idle", "waiting"]
+
+    @pytest.mark.behaviour("H-83")
+    async def test_a_turn_that_will_not_go_on_is_idle(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN) as activity:
+            await activity.park(1)
+        await activities.drop(PLAN.id)
+        await activities.drop(PLAN.id)
+        assert thread.states == ["waiting", "idle"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hubbub.agents.inbox import KEPT_MESSAGES, KEPT_THREADS, MOST_INCOMING, Inbox
@@ -187,6 +189,23 @@ class TestTurns:
         plans = {plan.thread_id: plan for plan in inbox.next_turns()}
         assert [m.seq for m in plans["dm.alice.bot"].incoming] == [2]
 
+    def test_only_what_enters_steers_however_much_waits(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        inbox.next_turns()
+        for seq in range(2, 2 + MOST_INCOMING + 1):
+            inbox.receive(event(message(seq)))
+        (last,) = inbox.steering("dm.alice.bot", lambda m: m.seq == 2 + MOST_INCOMING)
+        assert last.message.seq == 2 + MOST_INCOMING
+
+    def test_a_held_thread_waits_and_others_do_not(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        inbox.receive(event(message(2, "bob")))
+        held = {"dm.alice.bot"}
+        assert [p.thread_id for p in inbox.next_turns(held)] == ["dm.bob.bot"]
+        assert [p.thread_id for p in inbox.next_turns()] == ["dm.alice.bot"]
+
     def test_nothing_steers_where_no_turn_runs(self) -> None:
         inbox = begun()
         inbox.receive(event(message(1)))
@@ -202,6 +221,21 @@ class TestTurns:
         assert [m.seq for m in plan.without({"m2"}).incoming] == [1]
         assert plan.without({"m2"}).reasons == ("direct",)
         assert plan.without({"m1", "m2"}) == plan, "a turn is about something"
+
+    @pytest.mark.behaviour("H-83")
+    def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        (first,) = inbox.next_turns()
+        inbox.ended(first.thread_id)
+        inbox.receive(event(message(3), reply="optional"))
+        inbox.again(first)
+        (again,) = inbox.next_turns()
+        assert again == replace(first, resumed=True, waited=True)
+        inbox.ended(again.thread_id)
+        (next_one,) = inbox.next_turns()
+        assert [m.seq for m in next_one.incoming] == [3]
+        assert (next_one.resumed, next_one.waited) == (False, False)
 
     def test_an_unknown_thread_cannot_end_a_turn(self) -> None:
         inbox = begun(concurrency=1)
@@ -304,3 +338,46 @@ class TestReturning:
         waiting = (pending(message(1), started=started),)
         inbox.begin(ready(1, pending=waiting), lambda message, wake: True)
         assert [p.id for p in inbox.next_turns()] == starts
+
+
+class TestTurnsThatTheHubHasEnded:
+    def test_what_waited_for_them_never_begins(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        inbox.receive(event(message(2, "bob")))
+        inbox.drop({"bot-m1"})
+        assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
+        assert inbox.waiting("dm.alice.bot") == 0
+
+    def test_one_that_had_begun_before_is_not_taken_up(self) -> None:
+        inbox = Inbox(ME)
+        both = (pending(message(1), "bot-m1"), pending(message(2)))
+        inbox.begin(ready(2, pending=both))
+        inbox.drop({"bot-m1"})
+        (plan,) = inbox.next_turns()
+        assert ([m.seq for m in plan.incoming], plan.resumed) == ([2], False)
+
+    def test_the_thread_of_one_that_runs_stays_taken(self) -> None:
+        inbox = begun()
+        inbox.receive(event(message(1)))
+        inbox.next_turns()
+        inbox.receive(event(message(2)))
+        inbox.drop({"bot-m1", "bot-m2"})
+        inbox.receive(event(message(3)))
+        assert inbox.next_turns() == []
+        inbox.ended("dm.alice.bot")
+        assert [p.id for p in inbox.next_turns()] == ["bot-m3"]
+
+    def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer(self) -> None:
+        inbox = begun()
+        for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
+            inbox.receive(event(message(seq, sender)))
+        inbox.keep({"m2"}, 2)
+        assert [p.id for p in inbox.next_turns()] == ["bot-m2", "bot-m3"]
+
+    def test_after_a_return_a_turn_goes_on_if_any_of_its_messages_is_pending(self) -> None:
+        inbox = Inbox(ME)
+        both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
+        inbox.begin(ready(2, pending=both))
+        inbox.keep({"m2"}, 2)
+        assert [p.id for p in inbox.next_turns()] == ["bot-m1"]

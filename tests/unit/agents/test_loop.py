@@ -16,6 +16,7 @@ from hubbub.agents.turn.loop import (
     Command,
     End,
     Loop,
+    Park,
     Record,
     Rules,
     RunTools,
@@ -444,3 +445,29 @@ class TestTakingUp:
         end = last(loop.answered(Answer(text="Hello again!")))
         assert isinstance(end, End)
         assert end.outcome == "no_action"
+
+
+class TestParking:
+    @pytest.mark.behaviour("H-80", "H-82")
+    def test_a_step_with_a_call_that_waits_is_recorded_and_the_turn_stops(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add"), call("read_thread"), finish()))
+        waits = CallResult("id_add", "", parked=("a1",))
+        commands = loop.ran([waits, CallResult("id_read_thread", "ok")])
+        assert [type(command) for command in commands] == [Record, Park]
+        assert last(commands) == Park(1, ("a1",))
+        record = commands[0]
+        assert isinstance(record, Record)
+        assert [c.result for c in record.step.calls] == [None, "ok", None]
+        assert not loop.ended
+
+    @pytest.mark.behaviour("H-82", "H-84")
+    def test_it_goes_on_with_the_calls_that_have_no_result(self) -> None:
+        loop = loop_of()
+        loop.answered(calls(call("add"), call("read_thread"), finish()))
+        loop.ran([CallResult("id_add", "", parked=("a1",)), CallResult("id_read_thread", "ok")])
+        again = loop_of(tuple(loop.steps))
+        (run_tools,) = again.start()
+        assert isinstance(run_tools, RunTools)
+        assert ([c.name for c in run_tools.calls], run_tools.again) == (["add"], True)
+        assert last(again.ran([CallResult("id_add", "3")])) == End("finished", "done")

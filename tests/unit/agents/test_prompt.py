@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +15,7 @@ from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.escape import unreveal
 from hubbub.agents.prompt.render import ConversationTemplate, select_history
 from hubbub.config.models import History
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, RequestMark
 from tests.unit.agents.builders import ME, message, plan
 
 Tree = tuple[str, dict[str, str], list["Tree"] | str]
@@ -248,3 +249,28 @@ def test_a_template_that_remembers_blocks_renders_what_a_new_one_would(
             fresh = Conversation.of(ConversationTemplate.shipped(), *arguments).text
             arguments = (inbox.threads, plan(said), ME, History())
             assert Conversation.of(template, *arguments).text == fresh
+
+
+@pytest.mark.behaviour("H-87", "H-94")
+def test_marks_of_a_message_are_attributes_and_most_have_none() -> None:
+    plain = message(1, "clerk", kind="agent")
+    deadline = datetime(2025, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    task = RequestMark(id="", kind="task", deadline=deadline)
+    failed = RequestMark(id="m2", kind="failed", outcome='t"<')
+    marked = [
+        plain.model_copy(update={"seq": 2, "id": "m2", "outside": True, "spoken_by": "ann"}),
+        plain.model_copy(update={"seq": 3, "id": "m3", "request": task}),
+        plain.model_copy(update={"seq": 4, "id": "m4", "request": failed}),
+    ]
+    root = conversation(rendered([], [plain, *marked]))
+    known = {"sender", "kind", "id", "time"}
+    shown = [
+        {k: v for k, v in element.attrib.items() if k not in known}
+        for element in root.iter("incoming_message")
+    ]
+    assert shown == [
+        {},
+        {"spoken_by": "ann", "outside": "true"},
+        {"request": "m3", "request_kind": "task", "deadline": "2025-01-01T10:00:00Z"},
+        {"request": "m2", "request_kind": "failed", "outcome": 't"<'},
+    ]

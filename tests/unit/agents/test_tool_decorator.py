@@ -121,6 +121,21 @@ class TestSchema:
         assert (word_count.permission, word_count.confirm) == ("read", False)
         assert (word_count.idempotent, word_count.timeout) == (False, None)
 
+    def test_it_says_when_people_are_asked_and_where_its_results_come_from(self) -> None:
+        @tool(confirm="tainted", outside=False)
+        def publish(text: str) -> str:
+            """Publish."""
+            return text
+
+        assert (publish.confirm, publish.tuning.outside) == ("tainted", False)
+        assert word_count.tuning.outside is True
+
+        def odd() -> None:
+            """Odd."""
+
+        with pytest.raises(TypeError, match="odd: confirm is True, False or 'tainted'"):
+            tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
+
     def test_a_parameter_may_have_any_name(self) -> None:
         @tool
         def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:

@@ -13,8 +13,15 @@ from pydantic import JsonValue
 
 from hubbub import tool
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
-from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.tools.approval import (
+    ApprovalRequest,
+    Approved,
+    Begun,
+    Denied,
+    Parked,
+    Verdict,
+)
+from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, Tool, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.policy import (
     Allow,
@@ -27,7 +34,9 @@ from hubbub.agents.tools.policy import (
 from hubbub.agents.tools.registry import Registry
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.tuning import Tuning
+from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.messages import Permission
+from hubbub.protocol.turns import ToolCallRecord
 from tests.unit.agents.calling import call, failed, text
 
 MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
@@ -36,13 +45,16 @@ MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 @dataclass
 class Subject:
     permission: Permission = "read"
-    confirm: bool = False
+    confirm: Confirm = False
     speaks: bool = False
     name: str = "subject"
 
 
 subjects = st.builds(
-    Subject, st.sampled_from(["read", "write", "admin"]), st.booleans(), st.booleans()
+    Subject,
+    st.sampled_from(["read", "write", "admin"]),
+    st.sampled_from([False, True, "tainted"]),
+    st.booleans(),
 )
 
 
@@ -132,6 +144,35 @@ class TestPolicy:
         assert isinstance(decision, NeedsApproval)
         assert "subject must be approved" in decision.reason
 
+    @pytest.mark.behaviour("H-90")
+    @pytest.mark.parametrize(
+        ("confirm", "outside", "asks"),
+        [
+            (False, False, False),
+            (False, True, False),
+            ("tainted", False, False),
+            ("tainted", True, True),
+            (True, False, True),
+            (True, True, True),
+        ],
+    )
+    def test_what_the_turn_has_read_decides_for_tools_that_say_so(
+        self, confirm: Confirm, outside: bool, asks: bool
+    ) -> None:
+        decision = decide(Subject("read", confirm), "full", outside=outside)
+        assert isinstance(decision, NeedsApproval) is asks
+
+    @pytest.mark.behaviour("H-90")
+    @given(subjects, st.sampled_from(MODES))
+    def test_a_turn_that_has_read_something_from_outside_is_never_allowed_more(
+        self, subject: Subject, mode: PermissionMode
+    ) -> None:
+        strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
+        clean, tainted = (
+            strictness[type(decide(subject, mode, outside=outside))] for outside in (False, True)
+        )
+        assert clean <= tainted
+
     @given(subjects)
     def test_a_stricter_mode_never_allows_more(self, subject: Subject) -> None:
         strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
@@ -195,6 +236,7 @@ class TestApproval:
         box = Toolbox(TOOLS, Conduct(approver=ann))
         assert await text(box, "burn", what="wood") == "burnt wood"
         (asked,) = ann.asked
+        assert (asked.call_id, asked.schema) == ("c", burn.spec.parameters)
         assert asked.site == CallSite("bot-m1", 1, 0)
         assert (asked.tool, asked.description) == ("burn", "Burn something.")
         assert (asked.permission, asked.arguments) == ("write", {"what": "wood"})
@@ -232,6 +274,119 @@ class TestApproval:
 
         conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
         assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
+
+
+class TestAgain:
+    """Calls that a person was asked about, in a turn that is taken up again."""
+
+    async def once_more(self, verdict: Verdict, *, idempotent: bool = False) -> CallResult:
+        done: list[str] = []
+
+        @tool(permission="write", confirm=True, idempotent=idempotent)
+        def burn(what: str) -> str:
+            """Burn something."""
+            done.append(what)
+            return f"burnt {len(done)}"
+
+        box = Toolbox([burn], Conduct(approver=Person(verdict)))
+        return await call(box, "burn", {"what": "wood"}, again=True)
+
+    @pytest.mark.behaviour("H-84")
+    async def test_one_that_was_approved_and_has_not_begun_runs(self) -> None:
+        begun: list[int] = []
+
+        async def start() -> None:
+            begun.append(1)
+
+        result = await self.once_more(Approved({"what": "wood"}, start))
+        assert (result.result, begun) == ("burnt 1", [1])
+
+    async def test_one_of_which_nobody_knows_whether_it_began_does_not_run(self) -> None:
+        assert (await self.once_more(Approved({"what": "wood"}))).error == "interrupted"
+
+    @pytest.mark.behaviour("H-85")
+    async def test_one_that_had_begun_runs_again_only_if_that_does_no_harm(self) -> None:
+        assert (await self.once_more(Begun({"what": "wood"}))).error == "interrupted"
+        again = await self.once_more(Begun({"what": "wood"}), idempotent=True)
+        assert again.result == "burnt 1"
+
+    @pytest.mark.behaviour("H-85")
+    async def test_an_approval_that_was_used_is_of_no_use(self) -> None:
+        async def start() -> None:
+            raise ToolFailed("it was used", error="not_pending")
+
+        assert (await self.once_more(Approved({"what": "wood"}, start))).error == "not_pending"
+
+    async def test_without_anybody_to_ask_it_may_have_run(self) -> None:
+        box = Toolbox(TOOLS, Conduct())
+        assert (await call(box, "burn", {"what": "wood"}, again=True)).error == "interrupted"
+
+
+class TestParked:
+    class Absent(Person):
+        async def approve(self, call: ApprovalRequest) -> Verdict:
+            self.asked.append(call)
+            raise Parked("a1")
+
+    @pytest.mark.behaviour("H-80")
+    async def test_a_call_that_waits_for_a_person_has_no_result(self) -> None:
+        result = await call(Toolbox(TOOLS, Conduct(approver=self.Absent())), "burn", {"what": "x"})
+        assert (result.parked, result.result, result.error) == (("a1",), "", None)
+
+    @pytest.mark.behaviour("H-82")
+    async def test_it_is_no_success_that_others_are_given_up_for(self) -> None:
+        box = Toolbox(TOOLS, Conduct(approver=self.Absent()))
+        names = [("burn", {"what": "x"}), ("look", {})]
+        calls = [ToolCallRecord(id=n, name=n, arguments=a) for n, a in names]
+        burnt, seen = await box.run("bot-m1", 1, calls, calls, wait="any")
+        assert (burnt.error, burnt.parked, seen.result) == ("cancelled", None, "seen")
+        burnt, seen = await box.run("bot-m1", 1, calls, calls, wait="majority")
+        assert (burnt.parked, seen.result) == (("a1",), "seen")
+
+    @pytest.mark.behaviour("H-80")
+    def test_what_people_may_be_asked_about_is_on_record_before(self) -> None:
+        @tool(idempotent=True, confirm="tainted")
+        def settle() -> str:
+            """Settle."""
+            return ""
+
+        calls = [ToolCallRecord(id="c", name="settle", arguments={})]
+        assert Toolbox([settle]).must_be_recorded(calls)
+        waived = Conduct(tuning={"settle": Tuning(confirm=False)})
+        assert not Toolbox([settle], waived).must_be_recorded(calls)
+
+
+class TestOutside:
+    @pytest.mark.behaviour("H-88")
+    async def test_a_result_says_whether_it_is_from_outside(self) -> None:
+        @tool(outside=False)
+        def add() -> str:
+            """Add."""
+            return "2"
+
+        @tool(outside=False)
+        def relay() -> str:
+            """Hand on what may be from outside."""
+            return FromOutside("2")
+
+        @tool
+        def broken() -> str:
+            """Fail with words of somebody else."""
+            raise ToolFailed("theirs")
+
+        box = Toolbox([look, add, relay, broken, Speech()])
+        found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
+        assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
+
+    @pytest.mark.behaviour("H-88")
+    async def test_the_operator_has_the_last_word(self) -> None:
+        tuning = {"look": Tuning(outside=False), "say": Tuning(outside=True)}
+        box = Toolbox([look, Speech()], Conduct(tuning=tuning))
+        assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
+
+    async def test_what_has_not_run_has_brought_nothing(self) -> None:
+        box = Toolbox(TOOLS, Conduct(approver=Person(Denied("no"))))
+        assert not (await call(box, "burn", {"what": "x"})).outside
 
 
 class TestDisabled:

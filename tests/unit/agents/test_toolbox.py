@@ -111,6 +111,46 @@ class TestHubTools:
         assert spec.description == "what post_to_channel does"
         assert "title" not in json.dumps(spec.parameters)
 
+    def test_what_a_mod_calls_so_is_its_own(self) -> None:
+        schema: dict[str, JsonValue] = {"properties": {"mode": {}, "outside": {}, "cause": {}}}
+        poll = OperationInfo(
+            name="poll", description="Poll.", permission="write", input_schema=schema
+        )
+        shown = HubTool(poll, Telephone(), "bot").spec.parameters["properties"]
+        assert isinstance(shown, dict)
+        assert set(shown) == {"mode", "outside"}
+
+    @pytest.mark.behaviour("H-89")
+    @pytest.mark.parametrize("outside", [False, True])
+    async def test_a_message_says_whether_its_author_has_read_something_from_outside(
+        self, outside: bool
+    ) -> None:
+        phone = Telephone(SENT)
+        tools = [HubTool(POST, phone, "bot"), HubTool(READ, phone, "bot")]
+        calls = [record("post_to_channel", SAY, "a"), record("read_thread", {"thread": "x"}, "b")]
+        await Toolbox(tools).run("bot-m1", 1, calls, calls, outside=outside)
+        said = {name: args.get("outside") for name, _, _, args in phone.asked}
+        assert said == {"post_to_channel": True if outside else None, "read_thread": None}
+
+    @pytest.mark.behaviour("H-88")
+    @pytest.mark.parametrize(
+        ("value", "outside"),
+        [
+            ({"messages": [{"sender_id": "ann", "content": "x", "outside": True}]}, True),
+            ({"messages": [{"sender_id": "ann", "content": "x", "outside": False}]}, False),
+            ({"threads": [{"messages": [{"sender_id": "ann", "outside": True}]}]}, True),
+            ({"messages": [{"sender_id": "ann", "content": {"outside": True}}]}, False),
+            (None, False),
+        ],
+    )
+    async def test_who_reads_a_message_from_outside_has_read_it(
+        self, value: JsonValue, outside: bool
+    ) -> None:
+        box = Toolbox([HubTool(READ, Telephone(value), "bot")])
+        call = record("read_thread", {"thread": "x"})
+        (result,) = await box.run("bot-m1", 1, [call], [call])
+        assert result.outside is outside
+
     def test_what_sends_a_message_is_known_by_its_cause(self) -> None:
         box = Toolbox([HubTool(POST, Telephone(), "bot"), HubTool(READ, Telephone(), "bot")])
         assert box.speaking == {"post_to_channel"}
@@ -434,12 +474,34 @@ class TestCompact:
                     "id": "m3",
                     "thread": "direct_ann.t2",
                     "sender": "ann",
+                    "kind": "human",
                     "sent_at": "2025-01-01T00:00:00Z",
                     "content": {"a": None, "b": []},
                     "mentions": ["bot"],
                 }
             ],
             "more": False,
+        }
+
+    @pytest.mark.behaviour("H-87")
+    def test_whose_words_they_are_and_that_they_are_from_outside_stays(self) -> None:
+        message: JsonValue = {
+            "id": "m3",
+            "sender_id": "clerk",
+            "sender_kind": "agent",
+            "content": "it is paid",
+            "spoken_by": "ann",
+            "outside": True,
+            "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
+        }
+        assert compact(message, "bot") == {
+            "id": "m3",
+            "sender": "clerk",
+            "kind": "agent",
+            "content": "it is paid",
+            "spoken_by": "ann",
+            "outside": True,
+            "request": {"id": "m2", "kind": "result"},
         }
 
     def test_a_text_representation_goes_before_content(self) -> None:

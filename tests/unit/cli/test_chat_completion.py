@@ -31,7 +31,7 @@ def session() -> Session:
 @pytest.mark.parametrize(
     ("before", "texts"),
     [
-        ("/q", ["quit"]),
+        ("/q", ["quit", "queue", "requests"]),
         ("/jo", ["join"]),
         ("@ca", ["calculator"]),
         ("hello @con", ["concierge"]),
@@ -72,7 +72,7 @@ def test_all_commands_are_offered_after_a_slash(session: Session) -> None:
 
 def test_what_begins_so_comes_before_what_contains_it(session: Session) -> None:
     found = [found.text for found in candidates("/re", session)]
-    assert found == ["reply", "threads", "create", "more"]
+    assert found == ["reply", "resume", "requests", "threads", "create", "more", "breaker"]
 
 
 def test_a_candidate_says_what_it_is(session: Session) -> None:

@@ -201,7 +201,7 @@ async def test_what_follows_a_completed_name_is_another_word(network: LocalNetwo
 
 @pytest.mark.parametrize(
     ("before", "after", "completion"),
-    [("hi @bo", "", "bob "), ("/dm bo", "", "bob "), ("/wh", "", "who "), ("@bo", " x", "bob")],
+    [("hi @bo", "", "bob "), ("/dm bo", "", "bob "), ("/who", "", "who "), ("@bo", " x", "bob")],
 )
 def test_a_completion_ends_with_one_space(before: str, after: str, completion: str) -> None:
     found = ChatCompleter(begun()).get_completions(

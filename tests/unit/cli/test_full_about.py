@@ -125,7 +125,15 @@ def test_a_messages_card_says_what_has_become_of_it() -> None:
         thread_id="channel.general",
         more=False,
         receipts=(
-            receipt("bob", woken=True, explanation="mentioned", turn="bob-m4", state="ended"),
+            receipt(
+                "bob",
+                woken=True,
+                explanation="mentioned",
+                turn="bob-m4",
+                state="ended",
+                step=1,
+                answer="answered",
+            ),
             receipt("eve", delivered=False),
             receipt("dan", kind="human", read=True),
             receipt("fay", kind="human", read=False),
@@ -140,8 +148,9 @@ def test_a_messages_card_says_what_has_become_of_it() -> None:
         "mentions": "bob",
         "set off by": "i4",
         "hop": "0",
-        "bob": "delivered; mentioned, turn bob-m4 ended",
-        "eve": "waits; not mentioned",
+        "bob": "delivered; woken (x): mentioned; turn bob-m4 ended; in its prompt at step 1; "
+        "it answered",
+        "eve": "not there yet; not woken (x): not mentioned",
         "dan": "read",
         "fay": "delivered",
     }
@@ -258,7 +267,7 @@ def test_the_header_counts_many_readers() -> None:
 def test_the_status_line_says_what_matters_now() -> None:
     state = state_of()
     state.network = "town"
-    assert status(state, 0).plain == "town as ann  F1 help  Ctrl-K go to"
+    assert status(state, 0).plain == "town as ann  F1 help  F4 stop  Ctrl-K go to"
     arrive(state, said(1, thread="dm.ann.bob", tseq=1, mentions=("ann",)))
     state.outbox.add(Sending("c", "broadcast", "x"))
     activity(state, "thinking", 0)

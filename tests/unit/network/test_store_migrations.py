@@ -9,6 +9,7 @@ from importlib import resources
 import pytest
 
 from hubbub.errors import StoreVersionError
+from hubbub.network.store.control import control_state
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
 
 NEXT = {1: scripts()[1], 2: "CREATE TABLE added (x); INSERT INTO added VALUES (7);"}
@@ -105,3 +106,20 @@ def test_a_database_without_memories_can_have_some(db: sqlite3.Connection) -> No
     db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
     assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
     assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]
+
+
+@pytest.mark.behaviour("H-100")
+def test_a_database_of_version_3_can_be_controlled(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in (1, 2, 3)})
+    db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
+    assert check_version(db, "x") == 3
+    migrate(db, "x")
+    state = control_state(db)
+    assert state == {
+        "halts": [],
+        "takeovers": [],
+        "approvals": [],
+        "requests": [],
+        "latest_day": "",
+    }
+    assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]

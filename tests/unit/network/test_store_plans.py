@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.network.store import floors, reads, searches, writer
+from hubbub.network.store import control, floors, reads, searches, writer
 from hubbub.network.store.events import EVENT_QUERIES
 from hubbub.network.store.migrate import migrate
 
@@ -60,11 +60,13 @@ def test_events_of_the_tail_are_read_from_the_end_of_the_log(
 def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
     db: sqlite3.Connection,
 ) -> None:
-    steps = plan(db, reads.PENDING_QUERY, WAKES)
-    assert not scanned(steps)
-    assert "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)" in steps
-    assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in steps
-    assert "SEARCH t USING INDEX turn_running (agent=?)" in steps
+    for sql in (reads.PENDING_QUERY, reads.OPEN_WAKES_QUERY):
+        steps = plan(db, sql, WAKES)
+        assert not scanned(steps)
+        found = "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)"
+        assert found in steps
+        assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in steps
+        assert "SEARCH t USING INDEX turn_running (agent=?)" in steps
 
 
 def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None:
@@ -82,14 +84,23 @@ def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None
         (reads.TAILS_QUERY, (5, 9, "[1]")),
         (reads.WAKES_QUERY, ("[5]",)),
         (searches.INTERACTION_QUERY, ("i", 5, 9)),
+        (control.OPEN_REQUESTS_QUERY, ()),
+        (control.LATEST_DAY_QUERY, ()),
+        (control.SPENDING_QUERY, {"since": "2026-01-01", "agent": None, "thread": None}),
         (writer.known_cids(64), ("bob", "c") * 64),
         (writer.known_cids(1), ("bob", "c")),
     ],
 )
 def test_nothing_else_reads_a_table_from_end_to_end(
-    db: sqlite3.Connection, sql: str, parameters: tuple[object, ...]
+    db: sqlite3.Connection, sql: str, parameters: tuple[object, ...] | dict[str, object]
 ) -> None:
     assert not scanned(plan(db, sql, parameters))
+
+
+def test_unused_approvals_are_found_by_the_turns_that_run(db: sqlite3.Connection) -> None:
+    steps = plan(db, control.OPEN_APPROVALS_QUERY, ())
+    assert scanned(steps) == {"SCAN t USING INDEX turn_running"}  # as long as turns are running
+    assert "SEARCH a USING INDEX approval_unused (turn=?)" in steps
 
 
 def test_mentions_are_found_by_participant_backwards(db: sqlite3.Connection) -> None:

@@ -7,7 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.config.models import WakePolicy
-from hubbub.network.wakes import SENTENCES, Decision, Facts, Reason, decide, explain_absence
+from hubbub.network.wakes import (
+    KEPT_BACK,
+    RULES,
+    SENTENCES,
+    Decision,
+    Facts,
+    Place,
+    Reason,
+    Rule,
+    Whom,
+    decide,
+    decide_result,
+    explain_absence,
+)
 from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
 
 AGENTS = frozenset({"calc", "scribe", "guide"})
@@ -253,3 +266,80 @@ def test_a_message_without_a_decision_is_explained_from_itself(
 ) -> None:
     found = explain_absence(own=own, received=received, type=type, sender_kind=kind)
     assert found is reason
+
+
+PLACES: dict[Place, tuple[MessageType, bool]] = {
+    Place.DIRECT: ("direct", False),
+    Place.CHANNEL: ("channel", False),
+    Place.REPLIES: ("channel", True),
+    Place.BROADCAST: ("broadcast", False),
+}
+"""Of the messages that are decided about by where they stand: their type, and if they reply."""
+
+WOKEN = {
+    Whom.RECIPIENTS: {"guide"},
+    Whom.MENTIONED: {"calc"},
+    Whom.LAST_SPEAKER: {"scribe"},
+    Whom.EVERYBODY: set(AGENTS),
+}
+"""Whom a message wakes that is for `guide` and mentions `calc`, where `scribe` spoke last."""
+
+
+def said(rule: Rule, *mentions: str) -> Facts:
+    type, replies = PLACES[rule.place]
+    return Facts(
+        type=type,
+        sender_kind="human" if rule.by_person else "agent",
+        agents=AGENTS,
+        recipients=("guide", "bob"),
+        audience=EVERYBODY,
+        mentions=mentions,
+        in_reply_thread=replies,
+        last_agent="scribe",
+    )
+
+
+@pytest.mark.behaviour("H-104")
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.place in PLACES])
+def test_a_row_of_the_table_is_what_the_hub_decides(rule: Rule) -> None:
+    policies: dict[str | None, WakePolicy] = {"humans": HUMANS, "all": ALL, "mentioned": MENTIONED}
+    for policy in [policies[rule.policy]] if rule.policy else policies.values():
+        mentions = () if rule.whom is Whom.LAST_SPEAKER else ("calc", "bob")
+        found = {who: reply for who, _, reply in decide(said(rule, *mentions), policy) if reply}
+        assert set(found) == WOKEN[rule.whom]
+        asked = {who: rule.mentioned if who == "calc" else None for who in found}
+        assert found == {who: also or rule.reply for who, also in asked.items()}
+
+
+@pytest.mark.behaviour("H-104")
+def test_what_ends_a_request_wakes_who_asked_and_nobody_else() -> None:
+    (rule,) = (rule for rule in RULES if rule.place is Place.RESULT)
+    assert (rule.whom, rule.by_person) == (Whom.ASKER, None)
+    for kind in ("agent", "system"):
+        found = decide_result(["calc", "bob"], "calc", kind, AGENTS)
+        assert [each for each in found if each.reply] == [
+            Decision("calc", Reason.RESULT, rule.reply)
+        ]
+
+
+@pytest.mark.behaviour("H-104")
+def test_a_notice_wakes_nobody_wherever_it_stands() -> None:
+    (rule,) = (rule for rule in RULES if rule.place is Place.NOTICE)
+    assert (rule.whom, rule.reply) == (Whom.NOBODY, None)
+    for type in ("direct", "channel", "broadcast"):
+        facts = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
+        assert [each for each in decide(facts, ALL) if each.reply] == []
+
+
+@pytest.mark.behaviour("H-104")
+def test_the_table_has_one_rule_for_each_case() -> None:
+    cases = [(rule.place, rule.by_person, rule.policy) for rule in RULES]
+    assert len(set(cases)) == len(cases)
+    assert {rule.place for rule in RULES} == set(Place)
+
+
+def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> None:
+    waking = {Reason.DIRECT, Reason.MENTION, Reason.LAST_SPEAKER, Reason.BROADCAST, Reason.RESULT}
+    follows = {Reason.OWN, Reason.SYSTEM, Reason.NOT_RECEIVED, Reason.NOT_MENTIONED}
+    rest = {*waking, *follows, Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY}
+    assert set(KEPT_BACK) == set(Reason) - rest

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
 from hubbub.agents.tools.mcp.connection import connected, listed
 from hubbub.agents.tools.mcp.extra import missing
 from hubbub.agents.tools.mcp.results import spec_of, text_of, tool_names
 from hubbub.agents.tools.schema import wrong_arguments
+from hubbub.agents.tools.tuning import Tuning
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
@@ -49,7 +50,8 @@ class McpTool:
         reads = hints is not None and hints.read_only_hint is True
         self.spec: ToolSpec = spec_of(name, offered)
         self.permission: Permission = "read" if reads else "write"
-        self.confirm = False
+        self.confirm: Confirm = False
+        self.tuning = Tuning(outside=True)
         self.idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         self.timeout: float | None = server.config.timeout
 

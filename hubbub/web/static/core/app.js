@@ -84,6 +84,7 @@ export class App {
       }
       this.catchUp(frame.threads);
     }
+    this.state.control.refresh(this.client).catch((error) => error.code && this.say(error.message));
   }
 
   /** `ready` has the latest threads; the others, and who was mentioned, are asked for. */
@@ -263,9 +264,11 @@ export class App {
 
 /** A message of one's own as far as it is known before the hub tells it. */
 function provisional(entry, result, me) {
+  const { speak_as: agent } = entry.args;
+  const sender = { sender_id: agent ?? me, sender_kind: agent ? "agent" : "human" };
   return {
     id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
-    sender_id: me, sender_kind: "human", type: kindOf(result.thread_id), content: entry.text,
+    ...sender, spoken_by: agent ? me : null, type: kindOf(result.thread_id), content: entry.text,
     quote: entry.args.quote ?? null, recipients: [], mentions: [], attachments: [],
     interaction_id: `i${result.seq}`, hop: 0,
     sent_at: new Date(entry.at).toISOString(),

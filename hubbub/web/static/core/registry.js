@@ -35,7 +35,7 @@ export class Registry {
     this.views = new Slot();
     /** Parts of the right column, by what is opened: {kind, order, title, view: ({id})} */
     this.panels = new Slot();
-    /** Decorations of messages: {slot: "meta" | "below" | "action", order, view: ({message, thread})} */
+    /** Decorations of messages: {slot: "name" | "meta" | "below" | "action", order, view: ({message, thread})} */
     this.marks = new Slot();
     /** Beside the title of a thread: {order, view: ({thread})} */
     this.tools = new Slot();
@@ -43,6 +43,10 @@ export class Registry {
     this.notes = new Slot();
     /** Below the conversation, the composer: {order, view: ({thread})} */
     this.foot = new Slot();
+    /** Beside what agents do in a thread, while they do: {order, view: ({thread, agents})} */
+    this.work = new Slot();
+    /** Tabs of the inbox: {name, title, order, count: () => number, view: ({})} */
+    this.inbox = new Slot();
     /**
      * What one can do: {id, title, group?, keys?, slash?, hint?, icon?, menu?, when?(context),
      * run(context, rest)}.

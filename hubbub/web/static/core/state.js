@@ -1,6 +1,7 @@
 // What the page knows of the network: the frames of the hub go in, signals come out. Applying the
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
+import { Control } from "./control.js";
 import { rootOf, seqOf } from "./ids.js";
 import { agentOf, turnOf } from "./messages.js";
 import { Thread } from "./thread.js";
@@ -25,6 +26,7 @@ export class State {
     this.delivered = signal(new Map()); // participant -> seq up to which it has everything
     this.flow = signal([]); // the last messages: {seq, sender, thread, to, at, cause}
     this.arrived = signal(null); // the message that has just come in, for those who want to know
+    this.control = new Control(this); // what people hold of the network
 
     this.byActivity = computed(() =>
       [...this.threads.value.values()].sort((a, b) => b.lastSeq.value - a.lastSeq.value),
@@ -91,6 +93,7 @@ export class State {
     this.flow.value = [];
     this.delivered.value = new Map();
     this.head.value = 0;
+    this.control.forget();
   }
 
   summaries(threads) {
@@ -131,8 +134,9 @@ export class State {
   }
 
   signal(frame) {
-    const heard = this[`on_${frame.type}`];
-    if (heard) batch(() => heard.call(this, frame));
+    const name = `on_${frame.type}`;
+    const listener = [this, this.control].find((each) => each[name]);
+    if (listener) batch(() => listener[name](frame));
   }
 
   on_presence({ data }) {

@@ -2,6 +2,7 @@
 import appearance from "./appearance/feature.js";
 import channels from "./channels/feature.js";
 import composer from "./composer/feature.js";
+import control from "./control/feature.js";
 import conversation from "./conversation/feature.js";
 import graph from "./graph/feature.js";
 import help from "./help/feature.js";
@@ -23,6 +24,7 @@ export const FEATURES = [
   threads,
   conversation,
   composer,
+  control,
   replies,
   receipts,
   turns,

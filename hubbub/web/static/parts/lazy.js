@@ -3,15 +3,23 @@ import { focusView } from "../core/focus.js";
 import { html, useEffect, useState } from "../core/ui.js";
 import { t } from "../texts.js";
 
-/** @param load  () => Promise of a component; for example `() => import("./x.js").then((m) => m.X)`. */
-export function lazy(load) {
+const sheets = new Map(); // name -> promise
+
+/**
+ * @param load  () => Promise of a component; for example `() => import("./x.js").then((m) => m.X)`.
+ * @param {string} [sheet]  A file of styles/ that comes with it.
+ */
+export function lazy(load, sheet = null) {
   let Loaded = null;
   return function Lazy(props) {
     const [problem, setProblem] = useState(null);
     const [, setLoaded] = useState(Loaded !== null);
     const fetch = () => {
       setProblem(null);
-      load().then((found) => setLoaded((Loaded = found) !== null), setProblem);
+      Promise.all([load(), sheet && style(sheet)]).then(
+        ([found]) => setLoaded((Loaded = found) !== null),
+        setProblem,
+      );
     };
     useEffect(() => {
       if (!Loaded) fetch();
@@ -25,4 +33,25 @@ export function lazy(load) {
       </p>
     `;
   };
+}
+
+/** Fetch a file of styles/, once. Resolves when it counts. */
+function style(name) {
+  if (!sheets.has(name)) sheets.set(name, fetchSheet(name));
+  return sheets.get(name);
+}
+
+function fetchSheet(name) {
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = new URL(`../styles/${name}`, import.meta.url).href;
+  return new Promise((resolve, reject) => {
+    link.onload = resolve;
+    link.onerror = () => {
+      link.remove();
+      sheets.delete(name);
+      reject(new Error(name));
+    };
+    document.head.append(link);
+  });
 }

@@ -6,8 +6,9 @@ const GOOD = new Set(["finished"]);
 
 export const outcomeWord = (outcome) => t.outcomes[outcome ?? "running"] ?? outcome;
 
-/** `outcome` as the hub has it; null while the turn runs. */
-export function Outcome({ outcome }) {
+/** `outcome` as the hub has it; null while the turn runs. `waits`: what it is parked for. */
+export function Outcome({ outcome, waits = [] }) {
+  if (!outcome && waits.length) return html`<span class="chip warn">${t.outcomes.waiting}</span>`;
   const mood = !outcome ? "accent" : GOOD.has(outcome) ? "ok" : "danger";
   return html`<span class=${`chip ${mood}`}>${outcomeWord(outcome)}</span>`;
 }

@@ -84,10 +84,12 @@ export function Composer({ app, thread, desk }) {
     change({ quote: null });
     field.current.focus();
   };
-  const title = titleOf(thread.id, app.state.me.value);
-  const label = thread.parent ? t.composer.labelReply : t.composer.label(title);
+  const voice = app.state.control.voiceIn(thread.id);
+  const title = titleOf(thread.id, voice ?? app.state.me.value);
+  const toWhom = thread.parent ? t.composer.labelReply : t.composer.label(title);
+  const label = voice ? t.composer.labelAs(toWhom, voice) : toWhom;
   return html`
-    <form class="composer" onSubmit=${(event) => (event.preventDefault(), send())}>
+    <form class="composer" data-voice=${voice} onSubmit=${(event) => (event.preventDefault(), send())}>
       <${CompletionList} app=${app} ...${completion} />
       ${quote && html`<${QuoteChip} quote=${quote} remove=${unquote} />`}
       <div class="writing">
@@ -123,11 +125,13 @@ function say(app, thread, text, quote) {
   if (!text.trim()) return "";
   const asked = commandIn(text);
   if (asked) return run(app, thread, asked);
-  const extra = quote ? { quote } : {};
+  const { control } = app.state;
+  const extra = { ...(quote && { quote }), ...control.speechIn(thread.id) };
   const said = unescaped(text.trim());
   const { parent, repliesTo: seq } = thread;
   if (parent) app.reply({ id: `m${seq}`, seq, thread_id: parent }, said, extra);
   else app.send(thread.id, said, extra);
+  control.said(thread.id);
   return null;
 }
 

@@ -8,10 +8,7 @@ const MOST = 3;
 
 export function Doing({ app, thread }) {
   const writing = useWriting(app, thread);
-  const agents = [];
-  for (const [agent, threads] of app.state.activities.value) {
-    if (threads.has(thread.id)) agents.push([agent, threads.get(thread.id)]);
-  }
+  const agents = app.state.control.workIn(thread.id);
   return html`
     <div class="doing">
       <p class="cut" aria-hidden="true">
@@ -23,6 +20,10 @@ export function Doing({ app, thread }) {
         html`<span class="does">${t.composer.moreAtWork(agents.length - MOST)}</span>`}
         ${writing.length > 0 && html`<span class="does">${t.composer.typing(writing)}</span>`}
       </p>
+      ${agents.length > 0 &&
+      app.add.work.items.value.map(
+        (part, n) => html`<${part.view} key=${n} app=${app} thread=${thread} agents=${agents} />`,
+      )}
       <div class="hidden-text" role="status">${spoken(agents, writing)}</div>
     </div>
   `;

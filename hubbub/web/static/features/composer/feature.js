@@ -19,7 +19,7 @@ export default function composer(app) {
   addSources(app);
   app.add.foot.add({
     view: (props) =>
-      app.state.takesPart(props.thread.id)
+      app.state.takesPart(props.thread.id) || app.state.control.voiceIn(props.thread.id)
         ? html`<${Composer} ...${props} desk=${desk} />`
         : membersOf(props.thread.id).length > 0 && html`<p class="note">${t.composer.lookingOn}</p>`,
   });

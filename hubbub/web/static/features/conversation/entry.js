@@ -7,15 +7,15 @@ import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 
 export function Entry({ app, entry, named }) {
-  const me = app.state.me.value;
+  const sender = entry.args.speak_as ?? app.state.me.value;
   const at = new Date(entry.at).toISOString();
   return html`
     <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${entry.state}
       aria-busy=${entry.state === "sending"} aria-label=${t.conversation.states[entry.state]}>
-      ${named ? html`<${Avatar} app=${app} id=${me} size=${2.25} />` : html`<span class="at beside" />`}
+      ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
       <div class="content">
         ${named && html`<header>
-          <span class="sender">${me}</span>
+          <span class="sender">${sender}</span>
           <time class="at" datetime=${at} title=${fullTime(at)}>${timeOf(at)}</time>
         </header>`}
         <${Prose} app=${app} text=${entry.text} />

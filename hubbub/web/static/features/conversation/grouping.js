@@ -16,6 +16,7 @@ function continues(before, message) {
   return (
     before !== null &&
     before.sender_id === message.sender_id &&
+    isSpoken(before) === isSpoken(message) &&
     before.sender_kind !== "system" &&
     message.sender_kind !== "system" &&
     !message.quote &&
@@ -23,11 +24,15 @@ function continues(before, message) {
   );
 }
 
+/** Whether a person has spoken in the sender's place. */
+const isSpoken = ({ spoken_by: person }) => Boolean(person);
+
 /**
  * Whether something that is on its way, or being written, begins with the sender's name; `before`:
  * the message above.
  */
 export function isNamed(before, entry, sender) {
-  const follows = before?.sender_id === sender && entry.at - Date.parse(before.sent_at) < GROUP_MS;
+  const same = before?.sender_id === sender && isSpoken(before) === Boolean(entry.args?.speak_as);
+  const follows = same && entry.at - Date.parse(before.sent_at) < GROUP_MS;
   return !follows || Boolean(entry.args?.quote);
 }

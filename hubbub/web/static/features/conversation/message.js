@@ -13,7 +13,7 @@ const LABEL_CHARACTERS = 120;
 
 export function Message({ app, thread, log, message, named, isFocused, isMarked, isActive }) {
   const { id, sender_id: sender, sender_kind: kind } = message;
-  const isMine = sender === app.state.me.value;
+  const isMine = (message.spoken_by ?? sender) === app.state.me.value;
   const mentionsMe = message.mentions.includes(app.state.me.value);
   return html`
     <article class=${classes({ named, mentionsMe })} data-message=${id}
@@ -29,6 +29,7 @@ export function Message({ app, thread, log, message, named, isFocused, isMarked,
           <button type="button" class="sender" onClick=${() => app.open("participant", sender)}>
             ${sender}</button>
           ${kind !== "human" && html`<span class="kind">${t.conversation.kinds[kind]}</span>`}
+          <${Marks} app=${app} slot="name" message=${message} thread=${thread} />
           <${At} app=${app} message=${message} />
         </header>`}
         <${Body} app=${app} message=${message} />

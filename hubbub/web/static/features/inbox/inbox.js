@@ -1,15 +1,15 @@
 // The inbox: `#/inbox`, `#/inbox/threads`, `#/inbox/notices`.
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html, useEffect, useMemo, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { MentionItem, ThreadItem } from "./item.js";
 
-const TABS = ["mentions", "threads", "notices"];
 const PAGE = 50;
 
 export function Inbox({ app, args, mentions }) {
-  const tab = TABS.includes(args[0]) ? args[0] : "mentions";
-  const count = { mentions: app.state.unreadMentions.value, threads: app.state.unread.value };
+  const others = app.add.inbox.items.value;
+  const tabs = useMemo(() => tabsOf(app, mentions, others), [others]);
+  const tab = tabs.find(({ name }) => name === args[0]) ?? tabs[0];
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${t.inbox.title}</h1>
       <div class="inbox-tools">
@@ -19,16 +19,27 @@ export function Inbox({ app, args, mentions }) {
     </header>
     <div class="inbox">
       <nav class="choice" aria-label=${t.inbox.title}>
-        ${TABS.map((name, n) => html`<a key=${name} href=${app.router.href("inbox", n ? [name] : [])}
-          aria-current=${name === tab ? "page" : null}>${t.inbox.tabs[name]}
-          ${count[name] > 0 && html`<span class=${`badge ${n ? "" : "mention"}`}>${count[name]}</span>`}
+        ${tabs.map(({ name, title, count, urgent }, n) => html`<a key=${name}
+          href=${app.router.href("inbox", n ? [name] : [])} aria-current=${name === tab.name ? "page" : null}>
+          ${title}
+          ${count() > 0 && html`<span class=${urgent ? "badge mention" : "badge"}>${count()}</span>`}
         </a>`)}
       </nav>
-      ${tab === "threads"
-        ? html`<${Threads} app=${app} />`
-        : html`<${Said} key=${tab} app=${app} mentions=${mentions} tab=${tab} />`}
+      <${tab.view} key=${tab.name} app=${app} />
     </div>
   `;
+}
+
+/** Those of its own, and those of other features. */
+function tabsOf(app, mentions, others) {
+  const said = (name) => () => html`<${Said} app=${app} mentions=${mentions} tab=${name} />`;
+  const { unread, unreadMentions } = app.state;
+  const own = [
+    { name: "mentions", order: 10, urgent: true, count: () => unreadMentions.value, view: said("mentions") },
+    { name: "threads", order: 20, count: () => unread.value, view: Threads },
+    { name: "notices", order: 40, count: () => 0, view: said("notices") },
+  ].map((tab) => ({ ...tab, title: t.inbox.tabs[tab.name] }));
+  return [...own, ...others].sort((a, b) => a.order - b.order);
 }
 
 /** Mentions, or what the hub and the mods have told. */

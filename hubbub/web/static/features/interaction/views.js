@@ -4,6 +4,7 @@ import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
 import { isThread, titleOf } from "../../core/ids.js";
 import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 import { readInteraction, totalsOf } from "./reading.js";
@@ -11,6 +12,7 @@ import { prefersTable, Sequence, Switch } from "./sequence.js";
 import { storyOf, wakesWithin } from "./story.js";
 
 const SHOWN = 200;
+const Budget = lazy(() => import("./budget.js").then((module) => module.Budget), "control.css");
 
 export function Interaction({ app, args: [id = ""] }) {
   const asTable = useSignal(prefersTable(app));
@@ -29,6 +31,7 @@ export function Interaction({ app, args: [id = ""] }) {
     <div class="page">
       ${error && html`<p class="problem" role="alert">${error.message}</p>`}
       ${found && html`<${Totals} found=${found} />`}
+      ${found && html`<${Budget} app=${app} id=${id} />`}
       ${story &&
       html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="interaction" args=${[id]} />`}
       ${found && (found.more || found.messages.length > most) && found.messages.length >= most &&

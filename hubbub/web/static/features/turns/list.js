@@ -69,7 +69,7 @@ function Row({ app, turn }) {
       <td role="cell"><a href=${app.router.href("turn", [turn.id])}>${turn.id}</a></td>
       <td role="cell"><${Moment} at=${turn.started_at} /></td>
       <td role="cell">
-        <${Outcome} outcome=${turn.outcome} />${" "}<span class="quiet reason">${visible(turn.reason)}</span>
+        <${Outcome} outcome=${turn.outcome} waits=${turn.waits_for} />${" "}<span class="quiet reason">${visible(turn.reason)}</span>
       </td>
       <td role="cell" class="number">${duration(turn.duration_ms)}</td>
       <td role="cell" class="number">
@@ -102,7 +102,7 @@ function Latest({ app, agent }) {
         ${turns.map(
           (turn) => html`<li key=${turn.id}>
             <a href=${app.router.href("turn", [turn.id])}><${Moment} at=${turn.started_at} /></a>
-            <${Outcome} outcome=${turn.outcome} />
+            <${Outcome} outcome=${turn.outcome} waits=${turn.waits_for} />
             <span class="quiet">${spent(turn)}</span>
           </li>`,
         )}

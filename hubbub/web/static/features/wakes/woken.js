@@ -2,6 +2,7 @@
 import { html } from "../../core/ui.js";
 import { TurnLink } from "../../parts/turn-link.js";
 import { doings, useWatched } from "../../parts/watched.js";
+import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
 const FOLDED_FROM = 4; // agents that slept on are listed at once if there are fewer
@@ -46,13 +47,16 @@ function Decisions({ app, receipts }) {
 }
 
 function Decision({ app, receipt }) {
-  const { participant, woken, explanation, turn, state } = receipt;
+  const { participant, woken, explanation, turn, state, step, answer } = receipt;
+  const { answers, inPrompt, notInPrompt } = later.receipts;
   return html`
     <li class="wake" data-woken=${woken ? "" : null}>
       <b>${participant}</b>${" "}
       <span class=${woken ? "chip accent" : "chip"}>${woken ? t.wakes.states[state] : t.wakes.no}</span>
+      ${answer && html`${" "}<span class=${answer === "answered" ? "chip ok" : "chip warn"}>${answers[answer]}</span>`}
       <p class="quiet">${t.wakes.because(explanation)}</p>
       ${woken && turn && html`<${TurnLink} app=${app} id=${turn}>${t.wakes.turn(turn)}<//>`}
+      ${woken && html`${" "}<span class="quiet small">${step != null ? inPrompt(step) : notInPrompt}</span>`}
     </li>
   `;
 }

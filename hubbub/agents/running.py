@@ -1,0 +1,94 @@
+"""The turns of an agent that run, and how they are brought to an end before their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hubbub.agents.inbox import TurnPlan
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Model
+
+__all__ = ["Ending", "Halt", "RunningTurns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a turn is cancelled."""
+
+    reason: str
+    halted: bool = False
+    """The hub has ended it: nothing more is recorded of it or said in it."""
+
+
+class Halt(Model):
+    """The data of the signal `halt`."""
+
+    turns: tuple[str, ...]
+    code: str = ErrorCode.STOPPED
+    by: str = ""
+    reason: str = ""
+
+    @property
+    def told(self) -> str:
+        """In words: what the turns' own records at the hub say, as far as it is known here."""
+        what = self.code.replace("_", " ")
+        by = f" by {self.by}" if self.by else ""
+        return f"{what}{by}: {self.reason}" if self.reason else f"{what}{by}"
+
+
+@dataclass(slots=True)
+class _Running:
+    plan: TurnPlan
+    task: asyncio.Task[None]
+    ending: Ending | None = None
+
+
+class RunningTurns:
+    """By their ids. A turn is taken out when it has come to its end, however it did."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, _Running] = {}
+
+    def __iter__(self) -> Iterator[TurnPlan]:
+        return iter([turn.plan for turn in self._turns.values()])
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [turn.task for turn in self._turns.values()]
+
+    def add(self, plan: TurnPlan, task: asyncio.Task[None]) -> None:
+        self._turns[plan.id] = _Running(plan, task)
+
+    def remove(self, turn: str) -> None:
+        del self._turns[turn]
+
+    def runs(self, turn: str) -> bool:
+        return turn in self._turns
+
+    def in_thread(self, thread_id: str) -> str | None:
+        """The turn that runs in a thread; None if there is none."""
+        return next((p.id for p in self if p.thread_id == thread_id), None)
+
+    def ending(self, turn: str) -> Ending | None:
+        """Why a running turn is cancelled; None if nobody has asked for it."""
+        return self._turns[turn].ending
+
+    def end(self, turn: str, ending: Ending) -> bool:
+        """Cancel a turn soon. False if it does not run. The first reason counts, but that the hub
+        has ended it counts more than any."""
+        running = self._turns.get(turn)
+        if running is None:
+            return False
+        first = running.ending is None
+        if first or ending.halted:
+            running.ending = ending
+        if first:
+            # Not at once: a task that is cancelled before it has begun never comes to record it.
+            asyncio.get_running_loop().call_soon(self._cancel, running)
+        return True
+
+    def _cancel(self, running: _Running) -> None:
+        if self._turns.get(running.plan.id) is running:  # else it only makes its end durable
+            running.task.cancel()

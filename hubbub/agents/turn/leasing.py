@@ -1,0 +1,231 @@
+"""Leave to ask a model: before each question the hub reserves what it may cost.
+
+    question -> estimate -> `lease_turn` -> the model -> step, which settles the lease
+
+All questions of a turn pass here: its own, those of its roles and helpers, and those for a summary.
+A hub of an older version has no budgets, and wants no leases. Where a hub limits neither tokens nor
+money (`Lease.limited`), a question does not wait for its lease to arrive. What comes of a refusal:
+
+    budget_exhausted                    `BudgetExhausted`: the question is not asked
+    stopped, taken_over, turn_over      the turn is at its end, and is cancelled
+    refused for now                     asked for again until there is an answer
+    anything else                       `ModelError`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Answer, Model, OnDelta, Question
+from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
+from hubbub.agents.turn.thrift import reminder
+from hubbub.client import Client
+from hubbub.client.backoff import Backoff
+from hubbub.config.agents import ModelConfig, Price
+from hubbub.errors import BudgetExhausted, ModelError, OperationError
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.spending import Lease
+from hubbub.protocol.turns import Outcome
+
+__all__ = ["ENDED", "LEASE_PATIENCE", "Experience", "Leased", "Leases", "Terms", "outcome_of"]
+
+ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
+"""Codes by which the hub says that a turn is at its end."""
+LEASE_PATIENCE = Backoff(most_s=2.0)
+"""The pauses between two tries to get what was refused for now."""
+_WRITES = 1024
+"""Tokens of an answer, where nothing bounds it: few are longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By what a model's questions are estimated."""
+
+    writes: int = _WRITES
+    """Tokens of an answer."""
+    price: Price | None = None
+    counter: TokenCounter = field(default_factory=Estimate)
+    """Counts questions of which nobody has told the size."""
+
+    @classmethod
+    def of(cls, model: ModelConfig, reserve: int = 0) -> Terms:
+        """Those of a configured model; `reserve`: what its window keeps free for an answer."""
+        return cls(model.max_output_tokens or reserve or _WRITES, model.price)
+
+    def usd(self, reads: int) -> float:
+        """What a question of so many tokens and its answer may cost; 0 without a price."""
+        return 0.0 if self.price is None else self.price.of(reads, self.writes)
+
+
+@dataclass(slots=True)
+class Experience:
+    """What an agent has learned from the leases of its turns."""
+
+    limited: bool = True
+    """Whether a question must wait for its lease: always, until the hub has said otherwise."""
+
+
+class Leases:
+    """The leases of one turn.
+
+    `durable` waits until the steps so far are recorded; `halt` is told, with the reason, that the
+    turn is at its end.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        turn: str,
+        durable: Callable[[], Awaitable[None]],
+        halt: Callable[[str], object],
+        experience: Experience | None = None,
+        *,
+        backoff: Backoff = LEASE_PATIENCE,
+    ):
+        self._client, self._turn = client, turn
+        self._durable, self._halt = durable, halt
+        self._experience = experience or Experience()
+        self._backoff = backoff
+        self._keys: defaultdict[int, list[str]] = defaultdict(list)
+        self._unused: list[str] = []
+        self._recorded = self._settled = 0  # how many were posted, and are known to be durable
+        self._last = Lease(turn=turn, key="")
+
+    def recorded(self, step: int) -> tuple[str, ...]:
+        """A step is on its way to its record: the keys of the leases that are settled by it."""
+        self._recorded += 1
+        return (*self._keys.get(step, ()), *self._unused)
+
+    def give_back(self, lease: Lease) -> None:
+        """Nothing has come of that question: the next step that is recorded settles it."""
+        if lease.key:
+            self._unused.append(lease.key)
+
+    async def take(self, step: int, tokens: int, usd: float) -> Lease:
+        """Leave for a question whose answer becomes this step.
+
+        Raises `BudgetExhausted`, `ModelError` and `ConnectionLost`. Does not return when the turn
+        is at its end: whoever runs it is told, and cancels it.
+        """
+        if not self._client.offers("lease_turn"):
+            return self._last
+        keys = self._keys[step]
+        keys.append(f"{step}.{len(keys)}" if keys else f"{step}")
+        args: dict[str, JsonValue] = {
+            "turn": self._turn,
+            "key": keys[-1],
+            "tokens": tokens,
+            "usd": usd,
+        }
+        if not self._experience.limited:
+            self._client.post("lease_turn", cid=None, **args).add_done_callback(self._late)
+            return self._last.model_copy(update={"key": keys[-1]})
+        try:
+            return self._given(await self._asked(args))
+        except OperationError as exc:
+            if exc.code not in ENDED:
+                raise _refusal(exc) from exc
+            self._halt(exc.message)
+        await asyncio.get_running_loop().create_future()  # the turn is cancelled meanwhile
+        raise AssertionError("nobody has this future")
+
+    async def _asked(self, args: dict[str, JsonValue]) -> JsonValue:
+        """Judged by what earlier steps really took: a lease would overtake the records that are on
+        their way, and what was reserved for them may have been too much or too little."""
+        recorded = self._recorded
+        if recorded > self._settled:
+            await self._durable()
+            self._settled = max(self._settled, recorded)
+        return await self._insist(args)
+
+    def _given(self, value: JsonValue) -> Lease:
+        self._last = Lease.model_validate(value)
+        self._experience.limited = self._last.limited
+        return self._last
+
+    def _late(self, answer: asyncio.Future[JsonValue]) -> None:
+        """A lease that no question has waited for has come, or was refused."""
+        if answer.cancelled():
+            return
+        match answer.exception():
+            case None:
+                self._given(answer.result())
+            case OperationError(code=code, message=message) if code in ENDED:
+                self._halt(message)
+            case _:
+                self._experience.limited = True  # the next question waits, and is told
+
+    async def _insist(self, args: dict[str, JsonValue]) -> JsonValue:
+        attempt = 0
+        while True:
+            try:
+                return await self._client.post("lease_turn", cid=None, **args)
+            except OperationError as exc:
+                if not exc.temporary:
+                    raise
+                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
+            attempt += 1
+
+
+def outcome_of(exc: ModelError) -> Outcome:
+    """How a turn ends whose model has given no answer."""
+    return "budget_exhausted" if isinstance(exc, BudgetExhausted) else "model_error"
+
+
+def _refusal(exc: OperationError) -> ModelError:
+    if exc.code == ErrorCode.BUDGET_EXHAUSTED:
+        return BudgetExhausted(exc.message)
+    return ModelError(f"the hub gives no leave to ask the model: {exc.message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A model that is asked for one step of a turn, each time with a lease.
+
+    With `tells`, it is told when little is left of a budget; the answer's notes say so.
+    """
+
+    model: Model
+    leases: Leases
+    step: int
+    terms: Terms
+    tells: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+        """As `Model.answer`. Raises `BudgetExhausted`, too, which is a `ModelError`."""
+        terms, reads = self.terms, question.tokens
+        if reads is None:
+            reads = question_tokens(terms.counter, question)
+        lease = await self.leases.take(self.step, reads + terms.writes, terms.usd(reads))
+        told = reminder(lease.low) if self.tells and lease.low else ""
+        if told:
+            question = _ending_with(question, told)
+        try:
+            answer = await self.model.answer(question, on_delta)
+        except (ModelError, asyncio.CancelledError):
+            self.leases.give_back(lease)
+            raise
+        notes = (f"the model was told: {told}",) if told else ()
+        return replace(answer, notes=(*notes, *answer.notes)) if notes else answer
+
+    async def close(self) -> None:
+        """The model goes on to be used by others."""
+
+
+def _ending_with(question: Question, line: str) -> Question:
+    """The question with a line at its very end: what stands before it stays as it is, so that an
+    endpoint which remembers prompts still knows it."""
+    *before, last = question.messages
+    if last["role"] == "user":  # some endpoints take no two messages of the user in a row
+        last = {**last, "content": f"{last['content']}\n\n{line}"}
+        return replace(question, messages=[*before, last])
+    return replace(question, messages=[*before, last, {"role": "user", "content": line}])

@@ -1,0 +1,233 @@
+"""Numbers, codes and what somebody types, in the words that people are shown. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+from hubbub.cli.chat.text import columns, one_line
+
+if TYPE_CHECKING:
+    from hubbub.protocol.operations import SendResult, TurnSummary
+    from hubbub.protocol.spending import Left, LimitName, Sums
+
+__all__ = [
+    "CHAT",
+    "OUTCOMES",
+    "SHELL",
+    "Typed",
+    "aligned",
+    "amount",
+    "bar",
+    "budget_line",
+    "dollars",
+    "holds_back",
+    "kept_back",
+    "left_words",
+    "moment",
+    "outcome_words",
+    "sentence",
+    "span_words",
+    "sums_words",
+    "thousands",
+    "turn_words",
+]
+
+BAR = 16
+"""Columns of a bar."""
+
+OUTCOMES = {
+    "finished": "finished",
+    "no_action": "gave no usable answer",
+    "max_steps": "ran out of steps",
+    "timeout": "ran out of time",
+    "loop_detected": "repeated itself and was stopped",
+    "cancelled": "was stopped",
+    "model_error": "could not reach its model",
+    "handler_error": "failed in its handler",
+    "budget_exhausted": "has used up its budget",
+}
+"""How a turn ended, after the name of its agent."""
+
+
+class Typed:
+    """How a command is typed where this person is: `hubbub stops`, `/stops`."""
+
+    def __init__(self, before: str, *, hyphens: bool):
+        self._before, self._hyphens = before, hyphens
+
+    def __call__(self, command: str) -> str:
+        word, space, rest = command.partition(" ")
+        word = word if self._hyphens else word.replace("-", "")
+        return f"{self._before}{word}{space}{rest}"
+
+    def name(self, name: str) -> str:
+        """A name as it is typed here: a shell takes `#general` for a comment."""
+        return shlex.quote(name) if self._hyphens else name
+
+    def with_reason(self, command: str) -> str:
+        """A command that is given a reason, as it is typed here."""
+        return self(f"{command} --reason …" if self._hyphens else f"{command} <reason>")
+
+
+SHELL = Typed("hubbub ", hyphens=True)
+CHAT = Typed("/", hyphens=False)
+
+
+# Amounts ------------------------------------------------------------------------------------------
+
+
+def dollars(usd: float) -> str:
+    """`$0.0042`, to two digits that count."""
+    digits = 1 - floor(log10(usd)) if 0 < usd < 1 else 2
+    return f"${usd:.{digits}f}"
+
+
+def thousands(count: float) -> str:
+    """`999`, `12.3k`, `1.5M`."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if count >= size * 9.9995:
+            return f"{count / size:.1f}".removesuffix(".0") + letter
+    return f"{count:.0f}"
+
+
+def span_words(seconds: float) -> str:
+    """`8 s`, `12 min`, `3 h`, `2 d`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def amount(limit: LimitName, value: float) -> str:
+    """So much of what is limited."""
+    if limit == "usd":
+        return dollars(value)
+    if limit == "wall_clock":
+        return span_words(value)
+    return thousands(value) if limit == "tokens" else f"{value:.0f}"
+
+
+def bar(used: float, of: float) -> str:
+    """`████░░░░`; at least one block of each that there is any of."""
+    share = min(1.0, used / of) if of > 0 else 1.0
+    full = min(BAR, max(1 if used > 0 else 0, round(share * BAR)))
+    full = min(full, BAR - 1) if share < 1 else full
+    return "█" * full + "░" * (BAR - full)
+
+
+def budget_line(limit: LimitName, used: float, of: float, *, reached: bool = False) -> str:
+    """`wakes       ████░░░░  4 of 8`."""
+    past = "  reached" if reached or used >= of else ""
+    shown = f"{amount(limit, used)} of {amount(limit, of)}"
+    return f"{limit.replace('_', ' '):<10}  {bar(used, of)}  {shown}{past}"
+
+
+def left_words(left: Left) -> str:
+    """A day's limit as a line: whose it is, then as `budget_line`."""
+    whose = "today" if left.whose == "network" else f"today, {left.whose}"
+    return f"{whose:<14}  {budget_line(left.limit, left.used, left.of)}"
+
+
+def sums_words(sums: Sums) -> str:
+    """`3 turns, 12k tokens, $0.04`."""
+    turns = f"{sums.turns} {'turn' if sums.turns == 1 else 'turns'}"
+    tokens = f"{thousands(sums.tokens_in + sums.tokens_out)} tokens"
+    return ", ".join([turns, tokens, *([dollars(sums.usd)] if sums.usd else [])])
+
+
+def moment(at: datetime, zone: tzinfo | None = None) -> str:
+    """The time of day, with the date if that is another day than today."""
+    local = at.astimezone(zone)
+    today = datetime.now(local.tzinfo).date()
+    return f"{local:%H:%M}" if local.date() == today else f"{local:%d %b %H:%M}"
+
+
+# Codes --------------------------------------------------------------------------------------------
+
+
+def outcome_words(outcome: str | None, reason: str = "") -> str:
+    """How a turn ended, after its agent's name; None: it has not."""
+    if outcome is None:
+        return "at work"
+    words = OUTCOMES.get(outcome, outcome.replace("_", " "))
+    return f"{words}: {one_line(reason)}" if reason else words
+
+
+def turn_words(turn: TurnSummary) -> str:
+    """`finished  3 steps  12k tokens  $0.04  1.3 s`."""
+    parts = [outcome_words(turn.outcome, turn.reason)]
+    if turn.waits_for:
+        parts = [f"waits for approval {', '.join(turn.waits_for)}"]
+    parts.append(f"{turn.steps} {'step' if turn.steps == 1 else 'steps'}")
+    if turn.tokens_in or turn.tokens_out:
+        parts.append(f"{thousands(turn.tokens_in + turn.tokens_out)} tokens")
+    if turn.cost_usd is not None:
+        parts.append(dollars(turn.cost_usd))
+    if turn.duration_ms is not None:
+        parts.append(f"{turn.duration_ms / 1000:.1f} s")
+    return "  ".join(parts)
+
+
+def sentence(code: str) -> str:
+    """The reason of a code; the code itself if it is none of the hub's."""
+    from hubbub.network.wakes import SENTENCES, Reason  # it reads the whole config's models
+
+    try:
+        return SENTENCES[Reason(code)]
+    except ValueError:
+        return one_line(code)
+
+
+def holds_back(code: str) -> bool:
+    """Whether a code says that a limit or a person has kept an agent from being woken."""
+    kinds = ("budget", "daily", "dampened", "stopped", "latched", "taken", "hop")
+    return code.partition("_")[0] in kinds
+
+
+def _remedy(code: str, typed: Typed) -> str:
+    """What somebody does about a code; empty if there is nothing to be done."""
+    match code.partition("_")[0]:
+        case "stopped":
+            return f"{typed('stops')} lists what is stopped, {typed('resume')} lifts it"
+        case "latched":
+            return f"{typed('breaker list')} names it, {typed('breaker release')} releases it"
+        case "taken":
+            return f"{typed('hand-back')} ends that"
+        case "budget":
+            return "write again to go on"
+        case "daily":
+            return f"{typed('spending')} shows the day's; it goes on tomorrow (UTC)"
+        case "dampened":
+            return "a word of yours to one of them lets them go on"
+        case _:
+            return ""
+
+
+def kept_back(result: SendResult, typed: Typed) -> Sequence[str]:
+    """What the hub says of agents besides that the message is sent: who is not woken and why, and
+    where other work comes first."""
+    lines = []
+    for agent, code in result.not_woken.items():
+        remedy = _remedy(code, typed)
+        why = f"{sentence(code)} ({one_line(code)})"
+        lines.append(f"{agent} was not woken: {why}" + (f"; {remedy}" if remedy else ""))
+    for agent, count in result.queued.items():
+        if count > 1:
+            lines.append(f"{agent} is busy: {count - 1} before this one")
+    return lines
+
+
+def aligned(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns as lines; the texts are made safe here."""
+    cells = [list(head), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (w - columns(cell)) for cell, w in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in cells
+    ]

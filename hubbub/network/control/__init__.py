@@ -1,0 +1,1 @@
+"""What agents may spend: accounts of interactions and days, who is let wake whom, leases."""

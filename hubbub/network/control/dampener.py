@@ -1,0 +1,96 @@
+"""The dampener: two agents that only wake each other run out of breath. Pure.
+
+a wakes b, b wakes a, a wakes b     three wakes of the pair, as many as it has
+b wakes a                           kept from it until the oldest is old enough
+a person wakes a (or b)             the count begins anew
+"""
+
+from __future__ import annotations
+
+import math
+
+from hubbub.config.models import DampenerConfig
+
+__all__ = ["Dampener"]
+
+MOST_PAIRS = 8192
+"""Pairs that are remembered: then those whose wakes no longer count are looked for."""
+
+Pair = tuple[str, str]
+
+
+class Dampener:
+    """Counts the wakes between any two agents. Times are seconds of a clock that only goes on.
+
+    Kept in memory alone: a hub that starts anew gives every pair a fresh breath.
+    """
+
+    def __init__(self, config: DampenerConfig):
+        self._most, self._within, self._enabled = config.wakes, config.within, config.enabled
+        self._pairs: dict[Pair, _Wakes] = {}
+        self._spoken: dict[str, int] = {}
+        """How often a person has woken the agent."""
+        self._room = MOST_PAIRS
+
+    def __len__(self) -> int:
+        """Pairs that are remembered."""
+        return len(self._pairs)
+
+    def wake(self, sender: str, agent: str, now: float) -> bool:
+        """Count a wake of `agent` by the agent `sender`; False: it must not be made."""
+        if not self._enabled:
+            return True
+        pair = (sender, agent) if sender < agent else (agent, sender)
+        wakes = self._pairs.get(pair)
+        spoken = self._spoken
+        epoch = spoken.get(sender, 0) + spoken.get(agent, 0) if spoken else 0
+        if wakes is None or wakes.epoch != epoch:
+            if wakes is None and len(self._pairs) >= self._room:
+                self._forget(now)
+            self._pairs[pair] = _Wakes(epoch, now)
+            return True
+        times = wakes.times
+        if len(times) >= self._most:
+            if times[0] > now - self._within:
+                return False
+            del times[0]
+        times.append(now)
+        return True
+
+    def tells(self, sender: str, agent: str, now: float) -> bool:
+        """Whether it is to be told that the pair has no breath: once in the time that counts."""
+        wakes = self._pairs.get((sender, agent) if sender < agent else (agent, sender))
+        if wakes is None or wakes.told > now - self._within:
+            return False
+        wakes.told = now
+        return True
+
+    def take_back(self, sender: str, agent: str) -> None:
+        """The last wake of the pair was not made after all."""
+        wakes = self._pairs.get((sender, agent) if sender < agent else (agent, sender))
+        if wakes is not None and wakes.times:
+            wakes.times.pop()
+
+    def person(self, agent: str) -> None:
+        """A person's message wakes the agent."""
+        if self._enabled:
+            self._spoken[agent] = self._spoken.get(agent, 0) + 1
+
+    def _forget(self, now: float) -> None:
+        old = now - self._within
+        self._pairs = {
+            pair: wakes for pair, wakes in self._pairs.items() if wakes.times[-1:] > [old]
+        }
+        self._room = max(MOST_PAIRS, 2 * len(self._pairs))
+
+
+class _Wakes:
+    """The wakes of one pair since a person last woke either."""
+
+    __slots__ = ("epoch", "times", "told")
+
+    def __init__(self, epoch: int, now: float):
+        self.epoch = epoch
+        self.times = [now]
+        self.told = -math.inf
+        """When it was told that they have no breath."""

@@ -1,0 +1,227 @@
+"""One interaction's account: what it may use, what it has used, what is reserved. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hubbub.config.models import Budgets
+from hubbub.protocol.spending import LimitName, Sums
+
+__all__ = ["EPSILON", "Cost", "Ledger", "Limits", "exceeds"]
+
+EPSILON = 1e-9
+"""Sums of money are compared with this tolerance (US dollars): they are fractions."""
+
+
+class Cost(NamedTuple):
+    """What a step cost, or how much more it cost than was known before."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    def minus(self, other: Cost) -> Cost:
+        return Cost(
+            self.tokens_in - other.tokens_in,
+            self.tokens_out - other.tokens_out,
+            self.usd - other.usd,
+        )
+
+    def negated(self) -> Cost:
+        return Cost(-self.tokens_in, -self.tokens_out, -self.usd)
+
+
+class Limits(NamedTuple):
+    """The budget of an interaction; None: no such limit."""
+
+    hops: int
+    wakes: int | None
+    fan_out: int | None
+    agents: int | None
+    wall_clock: float | None
+    """Seconds."""
+    tokens: int | None
+    usd: float | None
+
+    @classmethod
+    def of(cls, budgets: Budgets, *, halved: bool) -> Limits:
+        """`halved` for what nobody but agents has set in motion: half of each, at least 1."""
+        part = 2 if halved else 1
+
+        def count(limit: int | None) -> int | None:
+            return None if limit is None else max(1, limit // part)
+
+        return cls(
+            max(1, budgets.hops // part),
+            count(budgets.wakes),
+            count(budgets.fan_out),
+            count(budgets.agents),
+            None if budgets.wall_clock is None else budgets.wall_clock / part,
+            count(budgets.tokens),
+            None if budgets.usd is None else budgets.usd / part,
+        )
+
+
+def exceeds(sum: float, limit: float | None) -> bool:
+    """Whether a sum is more than a limit allows."""
+    return limit is not None and sum > limit + EPSILON
+
+
+class Ledger:
+    """The account of one interaction, in memory: the differences go to the store with what caused
+    them, and are taken back here when the store refuses that.
+    """
+
+    __slots__ = (
+        "agents",
+        "last_words",
+        "leased_tokens",
+        "leased_usd",
+        "limits",
+        "opened_at",
+        "opened_by",
+        "opened_by_person",
+        "pins",
+        "reached",
+        "saved",
+        "seq",
+        "thread_no",
+        "tokens_in",
+        "tokens_out",
+        "turns",
+        "usd",
+        "wakes",
+    )
+
+    def __init__(
+        self,
+        seq: int,
+        opened_by: str,
+        thread_no: int,
+        opened_at: float,
+        limits: Limits,
+        *,
+        person: bool,
+    ):
+        self.seq = seq
+        """Position of the message that opened it; 0 until that has one."""
+        self.opened_by, self.opened_by_person = opened_by, person
+        self.thread_no = thread_no
+        """The thread in which it was opened."""
+        self.opened_at, self.limits = opened_at, limits
+        self.wakes = self.turns = self.tokens_in = self.tokens_out = 0
+        self.usd = 0.0
+        self.agents: dict[str, int] = {}
+        """Agents that it woke, or that spoke in it by themselves: how often."""
+        self.last_words: set[str] = set()
+        """Who has spoken past a limit without having been woken: they have had their last word."""
+        self.reached: set[LimitName] = set()
+        self.saved: set[str] = set()
+        """Names of agents and limits that the store has of it."""
+        self.leased_tokens, self.leased_usd = 0, 0.0
+        self.pins = 0
+        """What must find this very account again: messages on their way, turns that run."""
+
+    @property
+    def interaction(self) -> str:
+        return f"i{self.seq}"
+
+    @property
+    def tokens(self) -> int:
+        """Used and reserved."""
+        return self.tokens_in + self.tokens_out + self.leased_tokens
+
+    @property
+    def dollars(self) -> float:
+        """Used and reserved."""
+        return self.usd + self.leased_usd
+
+    def sums(self) -> Sums:
+        return Sums(
+            turns=self.turns,
+            wakes=self.wakes,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            usd=max(0.0, round(self.usd, 9)),
+        )
+
+    # Wakes --------------------------------------------------------------------------------
+
+    def barrier(self, now: float) -> LimitName | None:
+        """The limit that lets nothing of the interaction wake anybody any more."""
+        limits = self.limits
+        if exceeds(now - self.opened_at, limits.wall_clock):
+            return "wall_clock"
+        if limits.tokens is not None and self.tokens >= limits.tokens:
+            return "tokens"
+        if limits.usd is not None and self.dollars >= limits.usd - EPSILON:
+            return "usd"
+        return None
+
+    def refuses(self, agent: str) -> LimitName | None:
+        """The limit that keeps one more wake of this agent from being made."""
+        limits = self.limits
+        if limits.wakes is not None and self.wakes >= limits.wakes:
+            return "wakes"
+        if limits.agents is None or agent in self.agents or len(self.agents) < limits.agents:
+            return None
+        return "agents"
+
+    def wake(self, agent: str) -> None:
+        """One more wake of the agent."""
+        self.wakes += 1
+        self.agents[agent] = self.agents.get(agent, 0) + 1
+
+    def unwake(self, agent: str) -> None:
+        """The wake was not made after all."""
+        self.wakes -= 1
+        left = self.agents.get(agent, 1) - 1
+        if left:
+            self.agents[agent] = left
+        else:
+            self.agents.pop(agent, None)
+
+    # Tokens and money ---------------------------------------------------------------------
+
+    def spend(self, cost: Cost) -> None:
+        self.tokens_in += cost.tokens_in
+        self.tokens_out += cost.tokens_out
+        self.usd += cost.usd
+
+    def too_dear(self, tokens: int, usd: float) -> tuple[LimitName, ...]:
+        """The limits that a question with this estimate would break."""
+        found: list[LimitName] = []
+        if exceeds(self.tokens + tokens, self.limits.tokens):
+            found.append("tokens")
+        if exceeds(self.dollars + usd, self.limits.usd):
+            found.append("usd")
+        return tuple(found)
+
+    def used(self, now: float) -> dict[LimitName, float]:
+        """What is used of the limits that there are, leases included; not `hops` and `fan_out`."""
+        limits = self.limits
+        all_used: Iterable[tuple[LimitName, float | None, float]] = (
+            ("wakes", limits.wakes, self.wakes),
+            ("agents", limits.agents, len(self.agents)),
+            ("wall_clock", limits.wall_clock, round(max(0.0, now - self.opened_at), 3)),
+            ("tokens", limits.tokens, self.tokens),
+            ("usd", limits.usd, max(0.0, round(self.dollars, 9))),
+        )
+        return {name: float(used) for name, limit, used in all_used if limit is not None}
+
+    def budget(self) -> dict[LimitName, float]:
+        """The limits that there are."""
+        limits = self.limits._asdict().items()
+        return {_limit_name(name): float(limit) for name, limit in limits if limit is not None}
+
+
+def _limit_name(name: str) -> LimitName:
+    match name:
+        case "hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd":
+            return name
+    raise AssertionError(f"{name} is no limit")

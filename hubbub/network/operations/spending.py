@@ -1,0 +1,138 @@
+"""What work costs: leave to ask a model, and what was spent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller
+from hubbub.network.control.ledger import Ledger
+from hubbub.network.operations.turns import turn_account
+from hubbub.network.stored import StoredSpending
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+from hubbub.protocol.spending import (
+    BudgetState,
+    Lease,
+    LeaseTurn,
+    Left,
+    ReadBudget,
+    ReadSpending,
+    Spending,
+    SpendingRow,
+    Sums,
+)
+
+__all__ = ["lease_turn", "read_budget", "read_spending"]
+
+COST = 0.1
+"""Of the rate limit: an agent at work asks before each question to its model."""
+
+
+@operation(permission="read", tool=False, cost=COST)
+async def lease_turn(call: Caller, args: LeaseTurn) -> Lease:
+    """Ask for leave to put a question to a model: what it may cost is reserved until the step is
+    recorded that tells the real figures."""
+    account = await turn_account(call, args.turn)
+    state = call.hub.state
+    state.turns.check(args.turn)
+    state.halts.refuse(call.participant, state.threads.by_no(account.thread_no).id)
+    if account.over:
+        raise OperationError(ErrorCode.TURN_OVER, f"turn {args.turn} has ended")
+    return call.hub.control.turns.lease(account, args)
+
+
+@operation(tool=False)
+async def read_budget(call: Caller, args: ReadBudget) -> BudgetState:
+    """Read an interaction's budget: what there is and what is used. For whoever takes part in it,
+    and owners."""
+    control = call.hub.control
+    ledger = await control.book.load(args.interaction)
+    if ledger is None or not _takes_part(call, ledger):
+        text = f"there is no interaction {args.interaction} for you"
+        raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
+    return BudgetState(
+        interaction=args.interaction,
+        opened_by=ledger.opened_by,
+        opened_at=datetime.fromtimestamp(ledger.opened_at, UTC),
+        limits=ledger.budget(),
+        used=ledger.used(call.hub.clock.now()),
+        reached=tuple(sorted(ledger.reached)),
+        sums=ledger.sums(),
+        active=await _is_active(call, ledger),
+    )
+
+
+def _takes_part(call: Caller, ledger: Ledger) -> bool:
+    me = call.participant
+    opened_in = call.hub.state.threads.by_no(ledger.thread_no)
+    return call.owner or me == ledger.opened_by or me in ledger.agents or call.may_look(opened_in)
+
+
+async def _is_active(call: Caller, ledger: Ledger) -> bool:
+    """Whether turns of the interaction run, or wakes of it wait for one."""
+    hub = call.hub
+    if hub.control.turns.runs(ledger):
+        return True
+    stored = await hub.store.interaction(ledger.interaction, ledger.seq - 1, hub.log.head)
+    seqs = [Message.model_validate_json(body).seq for _, body in stored.found]
+    wakes = await hub.store.wakes(seqs) if seqs else {}
+    return any(wake.state in ("pending", "running") for wake in wakes.values())
+
+
+@operation(tool=False)
+async def read_spending(call: Caller, args: ReadSpending) -> Spending:
+    """Read what was spent by day, agent and thread: everything for an owner, for others what they
+    take part in. With the day's limits and what is used of them."""
+    hub = call.hub
+    thread_no = _thread_no(call, args.thread)
+    await hub.control.saved()
+    since = datetime.fromtimestamp(hub.clock.now(), UTC) - timedelta(days=args.days - 1)
+    stored = await hub.store.spending(since.strftime("%Y-%m-%d"), args.agent, thread_no)
+    mine = [row for row in stored if _may_see(call, row)]
+    mine.sort(key=lambda row: (row.usd, row.tokens_in + row.tokens_out), reverse=True)
+    mine.sort(key=lambda row: row.day, reverse=True)
+    today = hub.control.daily.used(args.agent, thread_no) if hub.control.daily.limited else ()
+    return Spending(
+        rows=tuple(_row(call, row) for row in mine),
+        total=_sums(*mine),
+        today=tuple(
+            Left(limit=each.limit, whose=each.whose, used=each.used, of=each.of) for each in today
+        ),
+    )
+
+
+def _thread_no(call: Caller, shown: str | None) -> int | None:
+    """The thread that was asked for. Raises `OperationError` unless the caller may look into it."""
+    if shown is None:
+        return None
+    canonical = thread_ids.canonical(shown, call.participant) or shown
+    thread = call.hub.state.threads.get(canonical)
+    if thread is None or not call.may_look(thread):
+        raise OperationError(
+            ErrorCode.UNKNOWN_THREAD, f"there is no thread {shown[:200]!r} for you"
+        )
+    return thread.no
+
+
+def _may_see(call: Caller, row: StoredSpending) -> bool:
+    if call.owner or row.agent == call.participant:
+        return True
+    return call.may_look(call.hub.state.threads.by_no(row.thread_no))
+
+
+def _row(call: Caller, row: StoredSpending) -> SpendingRow:
+    thread = call.hub.state.threads.by_no(row.thread_no)
+    return SpendingRow(day=row.day, agent=row.agent, thread_id=thread.id, sums=_sums(row))
+
+
+def _sums(*rows: StoredSpending) -> Sums:
+    return Sums(
+        turns=sum(row.turns for row in rows),
+        wakes=sum(row.wakes for row in rows),
+        tokens_in=sum(row.tokens_in for row in rows),
+        tokens_out=sum(row.tokens_out for row in rows),
+        usd=round(sum(row.usd for row in rows), 9),
+    )

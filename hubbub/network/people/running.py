@@ -1,0 +1,85 @@
+"""Turns as the hub has them in memory: those that run, and those that it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["Ended", "Running", "RunningTurns"]
+
+REMEMBERED = 4096
+"""Turns that were ended lately: whoever goes on with an older one is found out by the store."""
+
+
+class Running(NamedTuple):
+    agent: str
+    thread_id: str
+
+
+class Ended(NamedTuple):
+    """A turn that was ended in its agent's place, or a wake that will have none."""
+
+    turn: str
+    agent: str
+    code: str
+    """`stopped` or `taken_over`."""
+    by: str
+    reason: str
+
+
+class RunningTurns:
+    """Which turns have begun, and which are over because a person or the breaker ended them."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Running] = {}
+        self._ended: dict[str, Ended] = {}
+
+    def __iter__(self) -> Iterator[tuple[str, Running]]:
+        return iter(tuple(self._running.items()))
+
+    def get(self, turn: str) -> Running | None:
+        """Whose the turn is, if it has begun since the hub started and has not ended."""
+        return self._running.get(turn)
+
+    def begun(self, turn: str, agent: str, thread_id: str) -> None:
+        self._running[turn] = Running(agent, thread_id)
+
+    def ended(self, turn: str) -> None:
+        """It has ended, by whomever."""
+        self._running.pop(turn, None)
+
+    def end(self, ended: Ended) -> None:
+        """It is over from now on, whatever its agent says."""
+        self._ended.pop(ended.turn, None)
+        self._ended[ended.turn] = ended
+        while len(self._ended) > REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+
+    def spare(self, turns: Iterable[str]) -> None:
+        """These are not over after all: the disk refused."""
+        for turn in turns:
+            self._ended.pop(turn, None)
+
+    def ended_of(self, agent: str) -> list[Ended]:
+        """Those of the agent that were ended lately."""
+        return [ended for ended in self._ended.values() if ended.agent == agent]
+
+    def why_over(self, turn: str) -> Ended | None:
+        """Why the turn is over; None if nobody has ended it in its agent's place."""
+        return self._ended.get(turn)
+
+    def check(self, turn: str) -> None:
+        """Raises `OperationError` if the turn was ended in its agent's place."""
+        ended = self._ended.get(turn)
+        if ended is not None:
+            raise over(ended.turn, ended.by, ended.reason)
+
+
+def over(turn: str, by: str, reason: str) -> OperationError:
+    """The turn is over: what an agent is told that goes on with it."""
+    return OperationError(
+        ErrorCode.TURN_OVER, f"turn {turn} is over: {reason}", details={"turn": turn, "by": by}
+    )

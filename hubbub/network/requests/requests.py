@@ -1,0 +1,304 @@
+"""Requests: work that one participant has asked of another. Each ends once.
+
+    delegate -> task -> open -> result, failed (`reported`)   by the worker's report
+                          |---> failed                        by the hub's word:
+
+    timeout     its deadline has passed
+    no_report   the worker's turn has ended without a report
+    stopped     that turn, or the wake for it, was stopped; `taken_over` in the same way
+    ...         the worker was never woken: the reason's code
+
+What ends a request is a message, and in the same commit as the message the request is over: so the
+one who asked is woken once, whatever dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.ids import message_id
+from hubbub.logs import get_logger
+from hubbub.network.caller import Recording
+from hubbub.network.lineage import Lineage
+from hubbub.network.log import Entry
+from hubbub.network.people.running import Ended
+from hubbub.network.records import Record
+from hubbub.network.requests.book import asked_by, ended_by, failure, kept, over, position
+from hubbub.network.requests.waits import Wait, Waits
+from hubbub.network.timer import Timer
+from hubbub.network.wakes import SENTENCES, Reason
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import Request
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.turns import TurnEnd
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Requests"]
+
+log = get_logger(__name__)
+
+MOST_OPEN = 200
+"""Open requests of one participant."""
+HOPS = 2
+"""That must be left after the task's own: for the report, and for what is then said to who waits.
+"""
+RETRY_S = 1.0
+"""Seconds until what the disk has refused is tried again."""
+
+
+class Requests:
+    """The open requests, and who waits for whose answer. The store has all requests."""
+
+    def __init__(self, hub: Hub, stored: Sequence[bytes]):
+        self._hub = hub
+        self.waits = Waits()
+        self._open: dict[int, Request] = {}
+        """By the position of the message that asked."""
+        self._ending: set[int] = set()
+        """Those that a message on its way to the store ends."""
+        self._lost: dict[int, tuple[str, str]] = {}
+        """Those that the hub is to end: outcome and why, until it is done."""
+        self._saying: set[int] = set()
+        """Those of them of which the hub's word is on its way."""
+        self._restored = True
+        self._timer = Timer(hub.clock, self._due)
+        for body in stored:
+            request = Request.model_validate_json(body)
+            self._open[position(request.id)] = request
+
+    def begin(self) -> None:
+        """Bring to an end what ended while the hub was down."""
+        for request in self._open.values():
+            self._timer.at(request.deadline.timestamp())
+        if self._open:
+            self._hub.spawn(self._restore())
+
+    async def _restore(self) -> None:
+        self._restored = False
+        store = self._hub.store
+        try:
+            for seq, request in list(self._open.items()):
+                wake = await store.wake(request.worker, seq)
+                if wake is not None and wake.reply is None:
+                    reason = Reason(wake.reason)
+                    self.fail(seq, reason, f"it was not woken: {SENTENCES[reason]}")
+                stored = await store.turn(wake.taken) if wake and wake.taken else None
+                if stored is not None and stored.end is not None:
+                    self._end_with(seq, TurnEnd.model_validate_json(stored.end))
+        except StoreUnavailable:
+            self._again()
+            return
+        self._restored = True
+
+    def look(self) -> None:
+        """Look at the time now: for clocks that are moved by hand."""
+        self._timer.look()
+
+    def stop(self) -> None:
+        """End no more of them."""
+        self._timer.stop()
+
+    # Looking ------------------------------------------------------------------------------
+
+    async def known(self, seq: int) -> Request | None:
+        """The request that the message at `seq` made. Raises `StoreUnavailable`."""
+        found = self._open.get(seq)
+        if found is not None:
+            return found
+        body = await self._hub.store.request(seq)
+        return None if body is None else Request.model_validate_json(body)
+
+    # The way of a message -----------------------------------------------------------------
+
+    def entering(self, draft: Draft, lineage: Lineage, turn: str | None) -> None:
+        """A message that asks, ends a request or waits is about to enter the log.
+
+        Raises `OperationError` where it may not. `committed` or `taken_back` follows.
+        """
+        mark = draft.request
+        if mark is not None and mark.kind == "task":
+            self._check_task(draft, lineage)
+        elif mark is not None:
+            seq = position(mark.id)
+            if seq not in self._open or seq in self._ending:
+                raise over(mark.id, self._open.get(seq))
+        if draft.awaits and not draft.by_person:
+            self._wait(draft, turn)
+        if mark is not None and mark.kind != "task":
+            self._ending.add(position(mark.id))
+
+    def _check_task(self, draft: Draft, lineage: Lineage) -> None:
+        asker = draft.sender_id
+        if lineage.hop + HOPS > lineage.hop_limit:
+            raise OperationError(
+                ErrorCode.HOP_LIMIT,
+                f"interaction {lineage.interaction} has no hops left for a result to come back; "
+                "do it yourself, or answer with what there is",
+                details={"interaction_id": lineage.interaction, "hops": lineage.hop_limit},
+            )
+        if sum(request.requester == asker for request in self._open.values()) >= MOST_OPEN:
+            text = f"{MOST_OPEN} requests of yours are open; see list_requests"
+            raise OperationError(ErrorCode.LIMIT, text)
+
+    def _wait(self, draft: Draft, turn: str | None) -> None:
+        if draft.type != "direct" or len(draft.recipients) != 1:
+            text = "awaits: only direct messages to one participant are waited for"
+            raise OperationError(ErrorCode.BAD_REQUEST, text)
+        self.waits.begin(id(draft), Wait(draft.sender_id, draft.recipients[0], turn))
+
+    def records(self, entry: Entry) -> Sequence[Record]:
+        """What the store keeps of a message that asks or ends a request, with the message."""
+        mark = entry.draft.request
+        assert mark is not None, "asked for messages with a mark only"
+        if mark.kind == "task":
+            return [kept(asked_by(entry, mark, self._hub.clock.now()))]
+        return [kept(ended_by(self._open[position(mark.id)], entry, mark))]
+
+    def committed(self, entry: Entry) -> None:
+        """The message is in the log."""
+        draft, mark = entry.draft, entry.draft.request
+        if draft.awaits:
+            self.waits.rename(id(draft), message_id(entry.seq))
+        if draft.type == "direct":
+            self.waits.answered(draft.sender_id, draft.recipients)
+        if mark is None:
+            return
+        if mark.kind != "task":
+            self.waits.end(mark.id)
+            self._over(position(mark.id))
+            return
+        request = self._open[entry.seq] = asked_by(entry, mark, self._hub.clock.now())
+        self._timer.at(request.deadline.timestamp())
+        for participant, reason, reply in entry.decisions:
+            if participant == request.worker and reply is None:
+                self.fail(entry.seq, reason, f"it was not woken: {SENTENCES[reason]}")
+
+    def taken_back(self, draft: Draft) -> None:
+        """The message is not in the log after all."""
+        self.waits.end(id(draft))
+        mark = draft.request
+        if mark is not None and mark.kind != "task":
+            self._ending.discard(position(mark.id))
+            self._again()
+
+    def _over(self, seq: int) -> None:
+        self._open.pop(seq, None)
+        self._lost.pop(seq, None)
+        self._ending.discard(seq)
+
+    # Ends that nobody reports -------------------------------------------------------------
+
+    def turn_over(self, agent: str, turn: str, messages: Iterable[str], end: TurnEnd) -> None:
+        """A turn about these messages has ended: what it has not reported has failed."""
+        self.waits.turn_over(agent, turn)
+        for seq in map(position, messages):
+            request = self._open.get(seq)
+            if request is not None and request.worker == agent:
+                self._end_with(seq, end)
+
+    def _end_with(self, seq: int, end: TurnEnd) -> None:
+        reason = f": {end.reason}" if end.reason else ""
+        if end.by is not None:
+            self.fail(seq, "stopped", f"it was stopped{reason}")
+        else:
+            self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
+
+    def heard(self, ended: Iterable[Ended]) -> None:
+        """These turns and wakes were ended in their agents' place."""
+        for each in ended:
+            self.waits.turn_over(each.agent, each.turn)
+            seq = position(each.turn.rpartition("-")[2])
+            request = self._open.get(seq)
+            if request is not None and request.worker == each.agent:
+                self.fail(seq, each.code, f"{each.agent} was stopped ({each.reason})")
+
+    def left(self, participant: str) -> None:
+        """The participant is gone, and waits for nobody."""
+        self.waits.left(participant)
+
+    def fail(self, seq: int, outcome: str, why: str) -> None:
+        """The hub ends the request, now or when the disk takes it. Over already: nothing."""
+        if seq in self._open and seq not in self._lost:
+            self._lost[seq] = (outcome, why)
+            self._post(seq)
+
+    def _due(self, now: float) -> float | None:
+        if not self._restored:
+            self._hub.spawn(self._restore())
+        for seq in list(self._lost):
+            self._post(seq)
+        for seq, request in list(self._open.items()):
+            if request.deadline.timestamp() <= now:
+                asked = request.deadline - request.asked_at
+                self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s have passed")
+        left = (seq for seq in self._open if seq not in self._lost)
+        return min((self._open[seq].deadline.timestamp() for seq in left), default=None)
+
+    def _again(self) -> None:
+        """Look once more in a while at what is to be ended."""
+        if self._lost or not self._restored:
+            self._timer.at(self._hub.clock.now() + RETRY_S)
+
+    def _post(self, seq: int) -> None:
+        """Say that the request has failed: this wakes who asked."""
+        request, (outcome, why) = self._open[seq], self._lost[seq]
+        if seq in self._ending or seq in self._saying:
+            return  # a report is faster; if the disk refuses it, this is looked at again
+        draft = failure(request, outcome, why)
+        self._saying.add(seq)
+        try:
+            later = self._hub.writes.speak(draft, _Teller(self, seq))
+        except OperationError as error:
+            self.said(seq, error)
+        else:
+            if later is not None:
+                self._hub.spawn(later)
+
+    def _end_silently(self, request: Request, outcome: str, error: Exception) -> None:
+        """A mod lets nobody say it: the request is over all the same."""
+        log.warning("nobody is told how a request ended", request=request.id, error=str(error))
+        seq = position(request.id)
+        self._ending.add(seq)
+        ended = request.model_copy(update={"state": "failed", "outcome": outcome})
+
+        def failed() -> None:
+            self._ending.discard(seq)
+            self._again()
+
+        def done(answer: BaseModel | Exception) -> None:
+            if not isinstance(answer, Exception):
+                self._over(seq)
+
+        self._hub.writes.record(Recording(lambda head: [kept(ended)], ended, failed=failed), done)
+
+    def said(self, seq: int, error: Exception | None = None) -> None:
+        """The word that ends a request is in the log, or why it is not."""
+        self._saying.discard(seq)
+        if error is None or seq not in self._lost:
+            return
+        if isinstance(error, OperationError) and error.code != ErrorCode.REQUEST_OVER:
+            self._end_silently(self._open[seq], self._lost[seq][0], error)
+        else:
+            self._again()
+
+
+class _Teller:
+    """Who has said that a request failed, and hears whether that is in the log."""
+
+    def __init__(self, requests: Requests, seq: int):
+        self._requests, self._seq = requests, seq
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
+        self._requests.said(self._seq)
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        self._requests.said(self._seq)
+
+    def failed(self, ref: str, error: Exception) -> None:
+        self._requests.said(self._seq, error)

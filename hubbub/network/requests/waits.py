@@ -1,0 +1,99 @@
+"""Who does nothing until another one has answered. Pure: a graph that never has a circle.
+
+    a asks b and waits          a -> b
+    b asks c and waits          a -> b -> c
+    c asks a and would wait     refused: a -> b -> c -> a
+
+It is of participants, not of their threads: who waits says that it does nothing else meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["Wait", "Waits"]
+
+
+class Wait(NamedTuple):
+    asker: str
+    awaited: str
+    turn: str | None = None
+    """The asker's turn that asks."""
+
+
+class Waits:
+    """Waits by a key: whatever the caller calls the question, its message's id in the end."""
+
+    def __init__(self) -> None:
+        self.held: dict[Hashable, Wait] = {}
+        """All of them. To be looked at only."""
+        self._of: dict[str, dict[Hashable, Wait]] = {}
+        """By asker."""
+
+    def begin(self, key: Hashable, wait: Wait) -> None:
+        """The asker waits from now on. Raises `OperationError` if that would close a circle."""
+        path = self._path(wait.awaited, wait.asker)
+        if path is not None:
+            circle = [wait.asker, *path]
+            raise OperationError(
+                ErrorCode.WAIT_CYCLE,
+                f"nobody would ever answer: {' -> '.join(circle)} would wait for each other; "
+                "answer first, or send the message without waiting",
+                details={"cycle": circle},
+            )
+        self.held[key] = wait
+        self._of.setdefault(wait.asker, {})[key] = wait
+
+    def rename(self, key: Hashable, other: Hashable) -> None:
+        """The question is called `other` from now on."""
+        wait = self.end(key)
+        if wait is not None:
+            self.held[other] = wait
+            self._of.setdefault(wait.asker, {})[other] = wait
+
+    def end(self, key: Hashable) -> Wait | None:
+        """Nobody waits for that any more. None if nobody did."""
+        wait = self.held.pop(key, None)
+        if wait is not None:
+            of = self._of[wait.asker]
+            del of[key]
+            if not of:
+                del self._of[wait.asker]
+        return wait
+
+    def answered(self, by: str, to: Iterable[str]) -> None:
+        """`by` has said something to these: whoever of them waits for it has its answer."""
+        for asker in to:
+            self._end_all(asker, lambda wait: wait.awaited == by)
+
+    def turn_over(self, asker: str, turn: str) -> None:
+        """The turn asks for nothing any more."""
+        self._end_all(asker, lambda wait: wait.turn == turn)
+
+    def left(self, asker: str) -> None:
+        """The asker is gone."""
+        self._end_all(asker, lambda wait: True)
+
+    def _end_all(self, asker: str, which: Callable[[Wait], bool]) -> None:
+        for key in [key for key, wait in self._of.get(asker, {}).items() if which(wait)]:
+            self.end(key)
+
+    def _path(self, start: str, goal: str) -> list[str] | None:
+        """A shortest way from one to the other along those who are waited for."""
+        came: dict[str, str] = {start: ""}
+        queue = [start]
+        for name in queue:
+            if name == goal:
+                way = [name]
+                while came[way[0]]:
+                    way.insert(0, came[way[0]])
+                return way
+            for wait in self._of.get(name, {}).values():
+                if wait.awaited not in came:
+                    came[wait.awaited] = name
+                    queue.append(wait.awaited)
+        return None

@@ -1,0 +1,147 @@
+"""The queries about people in charge: stops, take-overs, approvals, requests and accounts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import TypedDict
+
+from hubbub.network.store.connection import snapshot
+from hubbub.network.stored import StoredHalt, StoredLedger, StoredSpending, StoredTakeover
+
+__all__ = [
+    "ControlState",
+    "approval",
+    "approvals",
+    "control_state",
+    "ledger",
+    "request",
+    "requests",
+    "spending",
+]
+
+
+class ControlState(TypedDict):
+    """The fields of `StoreState` that are about control."""
+
+    halts: Sequence[StoredHalt]
+    takeovers: Sequence[StoredTakeover]
+    approvals: Sequence[bytes]
+    requests: Sequence[bytes]
+    latest_day: str
+
+
+# SQLite uses the narrow index on unused approvals only where the words of its WHERE are repeated.
+OPEN_APPROVALS_QUERY = """
+SELECT CAST(body AS BLOB) FROM approval WHERE no IN (
+    SELECT no FROM approval WHERE state = 'pending'
+    UNION ALL
+    SELECT a.no FROM turn t CROSS JOIN approval a ON a.turn = t.id
+    WHERE t.ended_at IS NULL AND a.state IN ('approved', 'denied', 'expired')
+) ORDER BY no
+"""
+OPEN_REQUESTS_QUERY = "SELECT CAST(body AS BLOB) FROM request WHERE state = 'open' ORDER BY seq"
+LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
+
+
+def control_state(db: sqlite3.Connection) -> ControlState:
+    """What a starting hub needs to know, inside the caller's snapshot."""
+    halts = db.execute("SELECT scope, target, by, reason, at, count FROM halt ORDER BY at")
+    takeovers = db.execute("SELECT agent, by, until FROM takeover ORDER BY agent")
+    return ControlState(
+        halts=[StoredHalt._make(row) for row in halts],
+        takeovers=[StoredTakeover._make(row) for row in takeovers],
+        approvals=[body for (body,) in db.execute(OPEN_APPROVALS_QUERY)],
+        requests=[body for (body,) in db.execute(OPEN_REQUESTS_QUERY)],
+        latest_day=db.execute(LATEST_DAY_QUERY).fetchone()[0],
+    )
+
+
+# Accounts -------------------------------------------------------------------------------------
+
+
+def ledger(db: sqlite3.Connection, interaction: int) -> StoredLedger | None:
+    """The account of an interaction; names come in their own order."""
+    with snapshot(db):
+        sums = db.execute(
+            "SELECT wakes, turns, tokens_in, tokens_out, usd FROM ledger WHERE interaction = ?",
+            (interaction,),
+        ).fetchone()
+        if sums is None:
+            return None
+        found: dict[str, list[str]] = {"agent": [], "limit": []}
+        for kind, name in db.execute(
+            "SELECT kind, name FROM ledger_name WHERE interaction = ? ORDER BY kind, name",
+            (interaction,),
+        ):
+            found[kind].append(name)
+    return StoredLedger._make((*sums, tuple(found["agent"]), tuple(found["limit"])))
+
+
+SPENDING_QUERY = """
+SELECT day, agent, thread_no, wakes, turns, tokens_in, tokens_out, usd FROM spending
+WHERE day >= :since AND (:agent IS NULL OR agent = :agent)
+  AND (:thread IS NULL OR thread_no = :thread)
+ORDER BY day DESC, agent, thread_no
+"""
+
+
+def spending(
+    db: sqlite3.Connection, since: str, agent: str | None, thread: int | None
+) -> Sequence[StoredSpending]:
+    rows = db.execute(SPENDING_QUERY, {"since": since, "agent": agent, "thread": thread})
+    return [StoredSpending._make(row) for row in rows]
+
+
+# Approvals ------------------------------------------------------------------------------------
+
+
+def approval(db: sqlite3.Connection, id: str) -> bytes | None:
+    row = db.execute("SELECT CAST(body AS BLOB) FROM approval WHERE id = ?", (id,)).fetchone()
+    return row[0] if row else None
+
+
+def approvals(
+    db: sqlite3.Connection, states: Collection[str] | None, agent: str | None, limit: int
+) -> Sequence[bytes]:
+    """The latest approvals, by when they were first asked for."""
+    where = "true"
+    if states is not None:
+        where += " AND state IN (SELECT value FROM json_each(:states))"
+    if agent is not None:
+        where += " AND agent = :agent"
+    rows = db.execute(
+        f"SELECT CAST(body AS BLOB) FROM approval WHERE {where} ORDER BY no DESC LIMIT :limit",
+        {"states": json.dumps(sorted(states or ())), "agent": agent, "limit": limit},
+    )
+    return [body for (body,) in rows]
+
+
+# Requests -------------------------------------------------------------------------------------
+
+
+def request(db: sqlite3.Connection, seq: int) -> bytes | None:
+    row = db.execute("SELECT CAST(body AS BLOB) FROM request WHERE seq = ?", (seq,)).fetchone()
+    return row[0] if row else None
+
+
+# Each role gives at most `limit` positions, by index; only then are bodies fetched.
+_ROLE = """SELECT seq FROM (
+    SELECT seq FROM request WHERE {role} = :me {state} ORDER BY seq DESC LIMIT :limit)"""
+
+
+def requests(
+    db: sqlite3.Connection, participant: str | None, state: str | None, limit: int
+) -> Sequence[bytes]:
+    in_state = "" if state is None else "AND state = :state"
+    if participant is None:
+        where = f"true {in_state}"
+    else:
+        roles = [_ROLE.format(role=role, state=in_state) for role in ("requester", "worker")]
+        where = f"seq IN ({' UNION '.join(roles)})"
+    rows = db.execute(
+        f"SELECT CAST(body AS BLOB) FROM request WHERE {where} ORDER BY seq DESC LIMIT :limit",
+        {"me": participant, "state": state, "limit": limit},
+    )
+    return [body for (body,) in rows]

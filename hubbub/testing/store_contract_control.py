@@ -1,0 +1,190 @@
+"""The part of the store's contract about people in charge: stops, approvals, requests, accounts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from hubbub.network.ports import Store
+from hubbub.network.records import (
+    ApprovalKept,
+    HaltLifted,
+    HaltSet,
+    LedgerMoved,
+    RequestKept,
+    Spent,
+    TakeoverEnded,
+    TakeoverSet,
+    TurnBegun,
+    TurnEnded,
+)
+from hubbub.network.stored import StoredHalt, StoredLedger, StoredSpending, StoredTakeover
+from hubbub.testing.store_contract_log import StoreMaker
+from hubbub.testing.store_rows import opened, write
+
+__all__ = ["ControlContract", "DurableControlContract"]
+
+
+def _approval(
+    id: str, state: str = "pending", *, agent: str = "bob", turn: str = "t1", text: str = ""
+) -> ApprovalKept:
+    return ApprovalKept(id, agent, turn, state, 99.5, text or f'"{id} {state} é"')
+
+
+def _body(id: str, state: str = "pending") -> bytes:
+    return f'"{id} {state} é"'.encode()
+
+
+def _request(seq: int, requester: str, worker: str, state: str = "open") -> RequestKept:
+    return RequestKept(seq, requester, worker, state, 99.5, f'"{seq} {state} é"')
+
+
+def _asked(seq: int, state: str = "open") -> bytes:
+    return f'"{seq} {state} é"'.encode()
+
+
+class AccountsContract(StoreMaker):
+    """Sums of what was added."""
+
+    async def test_an_account_is_the_sum_of_what_was_added(self, store: Store) -> None:
+        assert await store.ledger(7) is None
+        first = LedgerMoved(7, wakes=2, turns=1, agents=("bob", "ann"), reached=("wakes",))
+        other = LedgerMoved(8, tokens_in=1)
+        await write(store, first, other, LedgerMoved(7, wakes=1, tokens_in=5, usd=0.25))
+        await write(store, LedgerMoved(7, tokens_in=-2, tokens_out=3, usd=0.5))
+        assert await store.ledger(7) == StoredLedger(3, 1, 3, 3, 0.75, ("ann", "bob"), ("wakes",))
+        assert await store.ledger(8) == StoredLedger(0, 0, 1, 0, 0.0, (), ())
+
+    async def test_a_name_is_in_an_account_once(self, store: Store) -> None:
+        await write(store, LedgerMoved(7, agents=("bob",)), LedgerMoved(7, agents=("bob", "cy")))
+        await write(store, LedgerMoved(7, agents=("cy",), reached=("bob",)))
+        found = await store.ledger(7)
+        assert found is not None
+        assert (found.agents, found.reached) == (("bob", "cy"), ("bob",))
+
+    async def test_a_days_account_is_of_one_agent_in_one_thread(self, store: Store) -> None:
+        await write(store, Spent("2026-01-02", "bob", 1, wakes=1, turns=1, usd=0.5))
+        await write(
+            store,
+            Spent("2026-01-02", "bob", 1, tokens_in=7, tokens_out=2, usd=0.25),
+            Spent("2026-01-02", "ann", 2, wakes=3),
+            Spent("2026-01-03", "bob", 2, tokens_in=4),
+        )
+        late = StoredSpending("2026-01-03", "bob", 2, 0, 0, 4, 0, 0.0)
+        ann = StoredSpending("2026-01-02", "ann", 2, 3, 0, 0, 0, 0.0)
+        bob = StoredSpending("2026-01-02", "bob", 1, 1, 1, 7, 2, 0.75)
+        assert await store.spending("2026-01-01") == [late, ann, bob]
+        assert await store.spending("2026-01-03") == [late]
+        assert await store.spending("2026-01-04") == []
+        assert await store.spending("2026-01-02", agent="bob") == [late, bob]
+        assert await store.spending("2026-01-02", thread=2) == [late, ann]
+        assert await store.spending("2026-01-02", agent="bob", thread=1) == [bob]
+
+    async def test_many_small_sums_stay_near_their_total(self, store: Store) -> None:
+        await write(store, *(LedgerMoved(1, usd=0.001) for _ in range(1000)))
+        found = await store.ledger(1)
+        assert found is not None
+        assert math.isclose(found.usd, 1.0)
+
+
+class ApprovalsContract(StoreMaker):
+    """Approvals as they stand now."""
+
+    async def test_an_approval_is_what_was_kept_last(self, store: Store) -> None:
+        await write(store, _approval("a"))
+        assert await store.approval("a") == _body("a")
+        await write(store, _approval("a", "approved"), _approval("a", "started"))
+        assert await store.approval("a") == _body("a", "started")
+        assert await store.approval("A") is None
+
+    async def test_approvals_come_newest_first_in_the_order_of_asking(self, store: Store) -> None:
+        await write(store, _approval("b"), _approval("a"), _approval("c", agent="cy"))
+        await write(store, _approval("b", "denied"))
+        everything = [_body("c"), _body("a"), _body("b", "denied")]
+        assert await store.approvals(None, None, 9) == everything
+        assert await store.approvals(None, None, 2) == everything[:2]
+        assert await store.approvals({"pending"}, None, 9) == everything[:2]
+        assert await store.approvals({"denied", "pending"}, "bob", 9) == everything[1:]
+        assert await store.approvals(None, "cy", 9) == everything[:1]
+        assert await store.approvals((), None, 9) == []
+
+
+class RequestsContract(StoreMaker):
+    """Requests as they stand now."""
+
+    async def test_a_request_is_what_was_kept_last(self, store: Store) -> None:
+        await write(store, _request(4, "ann", "bob"))
+        await write(store, _request(4, "ann", "bob", "failed"))
+        assert await store.request(4) == _asked(4, "failed")
+        assert await store.request(5) is None
+
+    async def test_requests_are_found_by_who_takes_part(self, store: Store) -> None:
+        await write(store, _request(4, "ann", "bob"), _request(9, "bob", "ann"))
+        await write(store, _request(6, "bob", "cy", "result"), _request(7, "ann", "ann"))
+        found = [_asked(9), _asked(7), _asked(6, "result"), _asked(4)]
+        assert await store.requests(None, None, 9) == found
+        assert await store.requests(None, None, 3) == found[:3]
+        assert await store.requests(None, "open", 9) == [_asked(9), _asked(7), _asked(4)]
+        assert await store.requests("ann", None, 9) == [_asked(9), _asked(7), _asked(4)]
+        assert await store.requests("bob", None, 2) == [_asked(9), _asked(6, "result")]
+        assert await store.requests("bob", "open", 9) == [_asked(9), _asked(4)]
+        assert await store.requests("dan", None, 9) == []
+
+
+class ControlContract(AccountsContract, ApprovalsContract, RequestsContract):
+    """All of it that needs no second `open`."""
+
+
+class DurableControlContract(ControlContract):
+    """What a hub that starts again knows at once."""
+
+    async def test_stops_and_takeovers_hold_until_they_are_lifted(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store) as first:
+            assert [*first.halts, *first.takeovers] == []
+            await write(
+                store,
+                HaltSet("all", "", "ann", "", 1.0),
+                HaltSet("agent", "bob", "ann", "first", 2.0),
+                HaltSet("thread", "bob", "ann", "", 4.0),
+                HaltSet("breaker", "broadcast", "hub", "", 5.0, 40),
+                TakeoverSet("bob", "ann", 9.5),
+                TakeoverSet("cy", "ann", 7.5),
+            )
+            await write(
+                store,
+                HaltSet("agent", "bob", "cy", "again", 3.0),
+                HaltLifted("all", ""),
+                HaltLifted("agent", "never"),
+                TakeoverSet("bob", "dan", 8.5),
+                TakeoverEnded("cy"),
+                TakeoverEnded("eve"),
+            )
+        async with opened(store) as state:
+            assert sorted(state.halts) == [
+                StoredHalt("agent", "bob", "cy", "again", 3.0, 0),
+                StoredHalt("breaker", "broadcast", "hub", "", 5.0, 40),
+                StoredHalt("thread", "bob", "ann", "", 4.0, 0),
+            ]
+            assert list(state.takeovers) == [StoredTakeover("bob", "dan", 8.5)]
+
+    async def test_what_is_open_is_there_again_in_its_order(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store) as first:
+            assert ([*first.approvals, *first.requests], first.latest_day) == ([], "")
+            begun = [TurnBegun(id, "bob", 5.0, "{}", ()) for id in ("t1", "t2")]
+            unused = [_approval(f"{s}-{t}", s, turn=t) for t in ("t1", "t2") for s in _STATES]
+            await write(store, *begun, *unused, TurnEnded("t2", 6.0, "{}"))
+            await write(store, _request(9, "ann", "bob"), _request(4, "ann", "bob"))
+            await write(store, _request(5, "ann", "bob", "result"))
+            await write(store, Spent("2026-01-03", "bob", 1), Spent("2026-01-02", "cy", 1))
+        async with opened(store) as state:
+            kept = [("pending", "t1"), ("approved", "t1"), ("denied", "t1"), ("expired", "t1")]
+            found = [_body(f"{s}-{t}", s) for s, t in (*kept, ("pending", "t2"))]
+            assert list(state.approvals) == found
+            assert list(state.requests) == [_asked(4), _asked(9)]
+            assert state.latest_day == "2026-01-03"
+            assert await store.spending("2026-01-03") != []
+
+
+_STATES = ("pending", "approved", "denied", "expired", "cancelled", "started")

@@ -1,0 +1,80 @@
+// In an agent's panel: stop it, speak for it, and what reaches it while one does.
+import { titleOf } from "../../core/ids.js";
+import { firstWords } from "../../core/messages.js";
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
+import { activityOf } from "../../parts/presence.js";
+import { later } from "../../texts-later.js";
+import { t } from "../../texts.js";
+import { handBack, resume, takeOver } from "./deeds.js";
+import { Remaining } from "./remaining.js";
+
+const words = later.takeover;
+const SHOWN = 12;
+
+export function AgentControls({ app, id }) {
+  const { control, owner } = app.state;
+  const stop = control.stops.value.find((each) => each.scope === "agent" && each.target === id);
+  const takeover = control.takeovers.value.find((each) => each.agent === id);
+  return html`<section class="agent-controls">
+    ${stop && html`<${StoppedAgent} app=${app} stop=${stop} />`}
+    ${takeover && html`<${SpokenFor} app=${app} takeover=${takeover} />`}
+    <div class="buttons">
+      ${!stop && html`<${StopIt} app=${app} id=${id} />`}
+      ${owner.value && !takeover && html`<button type="button" title=${words.explain(id)}
+        onClick=${() => takeOver(app, id)}><${Icon} name="everyone" size=${16} />${words.take}</button>`}
+    </div>
+    ${takeover?.by === app.state.me.value && html`<${Heard} app=${app} agent=${id} />`}
+  </section>`;
+}
+
+/** Its turn where one may know of it, else all of it, for owners. */
+function StopIt({ app, id }) {
+  const doing = activityOf(app.state, id);
+  if (!app.state.owner.value && !doing?.turn) return null;
+  const run = () => app.run("stop", { thread: doing?.thread ?? null, turn: doing?.turn ?? null, agent: id });
+  return html`<button type="button" class=${doing ? "danger" : ""} onClick=${run}>
+    <${Icon} name="stop" size=${16} />${t.control.stop}</button>`;
+}
+
+function StoppedAgent({ app, stop }) {
+  return html`<div class="note danger banner" role="status"><${Icon} name="stop" size=${16} />
+    <p><b>${later.held.of.agent(stop.target)}</b> ${later.held.byWhom(stop.by)}, <${Moment} at=${stop.at} />
+      ${stop.reason && html`: <q dir="auto">${stop.reason}</q>`}</p>
+    <span class="buttons">${app.state.owner.value &&
+    html`<button type="button" class="small" onClick=${() => resume(app, stop)}>${later.held.resume}</button>`}</span>
+  </div>`;
+}
+
+function SpokenFor({ app, takeover: { agent, by, until } }) {
+  const isMine = by === app.state.me.value;
+  return html`<div class=${`note banner ${isMine ? "voice" : "info"}`} role="status">
+    <${Icon} name="everyone" size=${16} />
+    <p><b>${isMine ? words.mine(agent) : words.others(agent, by)}</b>${" "}
+      <${Remaining} until=${until} say=${words.left} /></p>
+    <span class="buttons">
+      ${isMine &&
+      html`<button type="button" class="small" onClick=${() => takeOver(app, agent)}>${words.renew}</button>`}
+      ${(isMine || app.state.owner.value) &&
+      html`<button type="button" class="small" onClick=${() => handBack(app, agent)}>${words.handBack}</button>`}
+    </span>
+  </div>`;
+}
+
+/** The latest of what has reached it since one speaks for it, and where to answer. */
+function Heard({ app, agent }) {
+  const heard = app.state.control.overheard.value.filter((each) => each.agent === agent);
+  return html`
+    <div class="section"><h3>${words.heard}</h3></div>
+    ${!heard.length && html`<p class="quiet small">${words.heardNothing}</p>`}
+    <div role="log" aria-label=${words.heard}><ul class="heard">
+      ${heard.slice(-SHOWN).reverse().map(({ message }) => html`<li key=${message.id}>
+        <a href=${app.router.href("thread", [message.thread_id, message.id])}>
+          <span><b>${message.sender_id}</b> <span class="quiet cut">${titleOf(message.thread_id, agent)}</span>
+            <span class="quiet end"><${Moment} at=${message.sent_at} /></span></span>
+          <span class="item-text" dir="auto">${firstWords(message, 200)}</span>
+        </a></li>`)}
+    </ul></div>
+  `;
+}

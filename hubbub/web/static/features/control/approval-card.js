@@ -1,0 +1,93 @@
+// One approval: who asks for what, with which arguments, why; and the decision.
+import { titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { html, useState } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Moment } from "../../parts/moment.js";
+import { TurnLink } from "../../parts/turn-link.js";
+import { later } from "../../texts-later.js";
+import { Arguments, changedNames } from "./arguments.js";
+import { Deciding } from "./deciding.js";
+import { Remaining, useRemaining } from "./remaining.js";
+
+const words = later.approvals;
+const MOODS = { approved: "ok", started: "ok", denied: "danger", expired: "warn", pending: "accent" };
+
+export function ApprovalCard({ app, approval }) {
+  const { description, reason, state, final } = approval;
+  if (state !== "pending") {
+    const wasChanged = final != null && changedNames(approval.arguments, final).length > 0;
+    return html`<${DecidedCard} app=${app} approval=${approval} wasChanged=${wasChanged} />`;
+  }
+  return html`
+    <${Card} app=${app} approval=${approval}>
+      ${reason && html`<p class="why"><b>${words.why}</b> ${visible(reason)}</p>`}
+      ${description && html`<p class="quiet does" title=${words.does}>${visible(description)}</p>`}
+      <${Arguments} title=${words.arguments} value=${approval.arguments} />
+      <${Pending} app=${app} approval=${approval} />
+    <//>
+  `;
+}
+
+/** What was decided is a matter of record: in few lines, the rest folded. */
+function DecidedCard({ app, approval, wasChanged }) {
+  const { reason, final, arguments: asked } = approval;
+  return html`
+    <${Card} app=${app} approval=${approval}>
+      <${Decided} approval=${approval} wasChanged=${wasChanged} />
+      <details class="folded">
+        <summary>${words.details}</summary>
+        ${reason && html`<p class="quiet small"><b>${words.why}</b> ${visible(reason)}</p>`}
+        <${Arguments} title=${wasChanged ? words.asAsked : words.arguments} value=${asked} />
+        ${wasChanged && html`<${Arguments} title=${words.ranWith} value=${final} before=${asked} />`}
+      </details>
+    <//>
+  `;
+}
+
+function Card({ app, approval, children }) {
+  const { id, agent, tool, state } = approval;
+  return html`
+    <article class="approval" data-approval=${id} data-state=${state} aria-label=${`${agent}: ${tool}`}>
+      <${Head} app=${app} approval=${approval} />
+      ${children}
+    </article>
+  `;
+}
+
+function Head({ app, approval: { agent, tool, thread_id: thread, turn, asked_at, state } }) {
+  return html`<header>
+    <${Avatar} app=${app} id=${agent} size=${2} />
+    <div>
+      <h3><button type="button" class="who" onClick=${() => app.open("participant", agent)}>${agent}</button>
+        ${" "}${state === "pending" ? words.asks : words.asked}${" "}<code>${visible(tool)}</code></h3>
+      <p class="quiet small">
+        <a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>
+        ${" · "}<${TurnLink} app=${app} id=${turn}>${words.turn}<//>${" · "}<${Moment} at=${asked_at} />
+      </p>
+    </div>
+    <span class=${`chip ${MOODS[state] ?? ""}`}>${words.states[state]}</span>
+  </header>`;
+}
+
+function Pending({ app, approval }) {
+  const left = useRemaining(approval.expires_at);
+  const [busy, setBusy] = useState(false);
+  const mayDecide = app.state.control.mayDecide(approval);
+  const approvers = approval.approvers?.length ? approval.approvers.join(", ") : words.owners;
+  return html`
+    <p class="quiet small expiry">
+      <${Remaining} until=${approval.expires_at} say=${words.expires} over=${words.over} />
+    </p>
+    ${!mayDecide && html`<p class="quiet">${words.forOthers(approvers)}</p>`}
+    ${mayDecide && left > 0 && html`<${Deciding} app=${app} approval=${approval} busy=${busy} setBusy=${setBusy} />`}
+  `;
+}
+
+function Decided({ approval: { state, decided_by: by, decided_at: at, verdict }, wasChanged }) {
+  return html`<p class="verdict">
+    <b>${words.states[state]}</b>${by && html` ${words.by(by)}`}${wasChanged && html` ${words.changedBefore}`}
+    ${at && html`<span class="quiet">${" · "}<${Moment} at=${at} /></span>`}
+    ${verdict && html`<q dir="auto">${visible(verdict)}</q>`}
+  </p>`;
+}

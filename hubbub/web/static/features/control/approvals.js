@@ -1,0 +1,75 @@
+// What waits for a person's word, and what was decided: a tab of the inbox, and one on the right.
+import { html, useEffect, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { later } from "../../texts-later.js";
+import { t } from "../../texts.js";
+import { ApprovalCard } from "./approval-card.js";
+
+const words = later.approvals;
+const PAGE = 20;
+const MOST = 200; // the hub lists no more
+
+export function Approvals({ app }) {
+  const [most, setMost] = useState(PAGE);
+  const { more, problem } = useListed(app, most);
+  const all = [...app.state.control.approvals.value.values()];
+  const pending = all.filter(({ state }) => state === "pending").sort(by("asked_at", 1));
+  const decided = all.filter(({ state }) => state !== "pending").sort(by("decided_at", -1)).slice(0, most);
+  return html`
+    <div class="approvals">
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${!pending.length && html`<div class="empty">
+        <${Icon} name="hand" size=${32} /><h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      <${List} app=${app} title=${words.pending} approvals=${pending} />
+      <${List} app=${app} title=${words.decided} approvals=${decided} />
+      ${more && most < MOST &&
+      html`<button type="button" class="plain" onClick=${() => setMost(most + PAGE)}>${words.older}</button>`}
+    </div>
+  `;
+}
+
+const timeOf = (approval, name) => Date.parse(approval[name] ?? approval.expires_at);
+const by = (name, sign) => (a, b) => sign * (timeOf(a, name) - timeOf(b, name));
+
+function List({ app, title, approvals }) {
+  if (!approvals.length) return null;
+  return html`
+    <section aria-label=${title}>
+      <div class="section"><h2>${title}</h2></div>
+      <ul>
+        ${approvals.map((each) => html`<li key=${each.id}><${ApprovalCard} app=${app} approval=${each} /></li>`)}
+      </ul>
+    </section>
+  `;
+}
+
+/** Takes in what the hub lists. What comes later comes by signals. */
+function useListed(app, most) {
+  const [state, setState] = useState({ more: false, problem: null });
+  const isReady = app.status.value.state === "ready";
+  useEffect(() => {
+    if (!isReady) return;
+    app.client.call("list_approvals", { state: "all", limit: most }).then(
+      ({ approvals, more }) => {
+        approvals.forEach((each) => app.state.control.note(each));
+        setState({ more, problem: null });
+      },
+      (error) => setState({ more: false, problem: error.message }),
+    );
+  }, [most, isReady]);
+  return state;
+}
+
+/** On the right: one of them, whatever has become of it. */
+export function ApprovalPanel({ app, id }) {
+  const [problem, setProblem] = useState(null);
+  const approval = app.state.control.approvals.value.get(id);
+  useEffect(() => {
+    app.client.call("read_approval", { id }).then(
+      (found) => app.state.control.note(found),
+      (error) => setProblem(error.message),
+    );
+  }, [id]);
+  if (approval) return html`<${ApprovalCard} key=${id} app=${app} approval=${approval} />`;
+  return html`<p class="quiet" role="status">${problem ?? t.loading}</p>`;
+}

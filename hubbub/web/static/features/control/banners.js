@@ -1,0 +1,88 @@
+// Above the composer: what keeps agents from working in the thread, who speaks for them, and what
+// waits for a person's word there.
+import { duration } from "../../core/time.js";
+import { visible } from "../../core/markdown.js";
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
+import { later } from "../../texts-later.js";
+import { handBack, release, resume, takeOver } from "./deeds.js";
+import { Remaining } from "./remaining.js";
+
+export function Banners({ app, thread }) {
+  const { control } = app.state;
+  const { stops, latched, takeovers } = control.holding(thread.id);
+  return html`<div class="banners">
+    ${control.askedIn(thread.id).map((each) => html`<${Asked} key=${each.id} app=${app} approval=${each} />`)}
+    ${stops.map((each) => html`<${StoppedNote} key=${`${each.scope} ${each.target}`} app=${app} stop=${each} />`)}
+    ${latched.map((each) => html`<${Latched} key=${each.thread_id} app=${app} latch=${each} />`)}
+    ${takeovers.map(
+      (each) => html`<${SpokenFor} key=${each.agent} app=${app} takeover=${each} thread=${thread.id} />`,
+    )}
+  </div>`;
+}
+
+function Banner({ mood, icon, children, buttons }) {
+  return html`<div class=${`note banner ${mood}`} role="status">
+    <${Icon} name=${icon} size=${16} /><p>${children}</p><span class="buttons">${buttons}</span>
+  </div>`;
+}
+
+/** One thing to press in a banner. */
+export function Choice({ title, label = title, run, className = "small" }) {
+  return html`<button type="button" class=${className} aria-label=${label} onClick=${run}>${title}</button>`;
+}
+
+function Asked({ app, approval: { id, agent, tool } }) {
+  const open = () => app.open("approval", id);
+  const look = html`<${Choice} title=${later.approvals.look} className="small primary" run=${open} />`;
+  return html`<${Banner} mood="info" icon="hand" buttons=${look}>
+    ${later.approvals.waitsHere(agent, visible(tool))}
+  <//>`;
+}
+
+function StoppedNote({ app, stop }) {
+  const { scope, target, by, reason, at } = stop;
+  const words = scope === "agent" ? later.held.of.agent(target) : later.held.of[scope];
+  return html`<${Banner} mood="danger" icon="stop"
+    buttons=${app.state.owner.value && html`<${Choice} title=${later.held.resume} run=${() => resume(app, stop)} />`}>
+    <b>${words}</b> ${later.held.byWhom(by)}, <${Moment} at=${at} />
+    ${reason && html`: <q dir="auto">${visible(reason)}</q>`}
+  <//>`;
+}
+
+function Latched({ app, latch }) {
+  const { turns, within_s: within, at } = latch;
+  return html`<${Banner} mood="warn" icon="warning"
+    buttons=${app.state.owner.value &&
+    html`<${Choice} title=${later.held.release} run=${() => release(app, latch)} />`}>
+    <b>${later.held.latched}</b>, <${Moment} at=${at} />: ${later.held.latch(turns, duration(within * 1000))}
+  <//>`;
+}
+
+function SpokenFor({ app, takeover, thread }) {
+  const { agent, by, until } = takeover;
+  const { control, me, owner } = app.state;
+  const isMine = by === me.value;
+  const words = later.takeover;
+  const buttons = html`
+    ${isMine && html`<${Voice} app=${app} control=${control} thread=${thread} agent=${agent} />`}
+    ${isMine && html`<${Choice} title=${words.renew} run=${() => takeOver(app, agent)} />`}
+    ${(isMine || owner.value) && html`<${Choice} title=${words.handBack} run=${() => handBack(app, agent)} />`}
+  `;
+  return html`<${Banner} mood=${isMine ? "voice" : "info"} icon="everyone" buttons=${buttons}>
+    <b>${isMine ? words.mine(agent) : words.others(agent, by)}</b>${" "}
+    <${Remaining} until=${until} say=${words.left} />
+  <//>`;
+}
+
+/** Who speaks here: the agent, or oneself where one takes part. */
+function Voice({ app, control, thread, agent }) {
+  if (!app.state.takesPart(thread)) return null;
+  const voice = control.voiceIn(thread);
+  const me = app.state.me.value;
+  const option = (who, value) => html`<button type="button" aria-pressed=${voice === value}
+    onClick=${() => control.choose(control.voices, thread, value)}>${later.takeover.as(who)}</button>`;
+  return html`<span class="choice" role="group" aria-label=${later.takeover.voice}>
+    ${option(agent, agent)}${option(me, null)}</span>`;
+}

@@ -1,0 +1,126 @@
+// Deciding an approval: yes, no with a reason, or yes with other arguments. What was begun is kept,
+// so that a reload in the middle loses nothing.
+import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { later } from "../../texts-later.js";
+import { changedNames, seen } from "./arguments.js";
+import { readArguments } from "./schema.js";
+
+const words = later.approvals;
+const MOST_ROWS = 18;
+
+export function Deciding({ app, approval, busy, setBusy }) {
+  const drafts = app.mine.within("approval");
+  const [draft, setDraft] = useState(() => drafts.get(approval.id, { way: null, text: "" }));
+  const [problem, setProblem] = useState(null);
+  const change = (next) => {
+    setDraft(next);
+    setProblem(null);
+    if (next.way) drafts.set(approval.id, next);
+    else drafts.remove(approval.id);
+  };
+  const decide = async (operation, args) => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      const decided = await app.client.write(operation, { id: approval.id, ...args });
+      drafts.remove(approval.id);
+      if (decided?.state) app.state.control.note(decided);
+      app.say(words.done[operation](approval.tool));
+    } catch (error) {
+      setProblem(error.message);
+      if (error.code === "not_pending" || error.code === "unknown_approval") await look(app, approval.id);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const props = { approval, busy, draft, change, decide };
+  return html`
+    ${draft.way === null && html`<${Choices} ...${props} />`}
+    ${draft.way === "deny" && html`<${Denying} ...${props} />`}
+    ${draft.way === "edit" && html`<${Editing} ...${props} />`}
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+  `;
+}
+
+/** Somebody else was quicker, or it is over: show how it stands. */
+async function look(app, id) {
+  try {
+    app.state.control.note(await app.client.call("read_approval", { id }));
+  } catch {
+    // what the hub does not let one read stays as it is shown
+  }
+}
+
+function Choices({ approval, busy, change, decide }) {
+  const edit = () => change({ way: "edit", text: seen(JSON.stringify(approval.arguments, null, 2)) });
+  return html`<div class="buttons">
+    <button type="button" class="primary" disabled=${busy} onClick=${() => decide("approve", { hash: approval.hash })}>
+      <${Icon} name="check" size=${16} />${words.approve}</button>
+    <button type="button" class="danger" disabled=${busy} onClick=${() => change({ way: "deny", text: "" })}>
+      ${words.deny}</button>
+    <button type="button" disabled=${busy} onClick=${edit}><${Icon} name="edit" size=${16} />${words.edit}</button>
+  </div>`;
+}
+
+function Denying({ busy, draft, change, decide }) {
+  const submit = (event) => {
+    event.preventDefault();
+    decide("deny", { reason: draft.text.trim() });
+  };
+  return html`<form class="deciding" onSubmit=${submit}>
+    <label class="field">${words.reason}
+      <${Field} value=${draft.text} name="reason" maxlength="1000" rows="2"
+        change=${(text) => change({ ...draft, text })} leave=${() => change({ way: null, text: "" })} submit=${submit} />
+      <small>${words.reasonHint}</small>
+    </label>
+    <div class="buttons">
+      <button type="submit" class="danger" disabled=${busy}>${words.denyNow}</button>
+      <button type="button" onClick=${() => change({ way: null, text: "" })}>${words.back}</button>
+    </div>
+  </form>`;
+}
+
+function Editing({ approval, busy, draft, change, decide }) {
+  const { value, problems } = readArguments(draft.text, approval.schema);
+  const names = value ? changedNames(approval.arguments, value) : [];
+  const isReady = !problems.length && names.length > 0;
+  const submit = (event) => {
+    event.preventDefault();
+    if (isReady) decide("approve", { hash: approval.hash, arguments: value });
+  };
+  return html`<form class="deciding" onSubmit=${submit}>
+    <label class="field">${words.editing}
+      <${Field} value=${draft.text} name="arguments" className="mono" spellcheck="false"
+        rows=${Math.min(MOST_ROWS, draft.text.split("\n").length + 1)}
+        invalid=${problems.length > 0} change=${(text) => change({ ...draft, text })}
+        leave=${() => change({ way: null, text: "" })} submit=${submit} />
+    </label>
+    <div class="checked" role="status">
+      ${problems.length > 0
+        ? html`<ul class="problems">${problems.slice(0, 6).map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+        : html`<p class="quiet small">${names.length ? words.changed(names) : words.unchanged}</p>`}
+    </div>
+    <div class="buttons">
+      <button type="submit" class="primary" disabled=${busy || !isReady}>
+        <${Icon} name="check" size=${16} />${words.approveChanged}</button>
+      <button type="button" onClick=${() => change({ way: null, text: "" })}>${words.back}</button>
+    </div>
+  </form>`;
+}
+
+/** Control and Enter sends, Escape leaves. */
+function Field({ value, name, rows, className, invalid, spellcheck, maxlength, change, leave, submit }) {
+  const field = useRef(null);
+  useEffect(() => field.current.focus(), []);
+  const key = (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      event.preventDefault();
+      leave();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+  };
+  return html`<textarea ref=${field} name=${name} rows=${rows} class=${className} spellcheck=${spellcheck}
+    maxlength=${maxlength} dir="auto" aria-invalid=${invalid ? "true" : null} value=${value} onKeyDown=${key}
+    onInput=${(event) => change(event.target.value)} />`;
+}

@@ -1,0 +1,29 @@
+// What banners and lists let one do: each is a write that is repeated until the hub has answered.
+import { later } from "../../texts-later.js";
+
+/** Do it, and tell how it went. */
+async function done(app, operation, args, said) {
+  try {
+    await app.client.write(operation, args);
+    app.say(said);
+  } catch (error) {
+    app.say(error.message);
+  }
+}
+
+export function resume(app, { scope, target }) {
+  return done(app, "resume", target ? { scope, target } : { scope }, later.held.resumed);
+}
+
+export function release(app, { thread_id: thread }) {
+  return done(app, "release_breaker", { thread }, later.held.released);
+}
+
+/** Taking over again renews the lease. */
+export function takeOver(app, agent) {
+  return done(app, "take_over", { agent }, later.takeover.taken(agent));
+}
+
+export function handBack(app, agent) {
+  return done(app, "hand_back", { agent }, later.takeover.handedBack(agent));
+}

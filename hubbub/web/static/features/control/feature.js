@@ -1,0 +1,142 @@
+// People in charge: approvals, stops, take-over, how a word reaches who works, and what work costs.
+// All but this file is fetched when there is something of the kind.
+import { html, signal } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+
+const SHEET = "control.css";
+const part = (load, name) => lazy(() => load().then((module) => module[name]), SHEET);
+const Approvals = part(() => import("./approvals.js"), "Approvals");
+const ApprovalPanel = part(() => import("./approvals.js"), "ApprovalPanel");
+const Banners = part(() => import("./banners.js"), "Banners");
+const Work = part(() => import("./work.js"), "Work");
+const StopDialog = part(() => import("./stop-dialog.js"), "StopDialog");
+const InCharge = part(() => import("./overview.js"), "InCharge");
+const AgentControls = part(() => import("./agent.js"), "AgentControls");
+const TurnControls = part(() => import("./turn.js"), "TurnControls");
+const Spending = part(() => import("./spending.js"), "Spending");
+const SpokenBy = part(() => import("./marks.js"), "SpokenBy");
+const Marks = part(() => import("./marks.js"), "Marks");
+
+export default function control(app) {
+  const stopping = signal(null); // {thread, turn, agent, reason} while somebody is asked what to stop
+  addViews(app);
+  addToThreads(app);
+  app.add.layers.add({
+    view: () =>
+      stopping.value &&
+      html`<${StopDialog} app=${app} about=${stopping.value} close=${() => (stopping.value = null)} />`,
+  });
+  app.add.commands.add({
+    id: "stop", title: t.control.stop, slash: "stop", hint: t.control.stopHint, keys: "mod+.", icon: "stop",
+    group: t.groups.threads,
+    run: (context, reason = "") => (stopping.value = { ...context, reason }),
+  });
+  app.add.commands.add({
+    id: "approvals", title: t.control.approvals, keys: "g a", icon: "hand", group: t.groups.going,
+    run: () => app.router.go("inbox", ["approvals"]),
+  });
+  app.add.commands.add({
+    id: "control", title: t.control.title, keys: "g c", icon: "stop", group: t.groups.going,
+    run: () => app.router.go("control"),
+  });
+}
+
+function addViews(app) {
+  const { control } = app.state;
+  app.add.sidebar.add({ id: "approvals", order: 6, view: Waiting });
+  app.add.bar.add({ order: 5, view: Held });
+  app.add.inbox.add({
+    name: "approvals", title: t.control.approvals, order: 30, urgent: true,
+    count: () => control.waiting.value.length, view: Approvals,
+  });
+  app.add.views.add({ name: "control", view: InCharge, title: () => t.control.title });
+  app.add.panels.add({ kind: "approval", order: 10, view: ApprovalPanel });
+  app.add.panels.add({
+    kind: "turn", order: 5, view: ({ id }) => isOpen(app, id) && html`<${TurnControls} app=${app} id=${id} />`,
+  });
+  app.add.panels.add({
+    kind: "participant", order: 20,
+    view: ({ id }) => isAgent(app, id) && html`<${AgentControls} app=${app} id=${id} />`,
+  });
+  app.add.panels.add({
+    kind: "participant", order: 50,
+    view: ({ id }) => isAgent(app, id) && html`<${Spending} app=${app} agent=${id} />`,
+  });
+  app.add.panels.add({
+    kind: "thread", order: 50, view: ({ id }) => html`<${Spending} app=${app} thread=${id} />`,
+  });
+}
+
+/** Whether a turn is known to run, or to wait for a person's word. */
+function isOpen(app, turn) {
+  const { control, activities } = app.state;
+  const runs = (threads) => [...threads.values()].some((doing) => doing.turn === turn);
+  return control.askedBy(turn).length > 0 || [...activities.value.values()].some(runs);
+}
+
+const isAgent = (app, id) => app.state.participant(id)?.kind === "agent";
+
+function addToThreads(app) {
+  app.add.tools.add({ order: 90, view: StopTool });
+  app.add.notes.add({
+    order: 20, view: ({ thread }) => isHeld(app, thread.id) && html`<${Banners} app=${app} thread=${thread} />`,
+  });
+  app.add.work.add({ view: Work });
+  app.add.marks.add({
+    slot: "name",
+    view: ({ message }) => message.spoken_by && html`<${SpokenBy} by=${message.spoken_by} />`,
+  });
+  app.add.marks.add({
+    slot: "below", order: 5,
+    view: ({ message }) => isMarked(app, message) && html`<${Marks} app=${app} message=${message} />`,
+  });
+}
+
+/** Whether there is anything to say above the composer. */
+function isHeld(app, thread) {
+  const { control } = app.state;
+  const { stops, latched, takeovers } = control.holding(thread);
+  return stops.length + latched.length + takeovers.length + control.askedIn(thread).length > 0;
+}
+
+function isMarked(app, message) {
+  if (message.outside || message.request) return true;
+  const { not_woken: asleep, queued } = app.receipts.value.get(message.id) ?? {};
+  return Object.keys(asleep ?? {}).length > 0 || Object.values(queued ?? {}).some((n) => n > 1);
+}
+
+/** Below the inbox, while anything waits. */
+function Waiting({ app }) {
+  const n = app.state.control.waiting.value.length;
+  if (!n) return null;
+  return html`<div class="pinned">
+    <a class="list-row unread" href=${app.router.href("inbox", ["approvals"])}>
+      <${Icon} name="hand" size=${17} className="sign" /><span class="name">${t.control.approvals}</span>
+      <span class="badge mention" title=${t.control.waiting(n)}>
+        <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
+      </span>
+    </a>
+  </div>`;
+}
+
+/** In the bar, while anything is stopped or somebody speaks for an agent. */
+function Held({ app }) {
+  const { stops, latched, takeovers } = app.state.control;
+  const n = stops.value.length + latched.value.length + takeovers.value.length;
+  if (!n) return null;
+  return html`<a class="button danger small" href=${app.router.href("control")} title=${t.control.held}
+    aria-label=${t.control.held}><${Icon} name="stop" size=${14} />${n}</a>`;
+}
+
+/** In a thread's head. It is there as long as an agent could be at work there. */
+function StopTool({ app, thread }) {
+  const agents = [...app.state.participants.value.values()].filter(({ kind }) => kind === "agent");
+  const { control } = app.state;
+  if (!agents.some(({ id }) => control.reads(id, thread.id))) return null;
+  const isBusy = control.workIn(thread.id).length > 0;
+  return html`<button type="button" class=${isBusy ? "icon danger" : "icon"} aria-label=${t.control.stop}
+    title=${t.control.stopKeys} onClick=${() => app.run("stop", { thread: thread.id })}>
+    <${Icon} name="stop" /></button>`;
+}

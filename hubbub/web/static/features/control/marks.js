@@ -1,0 +1,48 @@
+// Marks on messages: who has spoken in an agent's place, what comes from outside, what asks for work
+// or ends it, and whom one's own message did not wake.
+import { fullTime, timeOf } from "../../core/time.js";
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { later } from "../../texts-later.js";
+
+const words = later.marks;
+const MOODS = { task: "info", result: "ok", failed: "danger" };
+
+/** Beside the sender's name. */
+export function SpokenBy({ by }) {
+  return html`<span class="chip voice" title=${words.spokenByHint(by)}>${words.spokenBy(by)}</span>`;
+}
+
+/** Below the message. */
+export function Marks({ app, message }) {
+  const { outside, request } = message;
+  return html`<div class="marks">
+    ${request && html`<${Request} app=${app} request=${request} />`}
+    ${outside && html`<span class="chip" title=${words.outsideHint}>
+      <${Icon} name="link" size=${12} />${words.outside}</span>`}
+    <${Kept} app=${app} message=${message} />
+  </div>`;
+}
+
+function Request({ app, request: { id, kind, outcome = "", deadline } }) {
+  const mood = MOODS[kind];
+  if (kind === "task") {
+    return html`<span class=${`chip ${mood}`} title=${deadline && fullTime(deadline)}>
+      <${Icon} name="forward" size=${12} />${deadline ? words.task(timeOf(deadline)) : words.taskNoDeadline}</span>`;
+  }
+  const why = words.outcomes[outcome] ?? outcome;
+  return html`<span class=${`chip ${mood}`}><${Icon} name=${kind === "result" ? "check" : "warning"} size=${12} />
+    ${kind === "result" ? words.result : words.failed(why)}${" "}
+    <a href=${app.router.href("message", [id])}>${words.request}</a></span>`;
+}
+
+/** What the hub answered when it was sent: whom it does not wake and why, and who is busy. */
+function Kept({ app, message }) {
+  const { not_woken: asleep = {}, queued = {} } = app.receipts.value.get(message.id) ?? {};
+  const lines = [
+    ...Object.entries(asleep).map(([id, code]) => words.notWoken(id, words.reasons[code] ?? code)),
+    ...Object.entries(queued).filter(([, n]) => n > 1).map(([id, n]) => words.queued(id, n - 1)),
+  ];
+  if (!lines.length) return null;
+  return html`<p class="kept" role="status">${lines.map((line) => html`<span key=${line}>${line}${" "}</span>`)}</p>`;
+}

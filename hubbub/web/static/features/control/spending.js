@@ -1,0 +1,83 @@
+// What an agent, or work in a thread, has cost: in the panels of both.
+import { titleOf } from "../../core/ids.js";
+import { count, dollars } from "../../core/numbers.js";
+import { html, useState } from "../../core/ui.js";
+import { doings, useWatched } from "../../parts/watched.js";
+import { later } from "../../texts-later.js";
+import { Bars } from "../../parts/bars.js";
+
+const words = later.spending;
+const SPANS = [1, 7, 30];
+const SHOWN = 6;
+
+export function Spending({ app, agent = null, thread = null }) {
+  const [days, setDays] = useState(1);
+  const about = agent ? { agent } : { thread };
+  const { value } = useWatched(() => app.client.call("read_spending", { ...about, days }), {
+    key: `${agent} ${thread} ${days}`,
+    signs: () => doings(app, agent && [agent]),
+    goesOn: () => false,
+  });
+  if (!value) return null;
+  const rows = summed(value.rows, agent ? "thread_id" : "agent");
+  return html`<section class="spending" aria-label=${words.title}>
+    <div class="section"><h3>${words.title}</h3>
+      <span class="choice" role="group" aria-label=${words.days}>
+        ${SPANS.map((span) => html`<button key=${span} type="button" aria-pressed=${span === days}
+          onClick=${() => setDays(span)}>${words.spans[span]}</button>`)}
+      </span>
+    </div>
+    ${rows.length
+      ? html`<${Table} app=${app} rows=${rows} total=${value.total} of=${agent ? words.thread : words.agent} />`
+      : html`<p class="quiet small">${words.nothing}</p>`}
+    <${Today} today=${value.today ?? []} />
+  </section>`;
+}
+
+/** Rows of several days put together by what they are about, the dearest first. */
+export function summed(rows, key) {
+  const found = new Map();
+  for (const row of rows) {
+    const sums = found.get(row[key]) ?? {};
+    for (const [name, n] of Object.entries(row.sums)) sums[name] = (sums[name] ?? 0) + n;
+    found.set(row[key], sums);
+  }
+  const worth = ([, { usd = 0, tokens_in = 0, tokens_out = 0 }]) => usd * 1e9 + tokens_in + tokens_out;
+  return [...found].sort((a, b) => worth(b) - worth(a)).map(([id, sums]) => ({ id, sums }));
+}
+
+function Table({ app, rows, total, of }) {
+  const title = (id) => (of === words.thread ? titleOf(id, app.state.me.value) : id);
+  const href = (id) => of === words.thread && app.router.href("thread", [id]);
+  const rest = rows.length - SHOWN;
+  return html`<table>
+    <thead><tr><th>${of}</th><th class="number">${words.turns}</th><th class="number">${words.tokens}</th>
+      <th class="number">${words.cost}</th></tr></thead>
+    <tbody>
+      ${rows.slice(0, SHOWN).map(
+        ({ id, sums }) => html`<${Line} key=${id} title=${title(id)} href=${href(id)} sums=${sums} />`,
+      )}
+      ${rest > 0 && html`<tr><td class="quiet" colspan="4">${words.others(rest)}</td></tr>`}
+    </tbody>
+    ${rows.length > 1 && html`<tfoot><${Line} title=${words.total} sums=${total} /></tfoot>`}
+  </table>`;
+}
+
+function Line({ title, href, sums: { turns = 0, tokens_in = 0, tokens_out = 0, usd = 0 } }) {
+  return html`<tr>
+    <th scope="row">${href ? html`<a href=${href}>${title}</a>` : title}</th>
+    <td class="number">${count(turns)}</td>
+    <td class="number">${count(tokens_in + tokens_out)}</td>
+    <td class="number">${usd ? dollars(usd) : "–"}</td>
+  </tr>`;
+}
+
+/** The day's limits, as far as there are any. */
+function Today({ today }) {
+  if (!today.length) return null;
+  const { limits, whose: names, dailyOf, daily } = later.budget;
+  const items = today.map(({ limit, whose, used, of }) => ({
+    limit, used, of, title: dailyOf(names[whose], limits[limit]), reached: used >= of,
+  }));
+  return html`<h4>${daily}</h4><${Bars} items=${items} />`;
+}

@@ -1,0 +1,121 @@
+"""An agent whose every move a test makes: it is woken, works, asks, speaks, over the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from pydantic import JsonValue
+
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.control import Approval
+from hubbub.protocol.frames import Event, Signal
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import SendResult
+from hubbub.protocol.turns import Step, TurnEnd, TurnStart
+from tests.browser.support.desk import PATIENCE_S
+from tests.browser.support.network import Room
+
+__all__ = ["ARGUMENTS", "SCHEMA", "Worker", "worker"]
+
+ARGUMENTS: Mapping[str, JsonValue] = {"path": "/srv/old.md", "times": 3}
+SCHEMA: Mapping[str, JsonValue] = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "times": {"type": "integer", "maximum": 5}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+
+
+class Worker:
+    """Wraps a connected client of kind agent."""
+
+    def __init__(self, client: Client):
+        self.client = client
+        self.turn = ""
+        """The turn that has begun last."""
+        self.thread = ""
+        """Where it works."""
+        self._events = client.events()
+
+    async def woken(self) -> Event:
+        """The next event that wakes it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                item = await anext(self._events)
+                if isinstance(item, Event) and item.wake is not None:
+                    return item
+
+    async def hears(self, text: str) -> Message:
+        """The next message that says `text`."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                item = await anext(self._events)
+                if isinstance(item, Event) and item.message.text == text:
+                    return item.message
+
+    async def begins(self) -> str:
+        """Waits for a wake, begins its turn, and thinks. Returns the turn's id."""
+        event = await self.woken()
+        assert event.wake is not None
+        self.turn, self.thread = event.wake.turn, event.message.thread_id
+        start = TurnStart(id=self.turn, thread_id=self.thread, messages=(event.message.id,))
+        await self.client.call("begin_turn", start=start)
+        await self.does("thinking")
+        return self.turn
+
+    async def does(self, state: str) -> None:
+        """Shows what it is at, in the thread of its turn."""
+        await self.client.signal("activity", self.thread, {"state": state, "turn": self.turn})
+
+    async def asks(
+        self, tool: str = "delete_file", arguments: Mapping[str, JsonValue] = ARGUMENTS
+    ) -> str:
+        """Asks whether a call may run. Returns the approval's id."""
+        asked = await self.client.call(
+            "request_approval", turn=self.turn, call=f"1.{tool}", tool=tool,
+            description="Deletes a file for good.", arguments=dict(arguments), schema=dict(SCHEMA),
+            reason="it cannot be taken back",
+        )  # fmt: skip
+        return Approval.model_validate(asked).id
+
+    async def decision(self, approval: str) -> Approval:
+        """How an approval stands once it is decided."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (found := await self._approval(approval)).state == "pending":
+                pass  # the question itself takes its time
+        return found
+
+    async def _approval(self, id: str) -> Approval:
+        return Approval.model_validate(await self.client.call("read_approval", id=id))
+
+    async def spends(self, tokens_in: int, tokens_out: int, usd: float) -> None:
+        """Records a step that has cost this."""
+        step = Step(n=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=usd)
+        await self.client.call("record_step", turn=self.turn, step=step)
+
+    async def says(self, to: str, text: str, **more: JsonValue) -> SendResult:
+        """A message because of its turn."""
+        args: dict[str, JsonValue] = {"to": to, "text": text, "cause": self.turn, **more}
+        return SendResult.model_validate(await self.client.call("send_text_message", **args))
+
+    async def ends(self) -> None:
+        await self.client.call("end_turn", end=TurnEnd(id=self.turn, outcome="finished"))
+        await self.does("idle")
+
+    async def halted(self) -> Mapping[str, JsonValue]:
+        """What the hub tells when it ends turns of it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                item = await anext(self._events)
+                if isinstance(item, Signal) and item.type == "halt":
+                    assert isinstance(item.data, dict)
+                    return item.data
+
+
+@asynccontextmanager
+async def worker(room: Room, name: str = "clerk") -> AsyncIterator[Worker]:
+    """An agent that has joined."""
+    async with Client(WebSocketTransport(room.url), name, "agent", turns=True) as client:
+        yield Worker(client)

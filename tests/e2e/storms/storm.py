@@ -1,0 +1,237 @@
+"""A network in which a storm is let loose, and somebody who counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import JsonValue
+
+from hubbub.client import Client, RunFile, WebSocketTransport
+from hubbub.network.caller import OPERATOR
+from hubbub.protocol.frames import Event
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import (
+    InteractionPage,
+    InteractionWake,
+    NetworkStatus,
+    Receipts,
+)
+from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
+from tests.e2e.support.agents import all_present
+from tests.e2e.support.config_network import ConfigNetwork, run_config
+from tests.unit.configs.people import Person
+
+__all__ = ["CAST", "Storm", "brewing", "does", "model_agents", "python_agents", "scripted"]
+
+CAST = Path(__file__).parent / "cast.py"
+DEADLINE_S = 60.0
+"""How long a storm may take to die down before the test fails. None takes a tenth of it."""
+
+MOST_QUESTIONS = 30
+"""To the bystander: the breaker would take very many for a storm too."""
+
+Agents = dict[str, dict[str, Any]]  # as in the YAML
+
+
+def python_agents(kind: str, names: Sequence[str]) -> Agents:
+    """Agents of a class of the cast, in the shared process."""
+    agent = {"kind": "python", "class": f"{CAST}:{kind}", "process": "shared"}
+    return {name: dict(agent) for name in names}
+
+
+def model_agents(names: Sequence[str], tools: Sequence[str]) -> Agents:
+    """Agents that do what the scripted model says, in the shared process."""
+    return {
+        name: {"instruction": f"You are {name}.", "tools": list(tools), "process": "shared"}
+        for name in names
+    }
+
+
+def does(tool: str, **arguments: JsonValue) -> Answer:
+    """An answer of a model that calls one tool, and is done with that."""
+    done = Call(tool="finish", arguments={"reason": "done"})
+    return Answer(calls=[Call(tool=tool, arguments=arguments), done])
+
+
+def scripted(*rules: Rule, persons: bool = True) -> Script:
+    """A model that plays the rules, and answers people (`persons`) who ask whether it is there."""
+    person = {"incoming": "are you there", "sender": "^(ann|ben)$"}
+    here = does("send_text_message", to="{{ thread }}", text="I am here, {{ sender }}")
+    rest = Rule(answer=Answer(calls=[Call(tool="finish", arguments={"reason": "nothing to do"})]))
+    answers = [Rule.model_validate({"when": person, "answer": here})] if persons else []
+    return Script(rules=[*answers, *rules, rest])
+
+
+class Storm:
+    """A running network, seen whole by its operator."""
+
+    def __init__(self, network: ConfigNetwork, operator: Client, agents: Sequence[str]):
+        self.network, self._operator, self._agents = network, operator, agents
+        self.log: list[Message] = []
+        """Every message, in order."""
+        self._news = asyncio.Condition()
+        self._ended: dict[str, int] = {}
+        """Interactions whose turns had all ended after their message at this position."""
+
+    async def watch(self) -> None:
+        async for item in self._operator.events():
+            if isinstance(item, Event):
+                await self._operator.ack(item.seq)
+                async with self._news:
+                    self.log.append(item.message)
+                    self._news.notify_all()
+
+    async def saw(self, condition: Callable[[Message], bool]) -> Message:
+        """The first message, from the beginning of the log, for which the condition holds."""
+        async with asyncio.timeout(DEADLINE_S), self._news:
+            await self._news.wait_for(lambda: any(map(condition, self.log)))
+        return next(filter(condition, self.log))
+
+    # When it is over ----------------------------------------------------------------------
+
+    async def over(self, bystander: Person) -> int:
+        """Wait until nothing is under way any more. Until then a bystander is served: how often."""
+        served = 0
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not await self._is_quiet() or not served:
+                    if served < MOST_QUESTIONS:
+                        served += 1
+                        assert await bystander.asks("clock", str(served)) == f"tick {served}"
+                await self._all_delivered()
+        except TimeoutError as error:
+            raise AssertionError(await self._what_goes_on()) from error
+        return served
+
+    async def _what_goes_on(self) -> str:
+        wakes = [w for i in {m.interaction_id for m in self.log} for w in await self.wakes(i)]
+        left = [f"{w.turn} ({w.state}, {w.message_id})" for w in wakes if w.state != "ended"]
+        return f"{len(self.log)} messages, and still there are: {', '.join(left) or 'no turns'}"
+
+    async def _is_quiet(self) -> bool:
+        """Whether every turn that was asked for has ended, and nothing was said meanwhile."""
+        head = await self._head()
+        if not self.log or self.log[-1].seq < head:
+            return False
+        last = {message.interaction_id: message.seq for message in self.log}
+        for interaction, seq in last.items():
+            if self._ended.get(interaction) == seq:
+                continue
+            if any(wake.state != "ended" for wake in await self.wakes(interaction)):
+                return False
+            self._ended[interaction] = seq
+        return await self._head() == head
+
+    async def _head(self) -> int:
+        return NetworkStatus.model_validate(await self._operator.call("network_status")).head
+
+    async def _all_delivered(self) -> None:
+        """Wait until every agent has what was said last to it, and so all before that."""
+        last = {agent: message.id for message in self.log for agent in self._readers(message)}
+        for id in set(last.values()):
+            while not await self._is_delivered(id):
+                pass
+
+    def _readers(self, message: Message) -> Sequence[str]:
+        if message.type == "direct":
+            return [name for name in message.recipients if name in self._agents]
+        return [name for name in self._agents if name != message.sender_id]
+
+    async def _is_delivered(self, id: str) -> bool:
+        told = Receipts.model_validate(await self._operator.call("read_receipts", id=id))
+        return all(each.delivered for each in told.receipts if each.kind == "agent")
+
+    # What there was -----------------------------------------------------------------------
+
+    async def wakes(self, interaction: str) -> list[InteractionWake]:
+        """All wakes of an interaction."""
+        found: list[InteractionWake] = []
+        after = 0
+        while True:
+            page = InteractionPage.model_validate(
+                await self._operator.call("read_interaction", id=interaction, after=after)
+            )
+            found += page.wakes
+            if not page.more:
+                return found
+            after = page.upto
+
+    def opened_by(self, person: str, text: str) -> str:
+        """The interaction that the person has opened by these words."""
+        return next(
+            m.interaction_id for m in self.log if m.sender_id == person and m.text == text
+        )
+
+    def notices(self, interaction: str) -> Counter[str]:
+        """How often the hub has said what about the interaction, by code."""
+        told = [m.content for m in self.log if m.sender_kind == "system"]
+        return Counter(
+            str(content["notice"])
+            for content in told
+            if isinstance(content, dict) and content.get("interaction") == interaction
+        )
+
+    def said(self, interaction: str) -> list[Message]:
+        """What agents have said in it."""
+        return [
+            m for m in self.log if m.interaction_id == interaction and m.sender_kind == "agent"
+        ]
+
+
+@asynccontextmanager
+async def brewing(
+    folder: Path,
+    agents: Agents,
+    *,
+    script: Script | None = None,
+    network: Mapping[str, Any] | None = None,
+    channels: Sequence[str] = (),
+) -> AsyncIterator[Storm]:
+    """`hubbub up` with these agents and the bystander `clock`, who works in a process of his own.
+
+    Models are played by `script`, over HTTP. Everybody is there when this begins.
+    """
+    clock = {"clock": {"kind": "python", "class": f"{CAST}:Clock"}}
+    config: dict[str, Any] = {
+        "network": {
+            "name": "storm",
+            "listen": "${HUBBUB_LISTEN}",
+            "store": "${HUBBUB_STORE}",
+            "auth": "open",
+            **(network or {}),
+        },
+        "channels": {name: {"members": "all"} for name in channels},
+        "agents": {**agents, **clock},
+    }
+    async with ModelServer(script or Script()) as model:
+        config["models"] = {
+            "default": {"model": "scripted", "base_url": model.base_url, "api_key": "any"}
+        }
+        (folder / "storm.yaml").write_text(yaml.safe_dump(config))
+        async with run_config(str(folder / "storm"), folder) as running:
+            await all_present(running.url, *config["agents"])
+            async with _operator(running, folder) as operator:
+                storm = Storm(running, operator, tuple(agents))
+                watching = asyncio.create_task(storm.watch())
+                try:
+                    yield storm
+                finally:
+                    watching.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await watching
+        assert model.mistakes == []
+
+
+@asynccontextmanager
+async def _operator(running: ConfigNetwork, folder: Path) -> AsyncIterator[Client]:
+    (path,) = (folder / "run").glob("*")
+    token = RunFile.model_validate_json(path.read_bytes()).tokens[OPERATOR]
+    transport = WebSocketTransport(running.url)
+    async with Client(transport, OPERATOR, "service", token=token, observe=True) as operator:
+        yield operator

@@ -1,0 +1,156 @@
+"""Agents whose tools ask people first, and the people whom they ask."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from tests.interaction.agent_rig import POLL_S, Rig, finish, says, send
+from tests.interaction.peers import Peer, soon
+
+__all__ = ["Shop", "asked", "parked", "replies", "script", "the_call"]
+
+TOOLS = '''
+import asyncio
+from pathlib import Path
+
+from hubbub import tool
+
+HERE = Path(__file__).parent
+
+
+def note(line: str) -> None:
+    with (HERE / "done.txt").open("a") as file:
+        file.write(line + "\\n")
+
+
+@tool(permission="write", confirm=True)
+def pay(amount: int, to: str = "bob") -> str:
+    """Pay an amount to somebody. It cannot be taken back."""
+    note(f"paid {amount} to {to}")
+    return f"paid {amount} to {to}"
+
+
+@tool(permission="write", confirm=True, idempotent=True)
+def settle(bill: str) -> str:
+    """Settle a bill; doing it again changes nothing."""
+    note(f"settled {bill}")
+    return f"settled {bill}"
+
+
+@tool(permission="write", confirm=True)
+async def dig(depth: int) -> str:
+    """Dig. It never ends."""
+    note(f"digging {depth}")
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool(permission="write", confirm="tainted", outside=False)
+def publish(text: str) -> str:
+    """Publish a text where everybody reads it."""
+    note(f"published {text}")
+    return "published"
+
+
+@tool
+def fetch(page: str) -> str:
+    """Fetch a page."""
+    return f"the page {page}"
+
+
+@tool(outside=False)
+def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+'''
+NAMES = ("pay", "settle", "dig", "publish", "fetch", "add")
+
+
+class Shop:
+    """An agent with these tools."""
+
+    def __init__(self, net: Rig, model: ModelServer, folder: Path, name: str = "bot"):
+        self.net, self.model, self.folder, self.name = net, model, folder, name
+        self.dialect: str | None = None
+        (folder / "tools.py").write_text(TOOLS)
+
+    async def start(self, *hub_tools: str, **config: JsonValue) -> None:
+        """(Re)start it. Besides its own it has these tools of the hub, and `send_text_message`."""
+        named: list[JsonValue] = [f"tools.py:{name}" for name in NAMES]
+        tools = [*named, "send_text_message", *hub_tools]
+        agent = AgentConfig.model_validate({"tools": tools, **config})
+        endpoint = {"model": "m", "base_url": self.model.base_url, "retries": 0}
+        models = {"default": ModelConfig.model_validate({**endpoint, "dialect": self.dialect})}
+        await self.net.configured(self.name, agent, self.folder, models)
+
+    @property
+    def done(self) -> list[str]:
+        """What its tools have done, in order."""
+        file = self.folder / "done.txt"
+        return file.read_text().splitlines() if file.exists() else []
+
+    async def until_done(self, count: int) -> None:
+        async with soon():
+            while len(self.done) < count:  # noqa: ASYNC110 - nothing announces it
+                await asyncio.sleep(POLL_S)
+
+
+def script(*answers: Answer, **rules: Answer) -> Script:
+    """These answers in a row; a message with one of the words has the answers of its rule."""
+    return Script(
+        answers=list(answers),
+        rules=[
+            rule
+            for word, answer in rules.items()
+            for rule in (
+                Rule(when=When.model_validate({"incoming": word, "step": 1}), answer=answer),
+                Rule(
+                    when=When.model_validate({"incoming": word, "step": 2}),
+                    answer=says(finish()),
+                ),
+            )
+        ],
+    )
+
+
+def replies(text: str) -> Answer:
+    """The model answers ann, and is done."""
+    return says(send("ann", text), finish())
+
+
+async def asked(person: Peer, count: int = 1) -> list[dict[str, Any]]:
+    """The approvals that wait for the person, oldest first, when there are so many."""
+    async with soon():
+        while True:
+            found = (await person.call("list_approvals"))["approvals"]
+            if len(found) >= count:
+                assert len(found) == count
+                return found[::-1]
+            await asyncio.sleep(POLL_S)
+
+
+async def parked(net: Rig, person: Peer, turn: str = "bot-m1", calls: int = 1) -> list[Any]:
+    """The approvals of a turn that has stopped to wait: its agent shows that it waits for them."""
+    found = await asked(person, calls)
+    await person.until(lambda: any(_waits(s, turn) for s in person.signals))
+    person.signals[:] = [s for s in person.signals if not _waits(s, turn)]
+    return found
+
+
+def _waits(signal: dict[str, Any], turn: str) -> bool:
+    data = signal.get("data") or {}
+    told = signal["type"] == "activity" and data.get("state") == "waiting"
+    return bool(told and data.get("for") == "approval" and data.get("turn") == turn)
+
+
+def the_call(turn: Turn, tool: str) -> Any:
+    """The record of the call of a tool."""
+    (found,) = [c for step in turn.steps for c in step.calls if c.name == tool]
+    return found

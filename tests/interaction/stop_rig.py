@@ -1,0 +1,93 @@
+"""Agents at work, as raw peers, for tests of what people may do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubbub.network.auth import new_token
+from tests.interaction.peers import Frame, Network, Peer, config
+
+__all__ = [
+    "DESK",
+    "HandClock",
+    "at_work",
+    "begin",
+    "beginning",
+    "kinds",
+    "let_in",
+    "notices",
+    "settled",
+    "woken",
+]
+
+DESK = config(channels={"desk": {"members": "all"}})
+
+
+class HandClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        return 1_760_000_000 + self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+async def at_work(network: Network) -> tuple[Peer, Peer, str]:
+    """A person, an agent, and its turn that answers the person."""
+    ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+    await ann.say("calc", "2+2?")
+    return ann, calc, await begin(calc)
+
+
+async def let_in(network: Network, name: str, kind: str = "human", **more: Any) -> Peer:
+    """Somebody who has come in with a token."""
+    token = new_token()
+    network.hub.joining.add_token(name, token)
+    return await network.join(name, kind, token=token, **more)
+
+
+async def settled(network: Network) -> None:
+    """All is committed, and nothing is being stopped any more."""
+    await network.quiet()
+    async with network.hub.ending.alone():
+        pass
+
+
+async def woken(agent: Peer) -> Frame:
+    """The next event that wakes the agent."""
+    while True:
+        event = await agent.event()
+        if event.get("wake"):
+            return event
+
+
+def beginning(event: Frame) -> dict[str, Any]:
+    """The start of the turn that an event asks for."""
+    message = event["message"]
+    return {
+        "id": event["wake"]["turn"],
+        "thread_id": message["thread_id"],
+        "messages": [message["id"]],
+    }
+
+
+async def begin(agent: Peer) -> str:
+    """Begin the turn that the next wake asks for; its id."""
+    start = beginning(await woken(agent))
+    await agent.call("begin_turn", start=start)
+    return str(start["id"])
+
+
+async def notices(network: Network, peer: Peer) -> list[Frame]:
+    """The notices of the hub that have reached the peer by now."""
+    await network.quiet()
+    messages = [event["message"] for event in await peer.sync()]
+    return [message for message in messages if message["sender_kind"] == "system"]
+
+
+def kinds(messages: list[Frame]) -> list[str]:
+    return [message["content"]["code"] for message in messages]

@@ -1,0 +1,261 @@
+"""Whatever happens to an agent's turns, a person who waits gets an answer or is told.
+
+Turns are generated: what the model does, and what happens to the turn while the model is asked.
+Each message of the person is accounted for at the end, by the records of the hub alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer, Breakdown, Rule, Usage, When
+from hubbub.testing.model_server import Answer, ModelServer, Refusal, Script
+from tests.interaction.agent_rig import POLL_S, Rig, call, finish, rig, says, send
+from tests.interaction.peers import Networks, Peer, config, soon
+
+SEEDS, TURNS, LIVES = 8, 10, 3
+"""Generated runs, what a person says in each life of a hub, and lives of the hub."""
+LOOSE = {
+    "limits": {"burst": 100_000, "calls_per_second": 100_000},
+    "breaker": {"enabled": False},
+    "budgets": {"tokens": 300_000},
+}
+
+DOES: dict[str, list[AnyAnswer]] = {
+    "answers": [says(send("ann", "here you are"), finish())],
+    "answers late": [says(call("list_channels")), says(send("ann", "at last")), says(finish())],
+    "says nothing": [says(finish("not for me")), says(finish("really not"))],
+    "speaks to nobody": [Answer(text="hm", ignore_tool_choice=True)],
+    "goes in circles": [says(call("list_channels"))],
+    "is refused": [Refusal(status=400, message="no")],
+    "breaks off": [Breakdown(breakdown="reset")],
+    "spends it all": [
+        says(call("list_channels"), usage=Usage(prompt_tokens=400_000, completion_tokens=1))
+    ],
+}
+"""What the model does in a turn: its first answers; the last of them again and again."""
+
+Happens = Callable[["Play", str], Awaitable[None]]
+
+
+@dataclass
+class Play:
+    """One person, one agent, and what has been said so far."""
+
+    chance: random.Random
+    model: ModelServer
+    base: Path
+    said: dict[str, set[str]] = field(default_factory=dict)
+    """By message: who would have been woken by it and was not, which the sender is told."""
+    notices: set[str] = field(default_factory=set)
+    """Messages whose sender has been told what became of them."""
+    cases: int = 0
+    net: Rig = field(init=False)
+    ann: Peer = field(init=False)
+
+    async def begin(self, net: Rig) -> None:
+        """Another life of the hub, in which the model has thought to the end."""
+        for case in range(self.cases):
+            self.model.release(f"case {case}")
+        self.net, self.ann = net, await net.person()
+        await self.start()
+
+    async def start(self) -> None:
+        steer = self.chance.choice(["steer", "queue", "interrupt"])
+        await self.net.llm("bot", self.model, steer=steer)
+
+    async def more(self, mode: str | None = None) -> None:
+        """Another message, about which the model need not think long."""
+        self.model.release(f"case {self.cases}")
+        await self.say(mode=mode)
+
+    async def say(self, **how: Any) -> str:
+        """The next case; its id."""
+        result = await self.ann.say("bot", f"case {self.cases}", **how)
+        self.cases += 1
+        self.said[result["id"]] = set(result.get("not_woken", ()))
+        return str(result["id"])
+
+    async def turn(self, happens: Happens) -> None:
+        """A message, and what happens as soon as the model is asked about it."""
+        case = self.cases
+        await self.unanswered(happens)
+        self.model.release(f"case {case}")
+
+    async def unanswered(self, happens: Happens) -> None:
+        """The same, and the model goes on to think. Nothing happens where it has not been asked."""
+        case = self.cases
+        id = await self.say()
+        if await self._asked(case, id):
+            await happens(self, id)
+
+    async def _asked(self, case: int, id: str) -> bool:
+        held = asyncio.create_task(self.model.held(f"case {case}"))
+        try:
+            async with soon():
+                while not held.done():
+                    if await self.settled(id):
+                        return False
+                    await asyncio.wait({held}, timeout=POLL_S)
+                return True
+        finally:
+            held.cancel()
+
+    async def settled(self, id: str) -> bool:
+        """Nothing more will come of a message."""
+        receipt = await self._receipt(id)
+        return not receipt["woken"] or receipt.get("state") == "ended"
+
+    async def _receipt(self, id: str) -> dict[str, Any]:
+        told = await self.ann.call("read_receipts", id=id)
+        return next(r for r in told["receipts"] if r["participant"] == "bot")
+
+    async def listen(self) -> None:
+        """Take in what the hub has told so far."""
+        await self.net.network.quiet()
+        events = await self.ann.sync()
+        if events:
+            await self.ann.ack(events[-1]["seq"])
+        for message in (event["message"] for event in events):
+            if message["sender_kind"] == "system" and isinstance(message["content"], dict):
+                self.notices.update(message["content"].get("messages", ()))
+
+    async def fate(self, id: str) -> str:
+        """What has become of a message: one word; empty if nobody has heard of it again."""
+        receipt = await self._receipt(id)
+        if not receipt["woken"]:
+            return "told at once" if "bot" in self.said[id] else ""
+        turn = Turn.model_validate(await self.ann.call("read_turn", id=receipt["turn"]))
+        if any(int(sent[1:]) > int(id[1:]) for sent in turn.sent):
+            return "answered"
+        return "notice" if id in self.notices else ""
+
+
+# What happens while the model is asked ---------------------------------------------------------
+
+
+async def nothing(play: Play, id: str) -> None:
+    """It answers."""
+
+
+async def stopped(play: Play, id: str) -> None:
+    await play.ann.call("stop", scope="turn", target=f"bot-{id}")
+
+
+async def thread_stopped(play: Play, id: str) -> None:
+    await play.ann.call("stop", scope="thread", target="direct_bot", reason="a pause")
+    if play.chance.random() < 0.5:
+        await play.more()
+    await play.ann.call("resume", scope="thread", target="direct_bot")
+
+
+async def agent_stopped(play: Play, id: str) -> None:
+    await play.ann.call("stop", scope="agent", target="bot")
+    if play.chance.random() < 0.5:
+        await play.more()
+    await play.ann.call("resume", scope="agent", target="bot")
+
+
+async def taken_over(play: Play, id: str) -> None:
+    await play.ann.call("take_over", agent="bot")
+    await play.ann.call("hand_back", agent="bot")
+
+
+async def killed(play: Play, id: str) -> None:
+    await play.net.kill("bot")
+    await play.net.network.gone("bot")
+    if play.chance.random() < 0.5:
+        await play.ann.call("stop", scope="turn", target=f"bot-{id}")
+    await play.start()
+
+
+async def cut(play: Play, id: str) -> None:
+    await play.net.cut("bot")
+    if play.chance.random() < 0.5:
+        await play.ann.call("stop", scope="agent", target="bot")
+        await play.ann.call("resume", scope="agent", target="bot")
+
+
+async def more_said(play: Play, id: str) -> None:
+    for _ in range(play.chance.randint(1, 3)):
+        await play.more(play.chance.choice(["steer", "queue", "interrupt", None]))
+
+
+HAPPENS: tuple[Happens, ...] = (
+    *([nothing] * 5),
+    stopped,
+    thread_stopped,
+    agent_stopped,
+    taken_over,
+    killed,
+    cut,
+    more_said,
+    more_said,
+)
+
+
+def script(chance: random.Random, cases: int) -> Script:
+    """For each case one of the things that models do, the first time only when it is let."""
+    rules: list[Rule] = []
+    for case in range(cases):
+        answers = DOES[chance.choice(["answers", "answers late", *DOES])]
+        rules += _rules(case, answers)
+    return Script(rules=rules)
+
+
+def _rules(case: int, answers: list[AnyAnswer]) -> Iterator[Rule]:
+    about = {"incoming": f"^case {case}$"}
+    for step, answer in enumerate(answers, 1):
+        when = When.model_validate({**about, "step": step} if step < len(answers) else about)
+        yield Rule(when=when, answer=_held(answer, case))
+
+
+def _held(answer: AnyAnswer, case: int) -> AnyAnswer:
+    if isinstance(answer, Breakdown):  # it cannot be held: what happens, happens after it
+        return answer
+    return answer.model_copy(update={"hold": f"case {case}"})
+
+
+@asynccontextmanager
+async def life(networks: Networks, play: Play) -> Any:
+    file = config(network=LOOSE)
+    async with rig(networks, file, store=f"sqlite:{play.base / 'town.db'}") as net:
+        await play.begin(net)
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("H-68")
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_no_message_of_a_person_ends_without_an_answer_or_a_notice(
+    in_memory: Networks, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    async with ModelServer(script(chance, LIVES * TURNS * 5)) as model:
+        play = Play(chance, model, tmp_path)
+        for _ in range(LIVES):
+            async with life(in_memory, play):
+                for _ in range(TURNS):
+                    await play.turn(chance.choice(HAPPENS))
+                await play.unanswered(nothing)
+                await play.listen()  # and the hub goes, in the middle of that
+        async with life(in_memory, play):
+            async with soon():
+                for id in play.said:
+                    while not await play.settled(id):  # noqa: ASYNC110  # the hub says no such thing
+                        await asyncio.sleep(POLL_S)
+            await play.listen()
+            fates = {id: await play.fate(id) for id in play.said}
+    assert len(fates) > LIVES * TURNS, "with all seeds, far more than two hundred turns"
+    lost = [id for id, fate in fates.items() if not fate]
+    assert not lost, f"nobody was told what became of {lost}"
+    assert {"answered", "notice"} <= set(fates.values()), "both have come to pass"

@@ -1,0 +1,434 @@
+"""Turns that stop until a person has said whether a call may run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from tests.interaction.agent_rig import Rig, call, finish, rig, says
+from tests.interaction.approval_rig import Shop, asked, parked, replies, script, the_call
+from tests.interaction.injection import Points
+from tests.interaction.peers import Networks, Peer, config, soon
+
+PAY = says(call("pay", amount=7))
+MOST_POINTS = 400
+"""Far more than the turn has."""
+
+
+def failure_of(turn: Turn, tool: str) -> dict[str, JsonValue]:
+    """What the model was told of a call that did not succeed."""
+    record = the_call(turn, tool)
+    told: dict[str, JsonValue] = json.loads(record.result)
+    assert told["error"] == record.error
+    return told
+
+
+async def heard(net: Rig, ann: Peer) -> list[str]:
+    """What agents have said to her."""
+    await net.network.quiet()
+    events = await ann.sync()
+    if events:  # the hub keeps back what comes after too many that are not acknowledged
+        await ann.ack(events[-1]["seq"])
+    return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
+
+
+class TestDecisions:
+    @pytest.mark.behaviour("H-80")
+    async def test_a_call_that_needs_a_person_runs_when_one_has_approved_it(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        model = ModelServer(script(PAY, replies("paid")))
+        async with model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
+            assert "must be approved" in approval["reason"]
+            assert approval["description"].startswith("Pay an amount")
+            assert shop.done == []
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 7 to bob"]
+            assert the_call(turn, "pay").result == "paid 7 to bob"
+            assert turn.attempts == 1, "its process has never left it"
+            assert len(model.requests) == 2, "the model is not asked again what it has said"
+            assert (await ann.call("list_approvals", state="all"))["approvals"][0]["state"] == (
+                "started"
+            )
+
+    @pytest.mark.behaviour("H-80")
+    async def test_it_runs_with_the_arguments_that_the_person_has_changed(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        model = ModelServer(script(PAY, replies("paid")))
+        async with model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            await ann.call("approve", id=approval["id"], arguments={"amount": 5, "to": "carl"})
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 5 to carl"]
+            assert the_call(turn, "pay").arguments == {"amount": 7}, "the record has what was asked"
+
+    @pytest.mark.behaviour("H-81")
+    async def test_a_no_is_told_to_the_model_with_its_reason(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        model = ModelServer(script(PAY, replies("not paid")))
+        async with model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            await ann.call("deny", id=approval["id"], reason="far too much")
+            told = failure_of(await net.turn("bot-m1"), "pay")
+            assert (told["error"], shop.done) == ("denied", [])
+            assert "far too much" in str(told["message"])
+            assert "far too much" in model.requests[-1].body.messages[-1].text
+            assert await heard(net, ann) == ["not paid"]
+
+    @pytest.mark.behaviour("H-81")
+    async def test_no_word_in_time_is_a_no(self, in_memory: Networks, tmp_path: Path) -> None:
+        soon_over = config(network={"approvals": {"expire": "50ms"}})
+        model = ModelServer(script(PAY, replies("not paid")))
+        async with model, rig(in_memory, soon_over) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            told = failure_of(await net.turn("bot-m1"), "pay")
+            assert (told["error"], shop.done) == ("expired", [])
+            assert "in time" in str(told["message"])
+
+    @pytest.mark.behaviour("H-80")
+    async def test_the_permission_mode_ask_asks_people_too(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        model = ModelServer(script(says(call("publish", text="hello")), replies("done")))
+        async with model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start(permission_mode="ask")
+            await ann.say("bot", "tell the world")
+            (approval,) = await parked(net, ann)
+            assert "must ask first" in approval["reason"]
+            await ann.call("approve", id=approval["id"])
+            await net.turn("bot-m1")
+            assert shop.done == ["published hello"]
+
+
+class TestSteps:
+    @pytest.mark.behaviour("H-82")
+    async def test_all_calls_of_a_step_are_asked_about_at_once_and_the_others_run(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        three = says(
+            call("pay", amount=1), call("add", a=1, b=2), call("pay", amount=2), finish("paid")
+        )
+        async with ModelServer(script(three, replies("done"))) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay both")
+            one, two = await parked(net, ann, calls=2)
+            assert {one["arguments"]["amount"], two["arguments"]["amount"]} == {1, 2}
+            running = Turn.model_validate(await ann.call("read_turn", id="bot-m1"))
+            assert [c.result for c in running.steps[0].calls] == [None, "3", None, None]
+            first, second = sorted((one, two), key=lambda a: a["arguments"]["amount"])
+            await ann.call("approve", id=second["id"])
+            await shop.until_done(1)
+            (left,) = await parked(net, ann)
+            assert left["id"] == first["id"]
+            await ann.call("deny", id=first["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 2 to bob"]
+            assert [c.error for c in turn.steps[0].calls[:3]] == ["denied", None, None]
+
+    @pytest.mark.behaviour("H-82")
+    async def test_a_call_that_nobody_waits_for_any_more_is_not_run_when_it_is_approved(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        either = says(call("pay", amount=1), call("add", a=1, b=2), wait="any")
+        async with ModelServer(script(either, replies("ok"))) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            shop.dialect = "final_output"
+            await shop.start()
+            await ann.say("bot", "one of them")
+            turn = await net.turn("bot-m1")
+            assert failure_of(turn, "pay")["error"] == "cancelled"
+            assert shop.done == []
+            (approval,) = (await ann.call("list_approvals", state="all"))["approvals"]
+            assert approval["state"] == "cancelled", "its turn is over"
+
+
+class TestLanes:
+    @pytest.mark.behaviour("H-83")
+    async def test_a_turn_that_waits_for_a_person_holds_up_nobody(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with (
+            ModelServer(script(PAY, replies("paid"), time=replies("noon"))) as model,
+            rig(in_memory) as net,
+        ):
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start(concurrency=1)
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            second = (await ann.say("bot", "what time is it?"))["seq"]
+            await net.turn(f"bot-m{second}")
+            assert await heard(net, ann) == ["noon"]
+            await ann.call("approve", id=approval["id"])
+            await net.turn("bot-m1")
+            assert await heard(net, ann) == ["paid"]
+            assert shop.done == ["paid 7 to bob"]
+
+    @pytest.mark.behaviour("H-83")
+    async def test_the_time_that_a_person_takes_is_not_the_turns(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with (
+            ModelServer(script(PAY, replies("paid"), slow=says(call("dig", depth=1)))) as model,
+            rig(in_memory) as net,
+        ):
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start(turn_timeout="400ms", tool_settings={"dig": {"confirm": False}})
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            later = (await ann.say("bot", "be slow"))["seq"]
+            ended = (await net.turn(f"bot-m{later}")).end
+            assert ended is not None
+            assert ended.outcome == "timeout", "a whole turn's time has passed since"
+            await ann.call("approve", id=approval["id"])
+            end = (await net.turn("bot-m1")).end
+            assert end is not None
+            assert end.outcome == "finished"
+
+    @pytest.mark.behaviour("H-83")
+    async def test_a_turn_that_is_stopped_while_it_waits_never_goes_on(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with (
+            ModelServer(script(PAY, time=replies("noon"))) as model,
+            rig(in_memory) as net,
+        ):
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            await ann.call("stop", scope="turn", target="bot-m1", reason="too dear")
+            end = (await net.turn("bot-m1")).end
+            assert end is not None
+            assert end.outcome == "cancelled"
+            again = await ann.ask("approve", id=approval["id"])
+            assert again["code"] == "not_pending"
+            later = (await ann.say("bot", "what time is it?"))["seq"]
+            await net.turn(f"bot-m{later}")
+            assert shop.done == []
+            assert len(model.requests) == 2, "the first turn has asked nothing more"
+
+
+class TestReturning:
+    @pytest.mark.behaviour("H-84")
+    @pytest.mark.parametrize("when", ["before", "after"])
+    async def test_an_agent_that_died_while_it_waited_goes_on_when_it_is_back(
+        self, in_memory: Networks, tmp_path: Path, when: str
+    ) -> None:
+        async with ModelServer(script(PAY, replies("paid"))) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            await net.kill("bot")
+            if when == "before":
+                await ann.call("approve", id=approval["id"])
+                await shop.start()
+            else:
+                await shop.start()
+                await parked(net, ann)
+                await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 7 to bob"]
+            assert the_call(turn, "pay").error is None
+            assert len(model.requests) == 2
+            assert (await asked(ann, 0)) == []
+
+    @pytest.mark.behaviour("H-84")
+    async def test_a_decision_that_was_not_heard_is_found_after_a_lost_connection(
+        self, on_sockets: Networks, tmp_path: Path
+    ) -> None:
+        async with ModelServer(script(PAY, replies("paid"))) as model, rig(on_sockets) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            for session in list(net.network.hub.fanout.of("bot")):
+                session.close(CloseCode.INTERNAL, "a test")
+            await net.network.gone("bot")
+            await ann.call("approve", id=approval["id"])
+            await net.turn("bot-m1")
+            assert shop.done == ["paid 7 to bob"]
+
+    @pytest.mark.behaviour("H-85")
+    async def test_a_call_that_was_running_when_the_agent_died_is_not_run_again(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        dig = says(call("dig", depth=3))
+        async with ModelServer(script(dig, replies("who knows"))) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "dig")
+            (approval,) = await parked(net, ann)
+            await ann.call("approve", id=approval["id"])
+            await shop.until_done(1)
+            await net.kill("bot")
+            await shop.start()
+            told = failure_of(await net.turn("bot-m1"), "dig")
+            assert told["error"] == "interrupted"
+            assert "may or may not have taken effect" in str(told["message"])
+            assert shop.done == ["digging 3"]
+
+
+class TestOthers:
+    @pytest.mark.behaviour("H-86")
+    async def test_a_helper_waits_for_a_person_as_its_turn_does(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        helper = Rule(
+            when=When.model_validate({"prompt": "<goal>pay it", "step": 1}),
+            answer=says(call("pay", amount=3)),
+        )
+        done = Rule(
+            when=When.model_validate({"prompt": "<goal>pay it", "step": 2}),
+            answer=says(finish("it is paid")),
+        )
+        turn_of_two = [says(call("fork", goal="pay it"), call("add", a=1, b=1)), replies("ok")]
+        played = Script(rules=[helper, done], answers=turn_of_two)
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start(fork={})
+            await ann.say("bot", "have it paid")
+            (approval,) = await parked(net, ann)
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 3 to bob"]
+            assert the_call(turn, "fork").result == "it is paid"
+            assert len(model.requests) == 4
+
+    @pytest.mark.behaviour("H-86")
+    async def test_the_steps_of_a_plan_wait_for_a_person(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        steps: list[JsonValue] = [
+            {"id": 1, "goal": "pay", "executor": "pay", "arguments": {"amount": 4}},
+            {"id": 2, "goal": "sum", "executor": "add", "arguments": {"a": 1, "b": 2}},
+        ]
+        played: list[Answer] = [
+            says(call("route", target="make_plan", confidence=0.9)),
+            says(call("submit_plan", steps=steps)),
+            says(call("judge", verdict="accept", score=5, reason="fine", answer="$step_1_result")),
+        ]
+        async with ModelServer(Script(answers=list(played))) as model, rig(in_memory) as net:
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            await shop.start(kind="pipeline")
+            await ann.say("bot", "pay and add")
+            (approval,) = await parked(net, ann)
+            await net.kill("bot")
+            await shop.start(kind="pipeline")
+            await parked(net, ann)
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["paid 4 to bob"]
+            assert turn.end is not None
+            assert turn.end.outcome == "finished"
+            assert await heard(net, ann) == ["paid 4 to bob"]
+
+
+ROOMY = config(
+    network={
+        "limits": {"burst": 100_000, "calls_per_second": 100_000},
+        "breaker": {"enabled": False},  # more turns in one thread than any person would start
+        "budgets": {"wakes": None},
+    }
+)
+
+
+async def approve_all(person: Peer) -> None:
+    """Say yes to whatever is asked, until cancelled."""
+    seen: set[str] = set()
+    while True:
+        await person.until(lambda: any(s["type"] == "approval" for s in person.signals))
+        signals, person.signals[:] = [s["data"] for s in person.signals], []
+        for told in signals:
+            if told and told.get("state") == "pending" and told["id"] not in seen:
+                seen.add(told["id"])
+                await person.call("approve", id=told["id"])
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("H-84", "H-85")
+async def test_a_turn_whose_process_dies_at_any_await_runs_an_approved_call_once_at_most(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    step = When.model_validate
+    played = Script(
+        rules=[
+            Rule(when=step({"step": 1}), answer=says(call("add", a=1, b=2), PAY.calls[0])),
+            Rule(when=step({"step": 2}), answer=replies("over")),
+        ]
+    )
+    points, ends = Points(), Counter[str]()
+    async with ModelServer(played) as model, rig(in_memory, ROOMY) as net:
+        ann, boss = await net.person(), await net.person("boss")
+        shop = Shop(net, model, tmp_path)
+        saying = asyncio.create_task(approve_all(boss))
+        with points.watching():
+            for point in range(MOST_POINTS):
+                await shop.start()
+                dead = asyncio.Event()
+                points.strike_at(point, lambda turn, dead=dead: dead.set())  # type: ignore[misc]
+                before = len(shop.done)
+                turn_id = f"bot-{(await ann.say('bot', 'pay'))['id']}"
+                recorded = asyncio.create_task(net.turn(turn_id))
+                dying = asyncio.create_task(dead.wait())
+                async with soon():
+                    await asyncio.wait({recorded, dying}, return_when=asyncio.FIRST_COMPLETED)
+                dying.cancel()
+                await net.kill("bot")
+                if points.struck:
+                    await net.network.gone("bot")
+                    await shop.start()
+                turn: Turn = await recorded
+                runs, record = len(shop.done) - before, the_call(turn, "pay")
+                assert turn.end is not None
+                assert turn.end.outcome == "finished", points.where
+                assert runs <= 1, points.where
+                assert record.error == "interrupted" or (record.error, runs) == (None, 1)
+                ends[record.error or "paid"] += 1
+                assert await heard(net, ann) == ["over"], points.where
+                if not points.struck:
+                    break
+                await net.kill("bot")
+        saying.cancel()
+    assert ends["paid"] > 10, ends

@@ -1,0 +1,198 @@
+"""Leave to ask a model: taken before each question, settled by what it really cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.testing.model_script import Usage
+from tests.interaction.agent_rig import call, finish, notice, rig, says, send
+from tests.interaction.peers import Networks, Peer, config
+from tests.interaction.test_agents_steering import heard, held, playing
+
+PRICE: dict[str, JsonValue] = {"input": 1.0, "output": 10.0}
+
+
+def limited(**budgets: JsonValue) -> Any:  # as `config` returns it
+    return config(network={"budgets": budgets})
+
+
+def used(tokens_in: int, tokens_out: int = 10) -> Usage:
+    return Usage(prompt_tokens=tokens_in, completion_tokens=tokens_out)
+
+
+async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:
+    """What is used of an interaction's budget, leases included."""
+    state = await ann.call("read_budget", interaction=interaction)
+    told: dict[str, float] = state["used"]
+    return told
+
+
+@pytest.mark.behaviour("H-60")
+async def test_a_question_is_paid_for_before_it_is_asked_and_settled_after(
+    networks: Networks,
+) -> None:
+    script = [
+        says(call("list_channels"), usage=used(700), hold="one"),
+        says(send("ann", "done"), finish(), usage=used(800), hold="two"),
+    ]
+    async with playing(*script) as model, rig(networks, limited(tokens=100_000, usd=1.0)) as net:
+        ann = await net.person()
+        endpoint: JsonValue = {"max_output_tokens": 500, "price": PRICE}
+        await net.llm("bot", model, endpoint=endpoint)
+        await ann.say("bot", "go")
+        await held(model, "one")
+        first = await spent(ann)
+        assert first["tokens"] > 500, "what may be written counts, and what is read"
+        assert first["usd"] > 500 * 10e-6
+        model.release("one")
+        await held(model, "two")
+        await net.network.quiet()
+        second = await spent(ann)
+        assert second["tokens"] > 710 + 500, "the real figures of one, the estimate of the other"
+        model.release("two")
+        turn = await net.turn("bot-m1")
+        last = await spent(ann)
+        assert last["tokens"] == turn.tokens_in + turn.tokens_out == 1520
+        assert last["usd"] == pytest.approx(1500e-6 + 200e-6)
+
+
+@pytest.mark.behaviour("H-61")
+async def test_a_turn_whose_budget_is_used_up_ends_and_who_waits_is_told(
+    networks: Networks,
+) -> None:
+    script = [says(call("list_channels"), usage=used(59_000)), says(send("ann", "never asked"))]
+    async with playing(*script) as model, rig(networks, limited(tokens=60_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "go")
+        turn = await net.turn("bot-m1")
+        assert turn.end is not None
+        assert turn.end.outcome == "budget_exhausted"
+        assert "tokens of the interaction" in turn.end.reason
+        assert len(model.requests) == 1
+        told = await notice(ann, "budget_exhausted")
+        assert told["text_representation"].startswith("bot has used up its budget")
+        assert told["content"]["messages"] == ["m1"]
+
+
+@pytest.mark.behaviour("H-61")
+async def test_a_new_message_of_a_person_has_a_new_budget(in_memory: Networks) -> None:
+    script = [
+        says(call("list_channels"), usage=used(59_000)),
+        says(send("ann", "here again"), finish()),
+    ]
+    async with playing(*script) as model, rig(in_memory, limited(tokens=60_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "go")
+        await net.turn("bot-m1")
+        again = await ann.say("bot", "go on")
+        turn = await net.turn(f"bot-{again['id']}")
+        assert turn.end is not None
+        assert turn.end.outcome == "finished"
+
+
+KINDS = ["llm", "router", "planner", "executor", "reflector", "pipeline"]
+
+
+@pytest.mark.behaviour("H-61")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks, kind: str) -> None:
+    async with playing(says(finish())) as model, rig(in_memory, limited(tokens=1)) as net:
+        ann = await net.person()
+        await net.llm("bot", model, kind=kind)
+        await ann.say("bot", "go")
+        turn = await net.turn("bot-m1")
+        assert turn.end is not None
+        assert turn.end.outcome == "budget_exhausted"
+        assert not model.requests
+
+
+@pytest.mark.behaviour("H-61")
+async def test_helpers_ask_out_of_the_same_budget(in_memory: Networks) -> None:
+    script = [says(call("fork", goal="look"), usage=used(59_000)), says(finish())]
+    async with playing(*script) as model, rig(in_memory, limited(tokens=60_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model, fork={})
+        await ann.say("bot", "go")
+        turn = await net.turn("bot-m1")
+        (helper,) = turn.steps[0].calls
+        assert helper.error == "budget_exhausted"
+        assert turn.end is not None
+        assert turn.end.outcome == "budget_exhausted"
+        assert len(model.requests) == 1
+
+
+@pytest.mark.behaviour("H-62")
+async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
+    script = [
+        says(call("list_channels"), usage=used(170_000)),
+        says(send("ann", "that is all"), finish(), usage=used(700)),
+    ]
+    async with playing(*script) as model, rig(in_memory, limited(tokens=200_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "go")
+        turn = await net.turn("bot-m1")
+        first, second = (request.body.messages for request in model.requests)
+        assert "Little is left" not in first[-1].text
+        assert second[-1].role == "user"
+        assert second[-1].text.startswith("Little is left for this task: ")
+        assert second[-1].text.endswith("of 200,000 tokens. Finish now with what you have.")
+        assert turn.steps[1].notes[-1] == f"the model was told: {second[-1].text}"
+        assert [m.text for m in second[:2]] == [m.text for m in first[:2]]
+        assert await heard(net, ann) == ["that is all"]
+
+
+@pytest.mark.behaviour("H-60")
+async def test_what_was_reserved_and_not_used_is_free_for_the_next_question(
+    in_memory: Networks,
+) -> None:
+    script = [
+        says(call("list_channels"), usage=used(10)),
+        says(call("list_participants"), usage=used(10)),
+        says(finish("enough")),
+    ]
+    async with playing(*script) as model, rig(in_memory, limited(tokens=40_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model, endpoint={"max_output_tokens": 15_000})
+        await ann.call("broadcast_text_message", text="to whom it may concern")
+        turn = await net.turn("bot-m1")
+        assert turn.end is not None
+        assert turn.end.outcome == "finished", turn.end.reason
+
+
+@pytest.mark.behaviour("H-60")
+async def test_a_hub_that_has_no_time_is_asked_again(in_memory: Networks) -> None:
+    slow = config(network={"limits": {"calls_per_second": 20, "burst": 2}})
+    script = [says(call("list_channels")), says(send("ann", "at last"), finish())]
+    async with playing(*script) as model, rig(in_memory, slow) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "go")
+        assert (await ann.event())["message"]["content"] == "at last"
+
+
+@pytest.mark.behaviour("H-60")
+async def test_a_turn_that_is_taken_up_again_asks_again_for_what_it_had_asked(
+    networks: Networks,
+) -> None:
+    script = [
+        says(call("list_channels"), usage=used(700)),
+        says(finish("never heard"), hold="dying"),
+        says(send("ann", "done"), finish(), usage=used(800)),
+    ]
+    async with playing(*script) as model, rig(networks, limited(tokens=100_000)) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "go")
+        await held(model, "dying")
+        await net.kill("bot")
+        await net.network.gone("bot")
+        await net.llm("bot", model)
+        turn = await net.turn("bot-m1")
+        assert turn.attempts == 2
+        assert (await spent(ann))["tokens"] == turn.tokens_in + turn.tokens_out

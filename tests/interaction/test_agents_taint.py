@@ -1,0 +1,253 @@
+"""Turns that have read something from outside the network, and what that changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub import Agent, Message
+from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.approval_rig import Shop, parked, replies, script, the_call
+from tests.interaction.peers import Networks, Peer, eventually
+
+PUBLISH = says(call("publish", text="hello"))
+FETCH, ADD = says(call("fetch", page="news")), says(call("add", a=1, b=2))
+
+
+async def marks(ann: Peer) -> list[bool]:
+    """Of each message that agents have sent to her by now: whether it is marked as from outside."""
+    events = await ann.sync()
+    said = [e["message"] for e in events if e["message"]["sender_kind"] == "agent"]
+    return [message.get("outside", False) for message in said]
+
+
+class TestConfirm:
+    @pytest.mark.behaviour("H-90")
+    async def test_nobody_is_asked_in_a_turn_that_has_read_nothing_from_outside(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with ModelServer(script(ADD, PUBLISH, replies("ok"))) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "publish it")
+            turn = await net.turn("bot-m1")
+            assert the_call(turn, "publish").result == "published"
+            assert await marks(ann) == [False]
+            assert not any("outside" in note for step in turn.steps for note in step.notes)
+
+    @pytest.mark.behaviour("H-88", "H-89", "H-90")
+    async def test_a_person_is_asked_after_a_tool_has_brought_something_from_outside(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        played = script(FETCH, PUBLISH, replies("ok"))
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "publish the news")
+            (approval,) = await parked(net, ann)
+            assert "from outside" in approval["reason"]
+            assert shop.done == []
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert shop.done == ["published hello"]
+            assert turn.steps[0].notes == ("has read from outside: fetch",)
+            assert await marks(ann) == [True]
+
+    @pytest.mark.behaviour("H-88")
+    async def test_calls_of_one_step_were_made_before_any_of_them_brought_something(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        both = says(call("fetch", page="news"), call("publish", text="hello"))
+        async with ModelServer(script(both, replies("ok"))) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "both")
+            await net.turn("bot-m1")
+            assert shop.done == ["published hello"]
+
+    @pytest.mark.behaviour("H-90")
+    async def test_the_operator_says_what_is_from_outside_and_what_needs_a_person(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        played = script(FETCH, PUBLISH, says(call("add", a=1, b=1)), says(call("pay", amount=1)))
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            settings: dict[str, JsonValue] = {
+                "fetch": {"outside": False},
+                "add": {"outside": True},
+                "pay": {"confirm": "tainted"},
+            }
+            await shop.start(tool_settings=settings)
+            await ann.say("bot", "go on")
+            (approval,) = await parked(net, ann)
+            assert approval["tool"] == "pay"
+            assert shop.done == ["published hello"]
+
+    @pytest.mark.behaviour("H-88")
+    async def test_a_turn_that_is_taken_up_again_knows_what_it_has_read(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        held = says(call("publish", text="hello"), hold="before")
+        played = script(FETCH, held, PUBLISH, replies("ok"))
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "publish the news")
+            await model.held("before")
+            await net.network.quiet()
+            await net.kill("bot")
+            await shop.start()
+            (approval,) = await parked(net, ann)
+            await ann.call("deny", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert (turn.attempts, shop.done) == (2, [])
+            model.release("before")
+
+
+class TestMessages:
+    @pytest.mark.behaviour("H-88", "H-90")
+    async def test_a_message_that_carries_something_from_outside_is_enough(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with ModelServer(script(PUBLISH, replies("ok"))) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "publish this mail: hello", outside=True)
+            (approval,) = await parked(net, ann)
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert not any("outside" in note for step in turn.steps for note in step.notes)
+            assert await marks(ann) == [True]
+
+    @pytest.mark.behaviour("H-88")
+    async def test_so_is_one_that_was_said_before_in_the_thread(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with (
+            ModelServer(script(PUBLISH, mail=replies("read"))) as model,
+            rig(in_memory) as net,
+        ):
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "a mail came: hello", outside=True)
+            await net.turn("bot-m1")
+            seq = (await ann.say("bot", "publish it"))["seq"]
+            await parked(net, ann, f"bot-m{seq}")
+
+    @pytest.mark.behaviour("H-88")
+    async def test_and_one_that_the_turn_reads_in_another_thread(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        read = says(call("read_thread", thread="direct_bob"))
+        async with (
+            ModelServer(script(read, PUBLISH, mail=says(finish()))) as model,
+            rig(in_memory) as net,
+        ):
+            ann, bob = await net.person(), await net.person("bob")
+            shop = Shop(net, model, tmp_path)
+            await shop.start("read_thread")
+            await bob.say("bot", "a mail came: hello", outside=True)
+            await net.turn("bot-m1")
+            seq = (await ann.say("bot", "publish what bob has"))["seq"]
+            await parked(net, ann, f"bot-m{seq}")
+            shown = model.requests[-1].body.messages[-1].text
+            assert '"outside": true' in shown
+
+    @pytest.mark.behaviour("H-88")
+    async def test_and_one_by_which_a_person_steers_the_turn(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        first = says(call("add", a=1, b=2), hold="at work")
+        async with ModelServer(script(first, PUBLISH, PUBLISH)) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "work")
+            await model.held("at work")
+            seq = (await ann.say("bot", "use this mail: hello", outside=True))["seq"]
+            client = net.clients["bot"]
+            await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)
+            model.release("at work")
+            (approval,) = await parked(net, ann)
+            assert approval["tool"] == "publish"
+
+    @pytest.mark.behaviour("H-88", "H-89")
+    async def test_what_a_helper_has_read_its_turn_has_read(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        goal = {"prompt": "<goal>read the news"}
+        rules = [
+            Rule(when=When.model_validate({**goal, "step": 1}), answer=FETCH),
+            Rule(when=When.model_validate({**goal, "step": 2}), answer=says(finish("rain"))),
+        ]
+        answers: list[Answer] = [says(call("fork", goal="read the news")), PUBLISH, replies("ok")]
+        played = Script(rules=rules, answers=list(answers))
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start(fork={})
+            await ann.say("bot", "publish the news")
+            (approval,) = await parked(net, ann)
+            await ann.call("approve", id=approval["id"])
+            turn = await net.turn("bot-m1")
+            assert "has read from outside: fork" in turn.steps[0].notes
+            assert await marks(ann) == [False, True, True], "goal, result, answer"
+
+    @pytest.mark.behaviour("H-89")
+    async def test_agents_hand_the_mark_on_to_each_other(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        class Relay(Agent):
+            async def on_direct(self, message: Message) -> None:
+                await self.send("ann", message.text)
+
+        async with (
+            ModelServer(script(FETCH, says(send("relay", "news"), finish()))) as model,
+            rig(in_memory) as net,
+        ):
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start()
+            await net.python("relay", Relay())
+            await ann.say("bot", "tell relay the news")
+            event = await ann.event()
+            while event["message"]["sender_id"] != "relay":
+                event = await ann.event()
+            assert event["message"]["outside"] is True
+
+
+class TestPrompt:
+    @pytest.mark.behaviour("H-87")
+    async def test_a_prompt_shows_who_speaks_and_what_is_from_outside(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        clerk_speaks = says(send("clerk", "hello"), finish())
+        async with (
+            ModelServer(script(clerk_speaks, paid=says(finish()), mail=says(finish()))) as model,
+            rig(in_memory) as net,
+        ):
+            ann, clerk = await net.person(), await net.network.join("clerk", "agent")
+            shop = Shop(net, model, tmp_path)
+            await shop.start()
+            await ann.say("bot", "say hello to clerk")
+            await net.turn("bot-m1")
+            await ann.call("take_over", agent="clerk")
+            seq = (await ann.say("bot", "it is paid", speak_as="clerk"))["seq"]
+            await net.turn(f"bot-m{seq}")
+            shown = incoming(model, -1)
+            assert (shown.get("sender"), shown.get("kind")) == ("clerk", "agent")
+            assert (shown.get("spoken_by"), shown.get("outside")) == ("ann", None)
+            await ann.call("hand_back", agent="clerk")
+            seq = (await clerk.say("bot", "a mail: hello", outside=True))["seq"]
+            await net.turn(f"bot-m{seq}")
+            shown = incoming(model, -1)
+            assert (shown.get("spoken_by"), shown.get("outside")) == (None, "true")
+            assert 'outside="true"' in model.requests[-1].body.messages[0].text, "it is explained"
+
+
+def incoming(model: ModelServer, request: int) -> ElementTree.Element:
+    """The last message that a prompt shows as incoming."""
+    prompt = model.requests[request].body.messages[1].text
+    conversation = prompt.partition("\n\nRespond to")[0]
+    return ElementTree.fromstring(conversation).findall(".//incoming_message")[-1]

@@ -1,0 +1,140 @@
+"""What a sender learns: how much waits where it has spoken, and what became of what it said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.interaction.peers import Networks, Peer, config, eventually
+
+DESK = config(channels={"desk": {"members": "all"}})
+
+
+async def begin(peer: Peer, turn: str, *messages: str, thread: str = "dm.ann.bob") -> None:
+    start = {"id": turn, "thread_id": thread, "messages": messages}
+    await peer.call("begin_turn", start=start)
+
+
+async def end(peer: Peer, turn: str, outcome: str = "finished") -> None:
+    await peer.call("end_turn", end={"id": turn, "outcome": outcome})
+
+
+async def receipt(peer: Peer, message: Any, of: str = "bob") -> dict[str, Any]:
+    answer = await peer.call("read_receipts", id=message["id"])
+    found: dict[str, Any] = next(r for r in answer["receipts"] if r["participant"] == of)
+    return found
+
+
+@pytest.mark.behaviour("H-101")
+async def test_who_speaks_learns_how_much_waits_at_the_agent(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        first = await ann.say("bob", "one")
+        assert first["queued"] == {"bob": 1}
+        assert "not_woken" not in first
+        assert (await ann.say("bob", "two"))["queued"] == {"bob": 2}
+        await begin(bob, "bob-m1", "m1", "m2")
+        assert (await ann.say("bob", "three"))["queued"] == {"bob": 3}
+        await end(bob, "bob-m1")
+        assert (await ann.say("bob", "four"))["queued"] == {"bob": 2}
+        assert "queued" not in await bob.say("ann", "people have no queue")
+
+
+async def test_a_steered_message_is_gone_with_the_turn_that_let_it_in(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await ann.say("bob", "one")
+        await begin(bob, "bob-m1", "m1")
+        await ann.say("bob", "and this")
+        step = {"n": 1, "steered": [{"message": "m2", "text": "and this"}]}
+        await bob.call("record_step", turn="bob-m1", step=step)
+        await end(bob, "bob-m1")
+        assert (await ann.say("bob", "two"))["queued"] == {"bob": 1}
+
+
+async def test_an_agent_without_turns_has_dealt_with_what_it_has_acknowledged(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent")
+        sent = await ann.say("bob", "one")
+        assert sent["queued"] == {"bob": 1}
+        await bob.event()
+        await bob.ack(sent["seq"])
+        await bob.sync()
+        network.hub.cursors.flush()
+        await network.quiet()
+        assert (await ann.say("bob", "two"))["queued"] == {"bob": 1}
+
+
+async def test_each_agent_that_a_message_wakes_has_its_own_queue(networks: Networks) -> None:
+    async with networks.start(DESK) as network:
+        ann = await network.join("ann")
+        for name in ("bob", "cy"):
+            await network.join(name, "agent", turns=True)
+        await ann.say("bob", "one")
+        told = await ann.call("post_to_channel", channel="desk", text="@bob and @cy")
+        assert told["queued"] == {"bob": 2, "cy": 1}
+
+
+async def test_what_waited_before_the_hub_stopped_waits_still(
+    in_memory: Networks, tmp_path: Any
+) -> None:
+    store = f"sqlite:{tmp_path}/log.db"
+    async with in_memory.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        for text in ("one", "two", "three"):
+            await ann.say("bob", text)
+        await begin(bob, "bob-m1", "m1")
+    async with in_memory.start(store=store) as network:
+        await eventually(lambda: network.hub.queues.depth("bob") == 3)
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await end(bob, "bob-m1")
+        assert (await ann.say("bob", "four"))["queued"] == {"bob": 3}
+
+
+@pytest.mark.behaviour("H-103")
+async def test_a_sender_learns_whom_the_hop_limit_kept_asleep(networks: Networks) -> None:
+    async with networks.start(config(network={"budgets": {"hops": 1}})) as network:
+        ann = await network.join("ann")
+        bob, cy = [await network.join(name, "agent") for name in ("bob", "cy")]
+        await ann.say("bob", "go")
+        await bob.event()
+        last = await bob.call("send_text_message", to="cy", text="on", cause="m1")
+        assert last["not_woken"] == {"cy": "hop_limit"}
+        assert "queued" not in last
+        assert (await cy.event())["message"]["content"] == "on", "it arrives all the same"
+
+
+@pytest.mark.behaviour("H-102")
+async def test_a_receipt_tells_when_the_message_was_in_a_prompt_and_how_it_was_answered(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        first = await ann.say("bob", "one")
+        assert "step" not in await receipt(ann, first), "no turn has begun"
+        await begin(bob, "bob-m1", "m1")
+        found = await receipt(ann, first)
+        assert (found["state"], found["step"], found.get("answer")) == ("running", 1, None)
+        later = await ann.say("bob", "two")
+        step = {"n": 2, "steered": [{"message": "m2", "text": "two"}]}
+        await bob.call("record_step", turn="bob-m1", step=step)
+        await bob.call("send_text_message", to="ann", text="done", cause="bob-m1")
+        await end(bob, "bob-m1")
+        for message, n in ((first, 1), (later, 2)):
+            found = await receipt(ann, message)
+            told = [found[key] for key in ("turn", "step", "answer", "outcome")]
+            assert told == ["bob-m1", n, "answered", "finished"]
+
+
+@pytest.mark.behaviour("H-102")
+async def test_a_receipt_tells_of_silence_and_of_how_the_turn_ended(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        sent = await ann.say("bob", "one")
+        await begin(bob, "bob-m1", "m1")
+        await end(bob, "bob-m1", "model_error")
+        found = await receipt(ann, sent)
+        assert (found["answer"], found["outcome"]) == ("silent", "model_error")

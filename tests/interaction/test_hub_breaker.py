@@ -1,0 +1,195 @@
+"""The breaker: a thread in which very many turns begin is latched until a person releases it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interaction.peers import Frame, Network, Networks, Peer, config
+from tests.interaction.stop_rig import HandClock, beginning, let_in, notices, settled, woken
+from tests.interaction.stores import MoodyStore
+
+LIMIT = 3
+
+
+def three_turns(**more: Any) -> Any:
+    breaker = {"turns": LIMIT, "within": "60s", **more}
+    return config(network={"breaker": breaker}, channels={"desk": {"members": "all"}})
+
+
+async def asked(network: Network, times: int) -> tuple[Peer, Peer, list[Frame]]:
+    """A person, an agent, and so many wakes of it in the channel."""
+    ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+    for n in range(times):
+        await ann.call("post_to_channel", channel="desk", text=f"@calc {n}?")
+    return ann, calc, [await woken(calc) for _ in range(times)]
+
+
+@pytest.mark.behaviour("H-27")
+@pytest.mark.parametrize("turns", [LIMIT - 1, LIMIT, LIMIT + 1])
+async def test_one_turn_more_than_the_limit_latches_the_thread(
+    networks: Networks, turns: int
+) -> None:
+    async with networks.start(three_turns(), clock=HandClock()) as network:
+        ann, calc, wakes = await asked(network, turns)
+        codes = []
+        for wake in wakes:
+            answer = await calc.ask("begin_turn", start=beginning(wake))
+            codes.append(answer.get("code"))
+        await settled(network)
+        told = (await ann.call("list_breakers"))["latched"]
+        if turns <= LIMIT:
+            assert (codes, told) == ([None] * turns, [])
+            return
+        assert codes == [None] * LIMIT + ["stopped"]
+        (state,) = told
+        assert (state["thread_id"], state["turns"]) == ("channel.desk", LIMIT + 1)
+        assert state["within_s"] == 60
+        ended = (await ann.call("list_turns"))["turns"]
+        assert [turn["outcome"] for turn in ended] == ["cancelled"] * turns
+        assert {turn["reason"] for turn in ended} == {
+            "stopped by the breaker: 4 turns began in this thread"
+        }
+
+
+@pytest.mark.behaviour("H-27")
+async def test_a_latched_thread_tells_everybody_once_and_wakes_nobody(
+    networks: Networks,
+) -> None:
+    async with networks.start(three_turns(), clock=HandClock()) as network:
+        ann, calc, wakes = await asked(network, LIMIT + 2)
+        bob = await network.join("bob")
+        for wake in wakes:
+            await calc.ask("begin_turn", start=beginning(wake))
+        await settled(network)
+        (notice,) = await notices(network, ann)
+        assert "hubbub breaker release channel.desk" in notice["text_representation"]
+        assert notice["mentions"] == ["ann"], "she waits for answers"
+        assert (notice["content"]["scope"], notice["content"]["agents"]) == ("breaker", ["calc"])
+        halted = (await calc.signal("halt"))["data"]
+        assert sorted(halted["turns"]) == sorted(wake["wake"]["turn"] for wake in wakes)
+        assert (halted["code"], halted["by"]) == ("stopped", "hub")
+        assert (await bob.signal("stops"))["data"]["latched"][0]["thread_id"] == "channel.desk"
+        sent = await ann.call("post_to_channel", channel="desk", text="@calc still there?")
+        assert sent["not_woken"] == {"calc": "latched"}
+        error = await calc.ask("post_to_channel", channel="desk", text="yes")
+        assert error["code"] == "stopped"
+        assert not any(event.get("wake") for event in await calc.sync())
+
+
+@pytest.mark.behaviour("H-27")
+async def test_a_released_thread_goes_on_and_counts_from_nothing(in_memory: Networks) -> None:
+    async with in_memory.start(three_turns(), clock=HandClock()) as network:
+        ann, calc, wakes = await asked(network, LIMIT + 1)
+        for wake in wakes:
+            await calc.ask("begin_turn", start=beginning(wake))
+        await settled(network)
+        await ann.call("release_breaker", thread="channel_desk")
+        assert (await ann.call("list_breakers"))["latched"] == []
+        for n in range(LIMIT):
+            await ann.call("post_to_channel", channel="desk", text=f"@calc {n}?")
+            await calc.call("begin_turn", start=beginning(await woken(calc)))
+        await ann.call("post_to_channel", channel="desk", text="@calc one more?")
+        error = await calc.ask("begin_turn", start=beginning(await woken(calc)))
+        assert error["code"] == "stopped"
+        await settled(network)
+
+
+@pytest.mark.behaviour("H-27")
+async def test_turns_count_for_their_thread_and_for_as_long_as_the_window_lasts(
+    in_memory: Networks,
+) -> None:
+    clock = HandClock()
+    async with in_memory.start(three_turns(), clock=clock) as network:
+        ann, calc, wakes = await asked(network, LIMIT)
+        for wake in wakes:
+            await calc.call("begin_turn", start=beginning(wake))
+        await ann.say("calc", "another thread")
+        await calc.call("begin_turn", start=beginning(await woken(calc)))
+        clock.time += 60
+        await ann.call("post_to_channel", channel="desk", text="@calc later?")
+        await calc.call("begin_turn", start=beginning(await woken(calc)))
+        assert (await ann.call("list_breakers"))["latched"] == []
+
+
+@pytest.mark.behaviour("H-27")
+async def test_a_turn_that_begins_again_counts_once(in_memory: Networks) -> None:
+    async with in_memory.start(three_turns(), clock=HandClock()) as network:
+        _ann, calc, wakes = await asked(network, 1)
+        for attempt in range(1, LIMIT + 3):
+            begun = await calc.call("begin_turn", start=beginning(wakes[0]))
+            assert begun["attempts"] == attempt
+
+
+@pytest.mark.behaviour("H-27")
+async def test_a_breaker_that_is_off_latches_nothing(in_memory: Networks) -> None:
+    async with in_memory.start(three_turns(enabled=False), clock=HandClock()) as network:
+        ann, calc, wakes = await asked(network, LIMIT + 2)
+        for wake in wakes:
+            await calc.call("begin_turn", start=beginning(wake))
+        assert (await ann.call("list_breakers"))["latched"] == []
+
+
+@pytest.mark.behaviour("H-22")
+async def test_only_an_owner_releases_a_thread(in_memory: Networks) -> None:
+    file = config(
+        network={"auth": "tokens", "breaker": {"turns": LIMIT}},
+        humans={"ann": {"roles": ["owner"]}, "bob": {}, "eve": {}},
+        agents={"calc": {"kind": "python", "class": "x.py:X"}},
+    )
+    async with in_memory.start(file, clock=HandClock()) as network:
+        bob, eve = await let_in(network, "bob"), await let_in(network, "eve")
+        calc = await let_in(network, "calc", "agent", turns=True)
+        for n in range(LIMIT + 1):
+            await bob.say("calc", f"{n}?")
+            await calc.ask("begin_turn", start=beginning(await woken(calc)))
+        await settled(network)
+        assert len((await bob.call("list_breakers"))["latched"]) == 1
+        assert (await eve.call("list_breakers"))["latched"] == []
+        release = {"thread": "dm.bob.calc"}
+        for peer in (bob, calc):
+            assert (await peer.ask("release_breaker", **release))["code"] == "forbidden"
+        ann = await let_in(network, "ann")
+        await ann.call("release_breaker", **release)
+        assert "not_woken" not in await bob.say("calc", "?")
+
+
+@pytest.mark.behaviour("H-26")
+async def test_a_latch_holds_over_a_restart(in_memory: Networks, tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
+        _ann, calc, wakes = await asked(network, LIMIT + 1)
+        for wake in wakes:
+            await calc.ask("begin_turn", start=beginning(wake))
+        await settled(network)
+    async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        assert calc.ready["pending"] == []
+        (state,) = (await ann.call("list_breakers"))["latched"]
+        assert state["turns"] == LIMIT + 1
+        await ann.call("release_breaker", thread="channel.desk")
+    async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
+        ann = await network.join("ann")
+        assert (await ann.call("list_breakers"))["latched"] == []
+
+
+@pytest.mark.behaviour("H-25")
+async def test_a_breaker_that_cannot_be_written_latches_at_the_next_turn(
+    in_memory: Networks,
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
+        ann, calc, wakes = await asked(network, LIMIT + 1)
+        for wake in wakes[:-1]:
+            await calc.call("begin_turn", start=beginning(wake))
+        store.failing = 1
+        error = await calc.ask("begin_turn", start=beginning(wakes[-1]))
+        assert error["code"] == "stopped"
+        await settled(network)
+        assert (await ann.call("list_breakers"))["latched"] == []
+        error = await calc.ask("begin_turn", start=beginning(wakes[-1]))
+        assert error["code"] == "stopped"
+        await settled(network)
+        assert len((await ann.call("list_breakers"))["latched"]) == 1

@@ -1,0 +1,506 @@
+"""What interactions, days and pairs of agents may use, through a hub: who is let wake whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.stores import MoodyStore
+
+
+async def agents(network: Network, *names: str) -> list[Peer]:
+    return [await network.join(name, "agent") for name in names]
+
+
+async def chain(ann: Peer, speakers: list[Peer], names: list[str]) -> list[Any]:
+    """Ann writes to the first agent, it to the second because of that, and so on."""
+    sent = [await ann.say(names[0], "go")]
+    for speaker, to in zip(speakers, names[1:], strict=False):
+        sent.append(await speaker.say(to, "on", cause=sent[-1]["id"]))
+    return sent
+
+
+def kept(result: Any) -> dict[str, str]:
+    """Whom a message did not wake, as its sender is told."""
+    found: dict[str, str] = result.get("not_woken", {})
+    return found
+
+
+# Limits of an interaction ---------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize("wakes", [1, 2, 3])
+async def test_wakes_are_made_up_to_the_limit_and_no_further(
+    networks: Networks, wakes: int
+) -> None:
+    async with networks.start(limited(wakes=wakes)) as network:
+        ann, names = await network.join("ann"), ["a", "b", "c", "d"]
+        peers = await agents(network, *names)
+        sent = await chain(ann, peers, names)
+        assert [kept(result) for result in sent] == [
+            {} if n < wakes else {name: "budget_wakes"} for n, name in enumerate(names)
+        ]
+        for n, peer in enumerate(peers):
+            (event,) = [e for e in await peer.sync() if e["message"]["sender_kind"] != "system"]
+            assert ("wake" in event) == (n < wakes), "all is delivered"
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize("limit", [1, 2, 3])
+async def test_so_many_different_agents_are_woken(in_memory: Networks, limit: int) -> None:
+    async with in_memory.start(limited(agents=limit)) as network:
+        ann, names = await network.join("ann"), ["a", "b", "c"]
+        peers = await agents(network, *names)
+        sent = await chain(ann, peers, names)
+        assert [kept(result) for result in sent] == [
+            {} if n < limit else {name: "budget_agents"} for n, name in enumerate(names)
+        ]
+        budget = await ann.call("read_budget", interaction=f"i{sent[0]['seq']}")
+        assert budget["used"]["agents"] == limit
+
+
+@pytest.mark.behaviour("H-1")
+async def test_those_whom_an_interaction_has_woken_are_woken_on(in_memory: Networks) -> None:
+    async with in_memory.start(limited(agents=2)) as network:
+        ann, names = await network.join("ann"), ["a", "b", "c"]
+        peers = await agents(network, *names)
+        _, second, third = await chain(ann, peers, names)
+        assert kept(third) == {"c": "budget_agents"}
+        assert not kept(await peers[1].say("a", "you again", cause=second["id"]))
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize("count", [2, 3, 4])
+async def test_one_message_of_an_agent_wakes_so_many_agents(
+    in_memory: Networks, count: int
+) -> None:
+    async with in_memory.start(limited(fan_out=3)) as network:
+        ann, others = await network.join("ann"), ["b", "c", "d", "e"][:count]
+        first, *_ = await agents(network, "a", *others)
+        asked = await ann.say("a", "tell them")
+        told = await first.say(others, "hear", cause=asked["id"])
+        assert kept(told) == dict.fromkeys(others[3:], "budget_fan_out")
+
+
+@pytest.mark.behaviour("H-1")
+async def test_a_person_wakes_as_many_as_it_names(in_memory: Networks) -> None:
+    async with in_memory.start(limited(fan_out=1, agents=1, wakes=1)) as network:
+        ann = await network.join("ann")
+        first, _ = await agents(network, "a", "b")
+        asked = await ann.say(["a", "b"], "both of you")
+        assert not kept(asked)
+        assert kept(await first.say("b", "and?", cause=asked["id"])) == {"b": "budget_wakes"}
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize(("after_s", "reason"), [(59, None), (60, None), (61, "budget_wall_clock")])
+async def test_an_interaction_wakes_for_so_long(
+    in_memory: Networks, after_s: float, reason: str | None
+) -> None:
+    clock = HandClock()
+    async with in_memory.start(limited(wall_clock="60s"), clock=clock) as network:
+        ann = await network.join("ann")
+        first, _ = await agents(network, "a", "b")
+        asked = await ann.say("a", "go")
+        clock.at += after_s
+        assert kept(await first.say("b", "late?", cause=asked["id"])).get("b") == reason
+        assert not kept(await ann.say("b", "a new one"))
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize(
+    ("used", "reason"), [(99, None), (100, "budget_tokens"), (101, "budget_tokens")]
+)
+async def test_no_turn_starts_once_the_tokens_are_used(
+    in_memory: Networks, used: int, reason: str | None
+) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        await agents(network, "b")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, used)
+        assert kept(await worker.peer.say("b", "on", cause=worker.turn)).get("b") == reason
+
+
+@pytest.mark.behaviour("H-1")
+@pytest.mark.parametrize(
+    ("used", "reason"), [(0.29, None), (0.3, "budget_usd"), (0.31, "budget_usd")]
+)
+async def test_no_turn_starts_once_the_money_is_used(
+    in_memory: Networks, used: float, reason: str | None
+) -> None:
+    async with in_memory.start(limited(usd=0.3)) as network:
+        ann = await network.join("ann")
+        await agents(network, "b")
+        worker = await Worker.woken(network, "a", ann)
+        for n in range(10):  # tenths do not add up exactly in binary
+            await worker.step(n + 1, 1, used / 10)
+        assert kept(await worker.peer.say("b", "on", cause=worker.turn)).get("b") == reason
+
+
+@pytest.mark.behaviour("H-3")
+async def test_what_an_agent_opens_has_half_of_each_limit(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=4, agents=16, fan_out=1)) as network:
+        one, two, three = await agents(network, "a", "b", "c")
+        opened = await one.say("b", "by myself")
+        second = await two.say("c", "on", cause=opened["id"])
+        third = await three.say("a", "on", cause=second["id"])
+        assert [kept(each) for each in (opened, second, third)] == [{}, {}, {"a": "budget_wakes"}]
+        budget = await one.call("read_budget", interaction=f"i{opened['seq']}")
+        assert budget["limits"] == {
+            "hops": 500,
+            "wakes": 2,
+            "fan_out": 1,
+            "agents": 8,
+            "wall_clock": 900,
+        }
+        assert (budget["used"]["wakes"], budget["reached"]) == (2, ["wakes"])
+
+
+@pytest.mark.behaviour("H-2")
+async def test_a_limit_is_told_once_where_it_began_with_its_remedy(networks: Networks) -> None:
+    async with networks.start(limited(wakes=1)) as network:
+        ann = await network.join("ann")
+        first, second = await agents(network, "a", "b")
+        asked = await ann.say("a", "go")
+        for _ in range(3):
+            assert kept(await first.say("b", "on", cause=asked["id"])) == {"b": "budget_wakes"}
+        await network.quiet()
+        (told,) = await notices(ann)
+        assert told["thread_id"] == asked["thread_id"]
+        assert told["mentions"] == ["ann"]
+        content = told["content"]
+        assert (content["code"], content["used"], content["of"]) == ("budget_wakes", 1, 1)
+        assert content["interaction"] == f"i{asked['seq']}"
+        assert "raise network.budgets.wakes" in told["text_representation"]
+        assert await notices(second) == [], "it is told to those whom it concerns"
+        assert not kept(await ann.say("b", "go on then")), "a new message goes on"
+
+
+@pytest.mark.behaviour("H-4")
+async def test_who_merely_overhears_uses_the_interactions_budget(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=2, agents=16)) as network:
+        ann = await network.join("ann")
+        observer, _, _ = await agents(network, "watcher", "a", "b")
+        posted = await ann.call("post_to_channel", channel="desk", text="@a look")
+        first = await observer.say("a", "I have heard", cause=posted["id"])
+        assert kept(first) == {"a": "budget_wakes"}, "its own word was the second wake"
+        budget = await ann.call("read_budget", interaction=f"i{posted['seq']}")
+        assert (budget["used"]["wakes"], budget["used"]["agents"]) == (2, 2)
+
+
+@pytest.mark.behaviour("H-4")
+async def test_an_observer_past_the_limit_wakes_nobody(in_memory: Networks) -> None:
+    async with in_memory.start(limited(agents=1)) as network:
+        ann = await network.join("ann")
+        observer, _ = await agents(network, "watcher", "a")
+        posted = await ann.call("post_to_channel", channel="desk", text="@a look")
+        said = await observer.say("a", "I have heard", cause=posted["id"])
+        assert kept(said) == {"a": "budget_agents"}
+
+
+# The dampener ---------------------------------------------------------------------------------
+
+
+async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
+    """Agents a and b write to each other in turn, each message an interaction of its own."""
+    found = []
+    for n in range(count):
+        speaker, to = ((one, "b"), (two, "a"))[n % 2]
+        found.append(kept(await speaker.say(to, "thanks")))
+    return found
+
+
+@pytest.mark.behaviour("H-5")
+async def test_two_agents_wake_each_other_so_often(networks: Networks) -> None:
+    async with networks.start(limited(dampener={"wakes": 3})) as network:
+        one, two = await agents(network, "a", "b")
+        assert await volley(one, two, 5) == [{}, {}, {}, {"a": "dampened"}, {"b": "dampened"}]
+        await agents(network, "c")
+        assert not kept(await one.say("c", "hello")), "others are not held by that"
+        heard = [event["message"] for event in await two.sync()]
+        said = [each for each in heard if each["sender_kind"] == "agent"]
+        assert len(said) == 3, "everything is delivered"
+        (notice,) = (each["content"] for each in heard if each["sender_kind"] == "system")
+        assert (notice["code"], notice["agents"]) == ("dampened", ["b", "a"]), "and told once"
+
+
+@pytest.mark.behaviour("H-5")
+@pytest.mark.parametrize("to", ["a", "b"])
+async def test_a_persons_message_to_either_lets_them_go_on(in_memory: Networks, to: str) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 1})) as network:
+        ann = await network.join("ann")
+        one, two = await agents(network, "a", "b")
+        assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
+        await ann.say(to, "go on")
+        assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
+
+
+@pytest.mark.behaviour("H-5")
+@pytest.mark.parametrize(("after_s", "held"), [(299, True), (300, False), (301, False)])
+async def test_old_wakes_of_a_pair_no_longer_count(
+    in_memory: Networks, after_s: float, held: bool
+) -> None:
+    clock = HandClock()
+    async with in_memory.start(limited(dampener={"wakes": 2}), clock=clock) as network:
+        one, two = await agents(network, "a", "b")
+        await volley(one, two, 2)
+        clock.at += after_s
+        assert await volley(one, two, 1) == [{"b": "dampened"} if held else {}]
+
+
+@pytest.mark.behaviour("H-5")
+async def test_a_dampener_that_is_off_holds_nobody(in_memory: Networks) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 1, "enabled": False})) as network:
+        one, two = await agents(network, "a", "b")
+        assert await volley(one, two, 4) == [{}] * 4
+
+
+# A day ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-6")
+@pytest.mark.parametrize("whose", ["network", "thread", "agent"])
+async def test_so_many_turns_start_in_a_day(in_memory: Networks, whose: str) -> None:
+    clock = HandClock()
+    file = limited(daily={whose: {"wakes": 2}})
+    async with in_memory.start(file, clock=clock) as network:
+        ann = await network.join("ann")
+        await agents(network, "a")
+        sent = [await ann.say("a", "again") for _ in range(3)]
+        assert [kept(result) for result in sent] == [{}, {}, {"a": f"daily_{whose}"}]
+        await network.quiet()
+        (told,) = await notices(ann)
+        assert told["content"] == {
+            "notice": f"daily_{whose}",
+            "code": f"daily_{whose}",
+            "message": sent[2]["id"],
+            "agents": ["a"],
+        }
+        clock.at += 24 * 3600
+        assert not kept(await ann.say("a", "a new day"))
+
+
+@pytest.mark.behaviour("H-6")
+async def test_an_agents_own_limit_takes_the_place_of_the_common_one(in_memory: Networks) -> None:
+    own = {"agents": {"a": {"daily": {"tokens": 10}}}}
+    file = limited(daily={"agent": {"tokens": 1000}}, sections=own)
+    async with in_memory.start(file) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 9)
+        assert not kept(await ann.say("a", "go"))
+        await worker.step(2, 1)
+        assert kept(await ann.say("a", "go")) == {"a": "daily_agent"}
+        other = await Worker.woken(network, "b", ann)
+        await other.step(1, 999)
+        assert not kept(await ann.say("b", "go"))
+
+
+@pytest.mark.behaviour("H-6")
+async def test_agents_are_told_once_a_day_that_it_is_used_up(in_memory: Networks) -> None:
+    async with in_memory.start(limited(daily={"network": {"wakes": 1}})) as network:
+        one, two = await agents(network, "a", "b")
+        await one.say("b", "one")
+        for _ in range(3):
+            assert kept(await one.say("b", "more")) == {"b": "daily_network"}
+        await network.quiet()
+        (told,) = await notices(two)
+        assert "raise network.daily.network.wakes" in told["text_representation"]
+
+
+@pytest.mark.behaviour("H-6", "H-9")
+async def test_what_a_day_has_cost_is_remembered_over_a_restart(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    clock, file = HandClock(), limited(daily={"network": {"wakes": 2, "tokens": 100}})
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(file, store=store, clock=clock) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 60)
+    async with in_memory.start(file, store=store, clock=clock) as network:
+        ann = await network.join("ann")
+        spent = await ann.call("read_spending")
+        assert {row["limit"]: row["used"] for row in spent["today"]} == {"wakes": 1, "tokens": 60}
+        assert not kept(await ann.say("a", "two"))
+        assert kept(await ann.say("a", "three")) == {"a": "daily_network"}
+
+
+# What the store refuses, and restarts ---------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-10")
+async def test_a_message_that_is_not_kept_uses_nothing(in_memory: Networks) -> None:
+    store = MoodyStore()
+    file = limited(wakes=2, agents=2, dampener={"wakes": 2}, daily={"agent": {"wakes": 2}})
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        one, _ = await agents(network, "a", "b")
+        asked = await ann.say("a", "go")
+        for _ in range(3):
+            store.failing = 1
+            assert (await one.ask("send_text_message", to="b", text="no", cause=asked["id"]))[
+                "code"
+            ] == "store_unavailable"
+        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
+        assert budget["used"]["wakes"] == 1
+        assert not kept(await one.say("b", "yes", cause=asked["id"]))
+        assert kept(await one.say("b", "no more", cause=asked["id"])) == {"b": "budget_wakes"}
+        await network.quiet()
+        assert len(await notices(ann)) == 1
+
+
+@pytest.mark.behaviour("H-10")
+async def test_a_message_that_is_repeated_counts_once(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=3)) as network:
+        ann = await network.join("ann")
+        one, _ = await agents(network, "a", "b")
+        asked = await ann.say("a", "go")
+        for _ in range(5):
+            await one.say("b", "the same", cause=asked["id"], cid="same")
+        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
+        assert budget["used"]["wakes"] == 2
+
+
+@pytest.mark.behaviour("H-9")
+async def test_an_interactions_sums_are_there_after_a_restart(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, file = f"sqlite:{tmp_path / 'hub.db'}", limited(wakes=3)
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        await agents(network, "b", "c")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 10, 0.5)
+        sent = await worker.peer.say("b", "on", cause=worker.turn)
+        before = await ann.call("read_budget", interaction=worker.interaction)
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        two, _ = await agents(network, "b", "c")
+        after = await ann.call("read_budget", interaction=worker.interaction)
+        del before["used"]["wall_clock"], after["used"]["wall_clock"]
+        del before["opened_at"], after["opened_at"]
+        assert after == before
+        assert after["sums"] == {
+            "turns": 1, "wakes": 2, "tokens_in": 5, "tokens_out": 5, "usd": 0.5,
+        }  # fmt: skip
+        assert not kept(await two.say("c", "the third", cause=sent["id"]))
+        assert kept(await two.say("c", "the fourth", cause=sent["id"])) == {"c": "budget_wakes"}
+
+
+@pytest.mark.behaviour("H-9")
+async def test_an_interaction_that_only_began_is_counted_after_a_restart(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, file = f"sqlite:{tmp_path / 'hub.db'}", limited(wakes=2)
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        await agents(network, "a", "b")
+        asked = await ann.say(["a", "b"], "go")
+    async with in_memory.start(file, store=store) as network:
+        one, _ = await agents(network, "a", "b")
+        assert kept(await one.say("b", "on", cause=asked["id"])) == {"b": "budget_wakes"}
+
+
+# What is read ---------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-11")
+async def test_a_budget_is_for_those_who_take_part(in_memory: Networks) -> None:
+    humans = {"humans": {"ann": {}, "bob": {}, "olga": {"roles": ["owner"]}}}
+    async with in_memory.start(limited(sections=humans)) as network:
+        ann, bob, olga = [await network.join(name) for name in ("ann", "bob", "olga")]
+        one, two = await agents(network, "a", "b")
+        asked = await ann.say("a", "go")
+        opened = f"i{asked['seq']}"
+        for reader in (ann, one, olga):
+            budget = await reader.call("read_budget", interaction=opened)
+            assert (budget["opened_by"], budget["used"]["wakes"]) == ("ann", 1)
+            assert budget["active"] is True
+        answer = await two.ask("read_budget", interaction=opened)
+        assert answer["code"] == "unknown_interaction"
+        unknown = await bob.ask("read_budget", interaction="i999")
+        assert unknown["code"] == "unknown_interaction"
+
+
+@pytest.mark.behaviour("H-11")
+async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Networks) -> None:
+    async with in_memory.start(limited()) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert budget["active"] is True
+        await worker.end()
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert budget["active"] is False
+
+
+@pytest.mark.behaviour("H-11")
+async def test_spending_is_read_by_day_agent_and_thread(in_memory: Networks) -> None:
+    clock = HandClock()
+    async with in_memory.start(limited(), clock=clock) as network:
+        ann = await network.join("ann")
+        first = await Worker.woken(network, "a", ann)
+        await first.step(1, 10, 0.25)
+        await first.step(1, 12, 0.5)
+        second = await Worker.woken(network, "b", ann)
+        await second.step(1, 3)
+        assert (await ann.call("read_spending"))["total"]["wakes"] == 2
+        clock.at += 24 * 3600
+        await second.step(2, 1)
+        whole = await ann.call("read_spending", days=2)
+        rows = [(row["agent"], row["thread_id"], row["sums"]) for row in whole["rows"]]
+        assert [(agent, thread) for agent, thread, _ in rows] == [
+            ("b", "dm.ann.b"), ("a", "dm.a.ann"), ("b", "dm.ann.b"),
+        ]  # fmt: skip
+        assert rows[1][2] == {
+            "turns": 1, "wakes": 1, "tokens_in": 6, "tokens_out": 6, "usd": 0.5,
+        }  # fmt: skip
+        assert whole["total"]["tokens_in"] + whole["total"]["tokens_out"] == 12 + 3 + 1
+        today = await ann.call("read_spending")
+        assert [row["agent"] for row in today["rows"]] == ["b"]
+        own = await first.peer.call("read_spending", days=2)
+        assert [row["agent"] for row in own["rows"]] == ["a"], "of others only what it may read"
+        of_thread = await ann.call("read_spending", days=2, thread="dm.a.ann")
+        assert [row["agent"] for row in of_thread["rows"]] == ["a"]
+
+
+# Content from outside -------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-12")
+async def test_content_from_outside_stays_marked_as_it_is_passed_on(networks: Networks) -> None:
+    async with networks.start(limited()) as network:
+        ann = await network.join("ann")
+        one, two = await agents(network, "a", "b")
+        asked = await ann.say("a", "look it up")
+        found = await one.say("b", "the page says", cause=asked["id"], outside=True)
+        passed = await two.say("ann", "it says", cause=found["id"])
+        clean = await one.say("ann", "hello", cause=asked["id"])
+        marks = {e["message"]["id"]: e["message"].get("outside", False) for e in await ann.sync()}
+        assert marks == {asked["id"]: False, passed["id"]: True, clean["id"]: False} or marks == {
+            passed["id"]: True,
+            clean["id"]: False,
+        }
+        replied = await ann.say("b", "thanks", cause=passed["id"])
+        heard = {e["message"]["id"]: e["message"].get("outside", False) for e in await two.sync()}
+        assert heard == {found["id"]: True, replied["id"]: False}, "a person speaks for itself"
+
+
+@pytest.mark.behaviour("H-12")
+async def test_the_mark_is_remembered_over_a_restart(in_memory: Networks, tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(limited(), store=store) as network:
+        (one, _) = await agents(network, "a", "b")
+        found = await one.say("b", "the page says", outside=True)
+    async with in_memory.start(limited(), store=store) as network:
+        ann = await network.join("ann")
+        (two,) = await agents(network, "b")
+        await two.say("ann", "it says", cause=found["id"])
+        assert (await ann.event())["message"]["outside"] is True

@@ -1,0 +1,268 @@
+"""What turns reserve before they ask a model, and what is counted when they have asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.peers import Networks, Peer, eventually
+from tests.interaction.stores import MoodyStore
+
+
+def refused(answer: Any) -> list[tuple[str, str, float, float]]:
+    """What a refused lease says is used up: limit, whose, used, of."""
+    assert answer["op"] == "error", answer
+    assert answer["code"] == "budget_exhausted"
+    left = answer["details"]["left"]
+    return [(each["limit"], each["whose"], each["used"], each["of"]) for each in left]
+
+
+async def used(reader: Peer, worker: Worker) -> dict[str, float]:
+    budget = await reader.call("read_budget", interaction=worker.interaction)
+    found: dict[str, float] = budget["used"]
+    return found
+
+
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize(("tokens", "given"), [(39, True), (40, True), (41, False)])
+async def test_a_question_fits_into_the_tokens_that_are_left(
+    networks: Networks, tokens: int, given: bool
+) -> None:
+    async with networks.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 30)
+        assert (await worker.lease("2", 30))["op"] == "result"
+        answer = await worker.lease("3", tokens)
+        if given:
+            assert answer["op"] == "result"
+        else:
+            assert refused(answer) == [("tokens", "interaction", 60, 100)]
+            assert "60 of 100 used" in answer["message"]
+            await network.quiet()
+            (told,) = await notices(ann)
+            assert told["content"]["code"] == "budget_tokens"
+            budget = await ann.call("read_budget", interaction=worker.interaction)
+            assert budget["reached"] == ["tokens"]
+
+
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize(("usd", "given"), [(0.19, True), (0.2, True), (0.21, False)])
+async def test_a_question_fits_into_the_money_that_is_left(
+    in_memory: Networks, usd: float, given: bool
+) -> None:
+    async with in_memory.start(limited(usd=0.5)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 1, 0.1)
+        await worker.lease("2", 1, 0.2)
+        answer = await worker.lease("3", 1, usd)
+        assert (answer["op"] == "result") == given
+
+
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize("whose", ["network", "thread", "agent"])
+@pytest.mark.parametrize(("tokens", "given"), [(69, True), (70, True), (71, False)])
+async def test_a_question_fits_into_the_day(
+    in_memory: Networks, whose: str, tokens: int, given: bool
+) -> None:
+    async with in_memory.start(limited(daily={whose: {"tokens": 100}})) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        await worker.step(1, 30)
+        answer = await worker.lease("2", tokens)
+        if given:
+            assert answer["op"] == "result"
+        else:
+            assert refused(answer) == [("tokens", whose, 30, 100)]
+
+
+@pytest.mark.behaviour("H-7")
+async def test_turns_of_one_interaction_share_its_budget(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        second = await network.join("b", "agent", turns=True)
+        first = await Worker.woken(network, "a", ann)
+        other = Worker(second, "b", await first.peer.say("b", "on", cause=first.turn))
+        await other.begin()
+        assert (await first.lease("1", 60))["op"] == "result"
+        assert refused(await other.lease("1", 41)) == [("tokens", "interaction", 60, 100)]
+        assert (await other.lease("1", 40))["op"] == "result"
+        assert (await used(ann, first))["tokens"] == 100
+
+
+@pytest.mark.behaviour("H-7")
+async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -> None:
+    clock = HandClock()
+    file = limited(tokens=100, wakes=10, daily={"agent": {"usd": 1.0}})
+    async with in_memory.start(file, clock=clock) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        plenty = await worker.lease("1", 80, 0.8)
+        assert "low" not in plenty["value"] or plenty["value"]["low"] == []
+        little = await worker.lease("1", 81, 0.81)
+        assert [
+            (each["limit"], each["whose"], each["used"]) for each in little["value"]["low"]
+        ] == [
+            ("tokens", "interaction", 81),
+            ("usd", "agent", 0.81),
+        ]
+        clock.at += 1441  # of 30 minutes
+        late = await worker.lease("1", 1)
+        assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
+
+
+@pytest.mark.behaviour("H-8")
+async def test_a_lease_under_the_same_key_replaces_the_one_before(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.lease("1", 90)
+        assert (await worker.lease("1", 70))["op"] == "result"
+        assert (await used(ann, worker))["tokens"] == 70
+        refused(await worker.lease("1", 101))
+        assert (await used(ann, worker))["tokens"] == 70, "what was reserved stays so"
+
+
+@pytest.mark.behaviour("H-8")
+async def test_a_step_gives_back_what_its_leases_reserved(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.lease("1", 60)
+        await worker.lease("1.1", 30)
+        await worker.step(1, 25, settles=("1", "1.1", "unknown"))
+        assert (await used(ann, worker))["tokens"] == 25
+
+
+@pytest.mark.behaviour("H-8")
+async def test_a_turn_that_ends_gives_back_what_it_reserved(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.lease("1", 60)
+        await worker.end()
+        assert (await used(ann, worker))["tokens"] == 0
+        late = await worker.lease("2", 1)
+        assert late["code"] == "turn_over"
+
+
+@pytest.mark.behaviour("H-8")
+async def test_an_agent_that_is_gone_reserves_nothing(in_memory: Networks) -> None:
+    file = limited(tokens=100, daily={"network": {"tokens": 100}})
+    async with in_memory.start(file) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.lease("1", 60)
+        await worker.peer.close()
+        await network.gone("a")
+        assert (await used(ann, worker))["tokens"] == 0
+        spent = await ann.call("read_spending")
+        assert [each["used"] for each in spent["today"]] == [0]
+
+
+@pytest.mark.behaviour("H-7")
+async def test_leases_are_for_ones_own_turns(in_memory: Networks) -> None:
+    async with in_memory.start(limited()) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        other = await network.join("b", "agent")
+        answer = await other.ask("lease_turn", turn=worker.turn, key="1", tokens=1)
+        assert answer["code"] == "bad_request"
+        answer = await other.ask("lease_turn", turn="b-m99", key="1", tokens=1)
+        assert answer["code"] == "bad_request"
+
+
+@pytest.mark.behaviour("H-7")
+async def test_a_lease_does_not_wait_for_the_disk(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(limited(tokens=100), store=store) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        store.gate.clear()
+        step = await worker.peer.post(
+            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 10}
+        )
+        assert (await worker.lease("2", 90))["op"] == "result", "the step on its way counts"
+        assert refused(await worker.lease("3", 1)) == [("tokens", "interaction", 100, 100)]
+        store.gate.set()
+        assert (await worker.peer.answer(step))["op"] == "result"
+
+
+@pytest.mark.behaviour("H-9")
+async def test_a_step_that_is_recorded_again_counts_once(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        for tokens in (10, 50, 20):
+            await worker.step(1, tokens)
+        await worker.step(2, 5)
+        assert (await used(ann, worker))["tokens"] == 25
+        total = (await ann.call("read_spending"))["total"]
+        assert total["tokens_in"] + total["tokens_out"] == 25
+        await worker.end()
+        await worker.step(2, 6)
+        assert (await used(ann, worker))["tokens"] == 26, "late, and counted"
+
+
+@pytest.mark.behaviour("H-9")
+async def test_steps_that_the_disk_refuses_are_not_counted(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(limited(tokens=100), store=store) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 10)
+        await worker.lease("2", 60)
+        store.failing = 1
+        assert (await worker.step(2, 50, settles=("2",)))["code"] == "store_unavailable"
+        assert (await used(ann, worker))["tokens"] == 70, "its lease holds until it is recorded"
+        await worker.step(2, 50, settles=("2",))
+        assert (await used(ann, worker))["tokens"] == 60
+
+
+@pytest.mark.behaviour("H-9")
+async def test_a_step_replaced_before_it_failed_counts_as_what_was_kept(
+    in_memory: Networks,
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(limited(), store=store) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 10)
+        store.gate.clear()
+        store.waiting.clear()
+        first = await worker.peer.post(
+            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 70}
+        )
+        await store.waiting.wait()
+        second = await worker.peer.post(
+            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 30}
+        )
+        await eventually(lambda: network.hub.log.waiting > 0)
+        store.failing = 1
+        store.gate.set()
+        assert (await worker.peer.answer(first))["code"] == "store_unavailable"
+        assert (await worker.peer.answer(second))["op"] == "result"
+        total = (await ann.call("read_spending"))["total"]
+        assert (total["tokens_in"], total["tokens_out"]) == (30, 0)
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert budget["sums"]["tokens_in"] == 30
+
+
+@pytest.mark.behaviour("H-9")
+async def test_a_turn_goes_on_counting_after_a_restart_of_the_hub(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, file = f"sqlite:{tmp_path / 'hub.db'}", limited(tokens=100)
+    async with in_memory.start(file, store=store) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        await worker.step(1, 40)
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        worker.peer = await network.join("a", "agent", turns=True)
+        refused(await worker.lease("2", 61))
+        assert (await worker.lease("2", 60))["op"] == "result"
+        await worker.step(1, 50)
+        assert (await worker.begin())["attempts"] == 2
+        await worker.step(2, 10, settles=("2",))
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert (budget["used"]["tokens"], budget["sums"]["turns"]) == (60, 1)

@@ -1,0 +1,647 @@
+"""Stops: what a person stops has ended, stays ended, and says so to those who waited."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
+from hubbub.protocol.messages import Draft
+from tests.interaction.peers import Networks, config, soon
+from tests.interaction.stop_rig import (
+    DESK,
+    at_work,
+    begin,
+    beginning,
+    kinds,
+    let_in,
+    notices,
+    settled,
+    woken,
+)
+from tests.interaction.stores import MoodyStore
+
+SCOPES: list[dict[str, str]] = [
+    {"scope": "agent", "target": "calc"},
+    {"scope": "thread", "target": "dm.ann.calc"},
+    {"scope": "thread", "target": "direct_calc"},
+    {"scope": "all"},
+]
+LASTING = pytest.mark.parametrize("stop", SCOPES, ids=lambda stop: "-".join(stop.values()))
+
+
+@pytest.mark.behaviour("H-20")
+async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, turn = await at_work(network)
+        done = await ann.call("stop", scope="turn", target=turn, reason="wrong question")
+        assert (done["scope"], done["target"], done["by"]) == ("turn", turn, "ann")
+        assert (done["turns"], done["wakes"]) == (1, 0)
+        halt = await calc.signal("halt")
+        assert halt["data"] == {
+            "turns": [turn],
+            "code": "stopped",
+            "by": "ann",
+            "reason": "wrong question",
+        }
+        records: dict[str, dict[str, Any]] = {
+            "begin_turn": {"start": {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}},
+            "record_step": {"turn": turn, "step": {"n": 1}},
+            "end_turn": {"end": {"id": turn, "outcome": "finished"}},
+        }
+        for name, args in records.items():
+            error = await calc.ask(name, **args)
+            assert error["code"] == "turn_over", name
+            assert error["details"]["by"] == "ann"
+        error = await calc.ask("send_text_message", to="ann", text="4", cause=turn)
+        assert error["code"] == "stopped"
+        record = await ann.call("read_turn", id=turn)
+        assert (record["end"]["outcome"], record["end"]["by"]) == ("cancelled", "ann")
+        assert record["end"]["reason"] == "stopped by ann: wrong question"
+        assert record["sent"] == []
+
+
+@pytest.mark.behaviour("H-20")
+async def test_the_stop_of_a_turn_stops_nothing_else(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, turn = await at_work(network)
+        await ann.say("calc", "3+3?")
+        following = await woken(calc)
+        await ann.call("stop", scope="turn", target=turn)
+        await calc.call("begin_turn", start=beginning(following))
+        await calc.say("ann", "6", cause=following["wake"]["turn"])
+        assert (await ann.call("list_stops"))["stops"] == []
+        await ann.say("calc", "4+4?")
+        assert (await woken(calc))["wake"]["reply"] == "required"
+
+
+@pytest.mark.behaviour("H-20")
+async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        sent = await ann.say("calc", "2+2?")
+        event = await woken(calc)
+        done = await ann.call("stop", scope="turn", target=event["wake"]["turn"])
+        assert (done["turns"], done["wakes"]) == (0, 1)
+        assert (await calc.ask("begin_turn", start=beginning(event)))["code"] == "turn_over"
+        why = await ann.call("explain_wake", agent="calc", message_id=sent["id"])
+        assert (why["woken"], why["state"]) == (True, "ended")
+        (turn,) = (await ann.call("list_turns"))["turns"]
+        assert (turn["outcome"], turn["reason"]) == ("cancelled", "stopped by ann")
+
+
+@pytest.mark.behaviour("H-20")
+async def test_a_turn_that_was_taken_up_into_another_is_stopped_with_it(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        for text in ("2+2?", "3+3?"):
+            await ann.say("calc", text)
+        first, second = await woken(calc), await woken(calc)
+        start = {**beginning(first), "messages": ["m1", "m2"]}
+        await calc.call("begin_turn", start=start)
+        done = await ann.call("stop", scope="turn", target=second["wake"]["turn"])
+        assert (done["target"], done["turns"]) == (first["wake"]["turn"], 1)
+        assert (await calc.signal("halt"))["data"]["turns"] == ["calc-m1", "calc-m2"]
+        assert (await calc.ask("record_step", turn="calc-m1", step={"n": 1}))["op"] == "error"
+
+
+@pytest.mark.behaviour("H-20")
+@LASTING
+async def test_a_stop_ends_what_runs_and_drops_what_waits(
+    networks: Networks, stop: dict[str, str]
+) -> None:
+    async with networks.start() as network:
+        ann, calc, turn = await at_work(network)
+        await ann.say("calc", "3+3?")
+        waiting = await woken(calc)
+        done = await ann.call("stop", **stop, reason="enough")
+        assert (done["turns"], done["wakes"]) == (1, 1)
+        halt = await calc.signal("halt")
+        assert halt["data"]["turns"] == [turn, waiting["wake"]["turn"]]
+        assert (await calc.ask("begin_turn", start=beginning(waiting)))["code"] == "turn_over"
+        assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
+        await calc.close()
+        await network.gone("calc")
+        back = await network.join("calc", "agent", turns=True)
+        assert back.ready["pending"] == []
+        assert not any(event.get("wake") for event in await back.sync())
+        # It may not have heard of it: it is told once more.
+        assert (await back.signal("halt"))["data"]["turns"] == [turn, waiting["wake"]["turn"]]
+
+
+@pytest.mark.behaviour("H-21")
+@LASTING
+async def test_what_is_stopped_stays_asleep_and_says_nothing_until_it_is_resumed(
+    networks: Networks, stop: dict[str, str]
+) -> None:
+    async with networks.start() as network:
+        ann, calc, _turn = await at_work(network)
+        await ann.call("stop", **stop)
+        sent = await ann.say("calc", "still there?")
+        assert sent["not_woken"] == {"calc": "stopped"}
+        error = await calc.ask("send_text_message", to="ann", text="I am")
+        assert (error["code"], error["details"]["by"]) == ("stopped", "ann")
+        told = (await ann.call("list_stops"))["stops"]
+        assert [(each["scope"], each["by"]) for each in told] == [(stop["scope"], "ann")]
+        assert not any(event.get("wake") for event in await calc.sync())
+        await ann.call("resume", **stop)
+        assert (await ann.call("list_stops"))["stops"] == []
+        await ann.say("calc", "and now?")
+        event = await woken(calc)
+        assert event["message"]["content"] == "and now?"
+        await calc.call("begin_turn", start=beginning(event))
+        await calc.say("ann", "yes", cause=event["wake"]["turn"])
+
+
+@pytest.mark.behaviour("H-21")
+async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
+        ann = await network.join("ann")
+        calc = await network.join("calc", "agent", turns=True)
+        bot = await network.join("bot", "agent", turns=True)
+        await ann.call("post_to_channel", channel="desk", text="@calc @bot hello")
+        turns = {name: await begin(peer) for name, peer in (("calc", calc), ("bot", bot))}
+        await ann.call("stop", scope="agent", target="calc")
+        await bot.call("record_step", turn=turns["bot"], step={"n": 1})
+        await bot.call("post_to_channel", channel="desk", text="hi", cause=turns["bot"])
+        await ann.call("resume", scope="agent", target="calc")
+        await ann.call("stop", scope="thread", target="channel.desk")
+        assert (await bot.ask("record_step", turn=turns["bot"], step={"n": 2}))["op"] == "error"
+        sent = await ann.say("calc", "2+2?")
+        assert "not_woken" not in sent
+        await calc.call("begin_turn", start=beginning(await woken(calc)))
+        await calc.say("ann", "4")
+        error = await bot.ask("post_to_channel", channel="desk", text="@calc hello")
+        assert error["code"] == "stopped"
+
+
+@pytest.mark.behaviour("H-21")
+async def test_a_stopped_thread_does_not_go_on_in_the_replies_under_it(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        root = await ann.call("post_to_channel", channel="desk", text="a plan")
+        await ann.call("reply", message_id=root["id"], text="@calc what do you think?")
+        turn = await begin(calc)
+        done = await ann.call("stop", scope="thread", target="channel.desk")
+        assert done["turns"] == 1
+        assert (await calc.ask("reply", message_id=root["id"], text="x"))["code"] == "stopped"
+        sent = await ann.call("reply", message_id=root["id"], text="@calc well?")
+        assert sent["not_woken"] == {"calc": "stopped"}
+        assert (await calc.ask("end_turn", end={"id": turn, "outcome": "finished"}))[
+            "op"
+        ] == "error"
+
+
+@pytest.mark.behaviour("H-21")
+async def test_people_and_the_hub_go_on_speaking_where_agents_are_stopped(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await network.join("calc", "agent", turns=True)
+        await ann.call("stop", scope="all")
+        await bob.call("post_to_channel", channel="desk", text="what happened?")
+        assert "what happened?" in await ann.texts()
+
+
+# Who may ------------------------------------------------------------------------------------
+
+CLOSED = config(
+    network={"auth": "tokens"},
+    humans={"ann": {"roles": ["owner"]}, "bob": {}, "eve": {}},
+    agents={"calc": {"kind": "python", "class": "x.py:X"}},
+    channels={"desk": {"members": ["ann", "bob", "calc"]}},
+)
+
+
+@pytest.mark.behaviour("H-22")
+async def test_who_reads_a_thread_may_stop_it_and_its_turns_and_nothing_more(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(CLOSED) as network:
+        bob, eve = await let_in(network, "bob"), await let_in(network, "eve")
+        calc = await let_in(network, "calc", "agent", turns=True)
+        await bob.call("post_to_channel", channel="desk", text="@calc 2+2?")
+        turn = await begin(calc)
+        assert (await eve.ask("stop", scope="turn", target=turn))["code"] == "unknown_turn"
+        error = await eve.ask("stop", scope="thread", target="channel.desk")
+        assert error["code"] == "unknown_thread"
+        for stop in ({"scope": "agent", "target": "calc"}, {"scope": "all"}):
+            assert (await bob.ask("stop", **stop))["code"] == "forbidden"
+        assert (await bob.call("stop", scope="turn", target=turn))["turns"] == 1
+        assert (await bob.call("stop", scope="thread", target="channel.desk"))["by"] == "bob"
+        resume = {"scope": "thread", "target": "channel.desk"}
+        assert (await bob.ask("resume", **resume))["code"] == "forbidden"
+        assert (await eve.call("list_stops"))["stops"] == [], "she does not read the thread"
+        assert len((await bob.call("list_stops"))["stops"]) == 1
+        ann = await let_in(network, "ann")
+        await ann.call("resume", **resume)
+        assert (await bob.call("list_stops"))["stops"] == []
+
+
+@pytest.mark.behaviour("H-22")
+async def test_an_owner_stops_also_where_it_may_not_read(in_memory: Networks) -> None:
+    async with in_memory.start(CLOSED) as network:
+        ann, bob = await let_in(network, "ann"), await let_in(network, "bob")
+        calc = await let_in(network, "calc", "agent", turns=True)
+        await bob.say("calc", "2+2?")
+        turn = await begin(calc)
+        assert (await ann.ask("read_thread", thread="dm.bob.calc"))["code"] == "unknown_thread"
+        assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
+        await ann.call("stop", scope="thread", target="dm.bob.calc")
+        await ann.call("resume", scope="thread", target="dm.bob.calc")
+
+
+@pytest.mark.behaviour("H-22")
+@pytest.mark.parametrize("kind", ["agent", "service"])
+async def test_no_program_stops_or_resumes_anything(in_memory: Networks, kind: str) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, calc, turn = await at_work(network)
+        bot = await network.join("bot", kind)
+        for peer in (calc, bot):
+            for stop in ({"scope": "turn", "target": turn}, *SCOPES, {"scope": "all"}):
+                assert (await peer.ask("stop", **stop))["code"] == "forbidden", stop
+            assert (await peer.ask("resume", scope="all"))["code"] == "forbidden"
+            error = await peer.ask("release_breaker", thread="channel.desk")
+            assert error["code"] == "forbidden"
+        tools = {op["name"] for op in calc.ready["operations"] if op["tool"]}
+        assert tools.isdisjoint({"stop", "resume", "release_breaker", "take_over", "hand_back"})
+        assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
+
+
+@pytest.mark.behaviour("H-22")
+async def test_the_operator_stops_and_resumes(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        _ann, _calc, turn = await at_work(network)
+        operator = await network.join("operator", "service")
+        done = await operator.call("stop", scope="turn", target=turn)
+        assert (done["by"], done["turns"]) == ("operator", 1)
+        await operator.call("stop", scope="all")
+        await operator.call("resume", scope="all")
+
+
+async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann = await network.join("ann")
+        wrong: dict[str, dict[str, Any]] = {
+            "unknown_turn": {"scope": "turn", "target": "calc-m9"},
+            "unknown_thread": {"scope": "thread", "target": "channel.nowhere"},
+            "unknown_participant": {"scope": "agent", "target": "ann"},
+            "bad_request": {"scope": "agent"},
+        }
+        for code, args in wrong.items():
+            assert (await ann.ask("stop", **args))["code"] == code
+        assert (await ann.ask("stop", scope="turn", target="nonsense"))["code"] == "unknown_turn"
+        assert (await ann.ask("resume", scope="thread"))["code"] == "bad_request"
+        await ann.call("resume", scope="all")  # nothing is stopped, and that is as it was
+
+
+# Who is told --------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-23")
+async def test_each_person_who_waited_is_told_once(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        calc = await network.join("calc", "agent", turns=True)
+        first = await ann.say("calc", "2+2?")
+        turn = await begin(calc)
+        second = await ann.say("calc", "quick")
+        theirs = await bob.say("calc", "3+3?")
+        for _ in range(2):
+            await bob.call("stop", scope="agent", target="calc", reason="lunch")
+        await calc.ask("end_turn", end={"id": turn, "outcome": "cancelled"})
+        (notice,) = await notices(network, ann)
+        assert notice["thread_id"] == "dm.ann.calc"
+        assert notice["content"]["messages"] == [first["id"], second["id"]]
+        assert notice["mentions"] == ["ann"]
+        text = notice["text_representation"]
+        assert text == "bob has stopped calc before it answered (lunch)."
+        (notice,) = await notices(network, bob)
+        assert notice["content"]["messages"] == [theirs["id"]]
+
+
+@pytest.mark.behaviour("H-23")
+async def test_who_was_answered_is_told_nothing(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        await calc.say("ann", "4", cause=turn)
+        await ann.call("stop", scope="agent", target="calc")
+        assert await notices(network, ann) == []
+
+
+@pytest.mark.behaviour("H-23")
+@pytest.mark.parametrize("scope", ["turn", "thread"])
+async def test_a_thread_shows_once_that_something_in_it_was_stopped(
+    in_memory: Networks, scope: str
+) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        calc = await network.join("calc", "agent", turns=True)
+        await bob.call("post_to_channel", channel="desk", text="@calc 2+2?")
+        turn = await begin(calc)
+        target = turn if scope == "turn" else "channel_desk"
+        for _ in range(2):
+            await ann.call("stop", scope=scope, target=target, reason="later")
+        (notice,) = await notices(network, bob)
+        assert notice["thread_id"] == "channel.desk"
+        assert notice["mentions"] == ["bob"]
+        assert "ann has stopped" in notice["text_representation"]
+        assert "later" in notice["text_representation"]
+        assert notice["content"]["agents"] == ["calc"]
+        assert not any(event.get("wake") for event in await calc.sync())
+
+
+@pytest.mark.behaviour("H-31")
+async def test_people_are_told_what_is_stopped_when_it_changes_and_when_they_join(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, _turn = await at_work(network)
+        await ann.call("stop", scope="agent", target="calc", reason="lunch")
+        told = (await ann.signal("stops"))["data"]
+        (stop,) = told["stops"]
+        assert (stop["scope"], stop["target"], stop["reason"]) == ("agent", "calc", "lunch")
+        assert told["latched"] == []
+        bob = await network.join("bob")
+        assert (await bob.signal("stops"))["data"] == told
+        await ann.call("resume", scope="agent", target="calc")
+        assert (await bob.signal("stops"))["data"]["stops"] == []
+        await calc.sync()
+        assert not any(signal["type"] == "stops" for signal in calc.signals)
+
+
+# Races --------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-24")
+async def test_a_wake_that_was_on_its_way_when_the_stop_came_wakes_nobody(
+    in_memory: Networks,
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        calc = await network.join("calc", "agent", turns=True)
+        store.gate.clear()
+        said = await ann.post("send_text_message", to="calc", text="2+2?")
+        stopped = await bob.post("stop", scope="agent", target="calc")
+        async with soon():
+            await store.waiting.wait()
+            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        store.gate.set()
+        sent = (await ann.answer(said))["value"]
+        assert (await bob.answer(stopped))["op"] == "result"
+        await settled(network)
+        assert not any(event.get("wake") for event in await calc.sync())
+        why = await bob.call("explain_wake", agent="calc", message_id=sent["id"])
+        assert why["state"] == "ended"
+        assert [n["content"]["messages"] for n in await notices(network, ann)] == [[sent["id"]]]
+
+
+@pytest.mark.behaviour("H-25")
+async def test_a_wake_that_met_a_stop_which_failed_is_told_after_all(in_memory: Networks) -> None:
+    store = FailsLater(2)  # the message and the look at what has begun
+    async with in_memory.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        calc = await network.join("calc", "agent", turns=True)
+        store.gate.clear()
+        store.armed = True
+        said = await ann.post("send_text_message", to="calc", text="2+2?")
+        stopped = await bob.post("stop", scope="agent", target="calc")
+        async with soon():
+            await store.waiting.wait()
+            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        store.gate.set()
+        assert (await ann.answer(said))["op"] == "result"
+        assert (await bob.answer(stopped))["code"] == "store_unavailable"
+        store.armed = False
+        assert await calc.closed() == 4004
+        back = await network.join("calc", "agent", turns=True)
+        assert (await woken(back))["message"]["content"] == "2+2?"
+
+
+@pytest.mark.behaviour("H-24")
+async def test_a_turn_that_began_just_before_the_stop_is_ended_by_it(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        await ann.say("calc", "2+2?")
+        event = await woken(calc)
+        store.gate.clear()
+        beginning_ = await calc.post("begin_turn", start=beginning(event))
+        async with soon():
+            await store.waiting.wait()
+        stopped = await ann.post("stop", scope="agent", target="calc")
+        async with soon():
+            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        late = await calc.post("record_step", turn=event["wake"]["turn"], step={"n": 1})
+        store.gate.set()
+        assert (await calc.answer(beginning_))["op"] == "result"
+        assert (await ann.answer(stopped))["value"]["turns"] == 1
+        assert (await calc.answer(late))["code"] == "turn_over"
+        record = await ann.call("read_turn", id=event["wake"]["turn"])
+        assert record["steps"] == []
+        assert record["end"]["by"] == "ann"
+
+
+@pytest.mark.behaviour("H-24")
+async def test_an_answer_that_came_just_before_the_stop_counts(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, calc, turn = await at_work(network)
+        store.gate.clear()
+        answered = await calc.post("send_text_message", to="ann", text="4", cause=turn)
+        ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
+        async with soon():
+            await store.waiting.wait()
+        stopped = await ann.post("stop", scope="turn", target=turn)
+        store.gate.set()
+        assert (await calc.answer(answered))["op"] == "result"
+        assert (await calc.answer(ended))["op"] == "result"
+        assert (await ann.answer(stopped))["value"]["turns"] == 0
+        assert await notices(network, ann) == []
+        record = await ann.call("read_turn", id=turn)
+        assert record["end"].get("by") is None
+
+
+@pytest.mark.behaviour("H-24")
+async def test_two_who_stop_the_same_at_once_stop_it_once(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        bob = await network.join("bob")
+        posts = [(peer, await peer.post("stop", scope="turn", target=turn)) for peer in (ann, bob)]
+        answers = [(await peer.answer(ref))["value"]["turns"] for peer, ref in posts]
+        assert sorted(answers) == [0, 1]
+        assert kinds(await notices(network, ann)) == ["stopped"]
+        await calc.sync()
+        assert [s["type"] for s in calc.signals].count("halt") == 1
+
+
+# Disks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-25")
+@pytest.mark.parametrize("scope", [{"scope": "turn", "target": "calc-m1"}, *SCOPES[:2], SCOPES[3]])
+@pytest.mark.parametrize("succeed", [0, 1])
+async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(
+    in_memory: Networks, scope: dict[str, str], succeed: int
+) -> None:
+    store = FailsLater(succeed)
+    async with in_memory.start(store=store) as network:
+        ann, calc, turn = await at_work(network)
+        store.armed = True
+        error = await ann.ask("stop", **scope)
+        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+        store.armed = False
+        assert (await ann.call("list_stops"))["stops"] == []
+        await calc.call("record_step", turn=turn, step={"n": 1})
+        await calc.say("ann", "4", cause=turn)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        assert await notices(network, ann) == []
+        assert not any(signal["type"] == "halt" for signal in calc.signals)
+        assert (await ann.call("stop", **scope))["turns"] == 0
+
+
+class FailsLater(MoodyStore):
+    """Once armed, lets so many commits through and refuses the rest."""
+
+    def __init__(self, succeed: int):
+        super().__init__()
+        self._succeed = succeed
+        self.armed = False
+
+    async def append(self, batch: Any) -> None:
+        if self.armed and self._succeed:
+            self._succeed -= 1
+        elif self.armed:
+            self.failing = 1
+        await super().append(batch)
+
+
+@pytest.mark.behaviour("H-25")
+async def test_a_resume_that_the_disk_refuses_leaves_it_stopped(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, _calc, _turn = await at_work(network)
+        await ann.call("stop", scope="all")
+        store.failing = 1
+        assert (await ann.ask("resume", scope="all"))["code"] == "store_unavailable"
+        assert len((await ann.call("list_stops"))["stops"]) == 1
+        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
+        await ann.call("resume", scope="all")
+        assert "not_woken" not in await ann.say("calc", "?")
+
+
+@pytest.mark.behaviour("H-25")
+async def test_a_store_that_cannot_be_read_stops_nothing(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, calc, turn = await at_work(network)
+        store.deaf = True
+        assert (await ann.ask("stop", scope="agent", target="calc"))["temporary"]
+        store.deaf = False
+        assert (await ann.call("list_stops"))["stops"] == []
+        await calc.call("record_step", turn=turn, step={"n": 1})
+
+
+# Restarts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-26")
+@LASTING
+async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
+    in_memory: Networks, tmp_path: Path, stop: dict[str, str]
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(store=store) as network:
+        ann, _calc, turn = await at_work(network)
+        await ann.call("stop", **stop, reason="lunch")
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        assert calc.ready["pending"] == []
+        (held,) = (await ann.call("list_stops"))["stops"]
+        assert (held["scope"], held["reason"]) == (stop["scope"], "lunch")
+        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
+        assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
+        await ann.call("resume", **stop)
+    async with in_memory.start(store=store) as network:
+        ann = await network.join("ann")
+        assert (await ann.call("list_stops"))["stops"] == []
+        assert "not_woken" not in await ann.say("calc", "?")
+
+
+@pytest.mark.behaviour("H-26")
+async def test_a_turn_that_was_stopped_is_over_after_a_restart_too(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(store=store) as network:
+        ann, _calc, turn = await at_work(network)
+        await ann.call("stop", scope="turn", target=turn)
+    async with in_memory.start(store=store) as network:
+        calc = await network.join("calc", "agent", turns=True)
+        assert calc.ready["pending"] == []
+        assert not any(event.get("wake") for event in await calc.take(2))
+        assert (await calc.signal("halt"))["data"]["turns"] == [turn]
+        records: dict[str, dict[str, Any]] = {
+            "record_step": {"turn": turn, "step": {"n": 1}},
+            "end_turn": {"end": {"id": turn, "outcome": "finished"}},
+        }
+        for name, args in records.items():
+            assert (await calc.ask(name, **args))["code"] == "turn_over"
+        error = await calc.ask("send_text_message", to="ann", text="4", cause=turn)
+        assert error["code"] == "stopped"
+
+
+@pytest.mark.behaviour("H-26")
+async def test_an_agent_that_was_away_is_not_woken_by_what_was_dropped_meanwhile(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        await calc.close()
+        await network.gone("calc")
+        await ann.say("calc", "2+2?")
+        assert (await ann.call("stop", scope="agent", target="calc"))["wakes"] == 1
+        await ann.call("resume", scope="agent", target="calc")
+        await ann.say("calc", "3+3?")
+        back = await network.join("calc", "agent", turns=True)
+        events = await back.take(3)
+        assert [event["message"]["content"] for event in events if event.get("wake")] == ["3+3?"]
+
+
+class NoNotices(Mod):
+    """A mod that lets the hub say nothing, by a verdict or by a defect."""
+
+    name = "no_notices"
+    broken = False
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind != "system":
+            return PASS
+        if self.broken:
+            raise LookupError("over my own feet")
+        return Reject("quiet")
+
+
+@pytest.mark.behaviour("H-25")
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_mod_that_refuses_notices_keeps_nobody_from_stopping(
+    in_memory: Networks, *, broken: bool
+) -> None:
+    mod = NoNotices(ModConfig())
+    mod.broken = broken
+    async with in_memory.start(mods=[mod]) as network:
+        ann, _calc, turn = await at_work(network)
+        assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
+        assert await notices(network, ann) == []

@@ -1,0 +1,383 @@
+"""Take-over: a person speaks for an agent for a while, marked so, while the agent rests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.mods.api import Mod, ModConfig, Replace, Verdict
+from hubbub.protocol.messages import Draft
+from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually
+from tests.interaction.stop_rig import (
+    DESK,
+    HandClock,
+    at_work,
+    begin,
+    beginning,
+    let_in,
+    notices,
+    settled,
+    woken,
+)
+from tests.interaction.stores import MoodyStore
+
+
+async def overheard(peer: Peer) -> list[Any]:
+    """The contents of what the holder has heard of others than the hub by now."""
+    await peer.sync()
+    heard = [signal["data"] for signal in peer.signals if signal["type"] == "overheard"]
+    assert all(data["agent"] == "calc" for data in heard)
+    messages = [data["message"] for data in heard]
+    return [message["content"] for message in messages if message["sender_kind"] != "system"]
+
+
+async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
+    """A person who waits, an agent, and who speaks for it."""
+    ann, calc, _turn = await at_work(network)
+    bob = await network.join("bob")
+    await bob.call("take_over", agent="calc", minutes=10)
+    await calc.signal("halt")
+    return ann, calc, bob
+
+
+@pytest.mark.behaviour("H-29")
+async def test_taking_over_ends_what_the_agent_does_and_tells_who_waited(
+    networks: Networks,
+) -> None:
+    async with networks.start(clock=HandClock()) as network:
+        ann, calc, turn = await at_work(network)
+        bob = await network.join("bob")
+        await ann.say("calc", "3+3?")
+        lease = await bob.call("take_over", agent="calc", minutes=10)
+        assert (lease["agent"], lease["by"]) == ("calc", "bob")
+        halt = (await calc.signal("halt"))["data"]
+        assert halt["turns"] == [turn, "calc-m2"]
+        assert (halt["code"], halt["by"]) == ("taken_over", "bob")
+        (notice,) = await notices(network, ann)
+        assert notice["text_representation"] == "bob has taken over calc before it answered."
+        assert notice["content"]["messages"] == ["m1", "m2"]
+        assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
+        assert (await calc.ask("send_text_message", to="ann", text="4"))["code"] == "taken_over"
+        record = await bob.call("read_turn", id=turn)
+        assert record["end"]["reason"] == "taken over by bob"
+        assert (await ann.call("list_takeovers"))["takeovers"] == [lease]
+
+
+@pytest.mark.behaviour("H-28")
+async def test_what_a_person_says_for_an_agent_is_the_agents_and_marked_so(
+    networks: Networks,
+) -> None:
+    async with networks.start(DESK) as network:
+        ann, calc, bob = await taken(network)
+        await ann.sync()
+        await calc.sync()
+        said = await bob.say("ann", "it is 4", speak_as="calc")
+        root = await bob.call("post_to_channel", channel="desk", text="hello", speak_as="calc")
+        await bob.call("reply", message_id=root["id"], text="again", speak_as="calc")
+        await bob.call("broadcast_text_message", text="to all", speak_as="calc")
+        for peer in (ann, calc):  # what was said in its name reaches the agent too
+            messages = [event["message"] for event in await peer.sync()]
+            assert [m["content"] for m in messages] == ["it is 4", "hello", "again", "to all"]
+            for message in messages:
+                assert (message["sender_id"], message["sender_kind"]) == ("calc", "agent")
+                assert message["spoken_by"] == "bob"
+                assert message["hop"] == 0
+        read = await ann.call("read_message", id=said["id"])
+        assert (read["thread_id"], read["spoken_by"]) == ("dm.ann.calc", "bob")
+
+
+@pytest.mark.behaviour("H-28")
+async def test_what_a_person_says_for_an_agent_wakes_as_a_persons_words_do(
+    networks: Networks,
+) -> None:
+    async with networks.start(DESK) as network:
+        _ann, _calc, bob = await taken(network)
+        bot = await network.join("bot", "agent", turns=True)
+        await bob.say("bot", "add this", speak_as="calc")
+        event = await woken(bot)
+        assert event["wake"]["reply"] == "required"
+        await bob.call("post_to_channel", channel="desk", text="@bot and this", speak_as="calc")
+        assert (await woken(bot))["wake"]["reply"] == "required"
+        turn = event["wake"]["turn"]
+        await bot.call("begin_turn", start=beginning(event))
+        await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
+        await network.quiet()
+        await bob.sync()
+        heard = [signal["data"] for signal in bob.signals if signal["type"] == "overheard"]
+        notice = heard[-1]["message"]["content"]
+        assert notice["code"] == "finished", "the one who waited hears of the silence"
+
+
+@pytest.mark.behaviour("H-28")
+async def test_only_who_holds_the_take_over_speaks_for_the_agent(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, calc, _bob = await taken(network)
+        bot = await network.join("bot", "agent")
+        speeches: dict[str, dict[str, Any]] = {
+            "send_text_message": {"to": "bob", "text": "x"},
+            "send_message": {"to": "bob", "content": {"x": 1}},
+            "post_to_channel": {"channel": "desk", "text": "x"},
+            "broadcast_text_message": {"text": "x"},
+            "reply": {"message_id": "m1", "text": "x"},
+        }
+        for peer in (ann, bot, calc):
+            for name, args in speeches.items():
+                error = await peer.ask(name, **args, speak_as="calc")
+                assert error["code"] == "forbidden", (peer, name)
+
+
+@pytest.mark.behaviour("H-28")
+async def test_a_person_speaks_only_where_the_agent_might(in_memory: Networks) -> None:
+    file = config(channels={"desk": {"members": ["ann", "bob"]}})
+    async with in_memory.start(file) as network:
+        _ann, _calc, bob = await taken(network)
+        error = await bob.ask("post_to_channel", channel="desk", text="x", speak_as="calc")
+        assert error["code"] == "forbidden"
+        assert "calc is no member" in error["message"]
+        error = await bob.ask("send_text_message", to="channel.desk", text="x", speak_as="calc")
+        assert error["code"] == "unknown_thread"
+
+
+class Forger(Mod):
+    """A mod that makes a person's words the agent's own."""
+
+    name = "forger"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        forged = Draft(draft.sender_id, draft.sender_kind, draft.thread_id, draft.type, "x")
+        forged.recipients = draft.recipients
+        return Replace(forged)
+
+
+@pytest.mark.behaviour("H-28")
+async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
+    async with in_memory.start(mods=[Forger(ModConfig())]) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        await ann.call("take_over", agent="calc")
+        error = await ann.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        assert error["code"] == "internal"
+        assert await calc.texts() == []
+
+
+@pytest.mark.behaviour("H-29")
+async def test_nothing_wakes_an_agent_that_was_taken_over(networks: Networks) -> None:
+    async with networks.start(DESK) as network:
+        ann, calc, _bob = await taken(network)
+        bot = await network.join("bot", "agent")
+        for peer in (ann, bot):
+            assert (await peer.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
+            sent = await peer.call("post_to_channel", channel="desk", text="@calc?")
+            assert sent["not_woken"] == {"calc": "taken_over"}
+        events = await calc.sync()
+        assert not any(event.get("wake") for event in events)
+        error = await calc.ask("begin_turn", start={
+            "id": f"calc-{events[-1]['message']['id']}",
+            "thread_id": "channel.desk",
+            "messages": [events[-1]["message"]["id"]],
+        })  # fmt: skip
+        assert error["code"] == "taken_over"
+
+
+@pytest.mark.behaviour("H-29")
+async def test_the_holder_hears_and_reads_what_reaches_the_agent_and_nobody_else_does(
+    networks: Networks,
+) -> None:
+    async with networks.start(
+        config(channels={"desk": {"members": ["ann", "calc"]}, "den": {"members": ["ann"]}})
+    ) as network:
+        ann, _calc, bob = await taken(network)
+        eve = await network.join("eve")
+        second = await network.join("bob")
+        await overheard(bob)
+        bob.signals.clear()
+        await ann.say("calc", "for calc")
+        await ann.call("post_to_channel", channel="desk", text="for the desk")
+        await ann.call("post_to_channel", channel="den", text="secret")
+        await ann.say("eve", "for eve")
+        await bob.say("ann", "by bob", speak_as="calc")
+        await network.quiet()
+        assert await overheard(bob) == ["for calc", "for the desk"], "it knows what it said"
+        assert (await overheard(second))[-3:] == ["for calc", "for the desk", "by bob"]
+        assert await overheard(eve) == []
+        page = await bob.call("read_thread", thread="dm.ann.calc")
+        assert page["messages"][-1]["content"] == "by bob"
+        assert (await bob.call("read_thread", thread="channel.desk"))["messages"]
+        assert (await bob.ask("read_thread", thread="channel.den"))["code"] == "unknown_thread"
+        assert (await eve.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
+        await bob.call("hand_back", agent="calc")
+        assert (await bob.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
+        bob.signals.clear()
+        await ann.say("calc", "private again")
+        assert await overheard(bob) == []
+
+
+# The end ------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-30")
+async def test_after_the_hand_back_the_agent_speaks_and_wakes_again(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, bob = await taken(network)
+        await bob.call("hand_back", agent="calc")
+        assert (await ann.call("list_takeovers"))["takeovers"] == []
+        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        assert error["code"] == "forbidden"
+        await ann.say("calc", "3+3?")
+        turn = await begin(calc)
+        await calc.say("ann", "6", cause=turn)
+        await bob.call("hand_back", agent="calc")  # again: nothing more to give back
+
+
+@pytest.mark.behaviour("H-30")
+async def test_a_lease_ends_at_its_time_and_can_be_renewed(in_memory: Networks) -> None:
+    clock = HandClock()
+    async with in_memory.start(clock=clock) as network:
+        ann, calc, bob = await taken(network)
+        clock.time += 599.9
+        await bob.call("take_over", agent="calc", minutes=1)
+        clock.time += 59.9
+        await bob.say("ann", "still me", speak_as="calc")
+        clock.time += 0.1
+        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        assert error["code"] == "forbidden"
+        assert (await bob.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
+        await ann.say("calc", "3+3?")
+        await begin(calc)
+        ann.signals.clear()
+        network.hub.speaking_for.look()
+        assert (await ann.signal("takeovers"))["data"] == {"takeovers": []}
+        assert list(network.hub.state.takeovers) == []
+
+
+@pytest.mark.behaviour("H-30")
+async def test_a_lease_that_nobody_looks_at_ends_by_itself(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, _calc, _turn = await at_work(network)
+        await ann.call("take_over", agent="calc", minutes=0.0005)
+        await ann.until(lambda: emptied(ann))
+        assert not network.hub.state.takeovers
+
+
+def emptied(peer: Peer) -> bool:
+    told = [signal["data"] for signal in peer.signals if signal["type"] == "takeovers"]
+    return bool(told) and told[-1] == {"takeovers": []}
+
+
+@pytest.mark.behaviour("H-30")
+async def test_an_agent_that_was_away_gets_what_was_said_for_it_and_not_what_it_said_itself(
+    networks: Networks,
+) -> None:
+    async with networks.start(DESK) as network:
+        ann, calc, turn = await at_work(network)
+        await calc.say("ann", "own words", cause=turn)
+        await calc.call("post_to_channel", channel="desk", text='own words, "spoken_by": bob')
+        await calc.call("send_message", to="channel.desk", content={"spoken_by": "bob"})
+        await calc.close()
+        await network.gone("calc")
+        bob = await network.join("bob")
+        await bob.call("take_over", agent="calc")
+        await bob.say("ann", "by bob", speak_as="calc")
+        await bob.call("post_to_channel", channel="desk", text="by bob too", speak_as="calc")
+        await bob.call("hand_back", agent="calc")
+        back = await network.join("calc", "agent", turns=True)
+        events: list[Frame] = await back.take(3)
+        contents = [event["message"]["content"] for event in events]
+        assert contents == ["2+2?", "by bob", "by bob too"]
+        await ann.say("calc", "and now?")
+        assert (await woken(back))["message"]["content"] == "and now?"
+
+
+# Who may ------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-28")
+async def test_only_owners_take_over_and_one_at_a_time(in_memory: Networks) -> None:
+    file = config(
+        network={"auth": "tokens"},
+        humans={"ann": {"roles": ["owner"]}, "cat": {"roles": ["owner"]}, "bob": {}},
+        agents={"calc": {"kind": "python", "class": "x.py:X"}},
+    )
+    async with in_memory.start(file) as network:
+        ann, bob = await let_in(network, "ann"), await let_in(network, "bob")
+        cat = await let_in(network, "cat")
+        calc = await let_in(network, "calc", "agent", turns=True)
+        for peer in (bob, calc):
+            assert (await peer.ask("take_over", agent="calc"))["code"] == "forbidden"
+        assert (await ann.ask("take_over", agent="bob"))["code"] == "unknown_participant"
+        await ann.call("take_over", agent="calc")
+        error = await cat.ask("take_over", agent="calc")
+        assert (error["code"], error["details"]["by"]) == ("taken_over", "ann")
+        for peer in (bob, calc):
+            assert (await peer.ask("hand_back", agent="calc"))["code"] == "forbidden"
+        await cat.call("hand_back", agent="calc")  # an owner ends what another has forgotten
+        await cat.call("take_over", agent="calc")
+
+
+@pytest.mark.behaviour("H-28")
+async def test_a_program_takes_nobody_over(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        await at_work(network)
+        for name, kind in (("robot", "service"), ("operator", "service"), ("bot", "agent")):
+            peer = await network.join(name, kind)
+            assert (await peer.ask("take_over", agent="calc"))["code"] == "forbidden"
+
+
+# Disks and restarts -------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-25")
+async def test_a_take_over_that_the_disk_refuses_changes_nothing(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, calc, turn = await at_work(network)
+        store.failing = 1
+        assert (await ann.ask("take_over", agent="calc"))["code"] == "store_unavailable"
+        assert (await ann.call("list_takeovers"))["takeovers"] == []
+        await calc.call("record_step", turn=turn, step={"n": 1})
+        await calc.say("ann", "4", cause=turn)
+        await ann.call("take_over", agent="calc")
+        store.failing = 1
+        assert (await ann.ask("hand_back", agent="calc"))["code"] == "store_unavailable"
+        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
+
+
+@pytest.mark.behaviour("H-26")
+async def test_a_take_over_goes_on_over_a_restart_until_its_time(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, clock = f"sqlite:{tmp_path / 'hub.db'}", HandClock()
+    async with in_memory.start(store=store, clock=clock) as network:
+        await taken(network)
+    clock.time += 300
+    async with in_memory.start(store=store, clock=clock) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        calc = await network.join("calc", "agent", turns=True)
+        assert calc.ready["pending"] == []
+        assert (await ann.signal("takeovers"))["data"]["takeovers"][0]["by"] == "bob"
+        await bob.say("ann", "still me", speak_as="calc")
+        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
+    clock.time += 300
+    async with in_memory.start(store=store, clock=clock) as network:
+        await eventually(lambda: not network.hub.state.takeovers)
+        await settled(network)
+        ann = await network.join("ann")
+        assert "not_woken" not in await ann.say("calc", "?")
+    clock.time -= 300  # a clock that goes back brings back no lease that has ended
+    async with in_memory.start(store=store, clock=clock) as network:
+        assert list(network.hub.state.takeovers) == []
+
+
+@pytest.mark.behaviour("H-31")
+async def test_people_are_told_who_speaks_for_whom(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, calc, bob = await taken(network)
+        told = (await ann.signal("takeovers"))["data"]["takeovers"]
+        assert [(lease["agent"], lease["by"]) for lease in told] == [("calc", "bob")]
+        eve = await network.join("eve")
+        assert (await eve.signal("takeovers"))["data"]["takeovers"] == told
+        await bob.call("hand_back", agent="calc")
+        assert (await eve.signal("takeovers"))["data"]["takeovers"] == []
+        await calc.sync()
+        assert not any(signal["type"] == "takeovers" for signal in calc.signals)

@@ -1,0 +1,172 @@
+"""Whatever people stop, resume and take over, all at the same time: nothing goes on where it is
+stopped, and nobody waits without hearing that there is nothing to wait for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from hubbub.protocol.messages import Message
+from tests.examples import examples
+from tests.interaction.peers import Frame, Peer, config
+from tests.interaction.stop_rig import beginning
+from tests.interaction.stores import MoodyStore
+from tests.stateful.hub_life import HubLife
+
+PEOPLE = ("ann", "bob")
+AGENTS = ("calc", "bot")
+FILE = config(
+    network={
+        "limits": {"burst": 100_000, "calls_per_second": 1_000_000},
+        "budgets": {"wakes": None, "fan_out": None, "agents": None, "wall_clock": None},
+    },
+    channels={"desk": {"members": "all"}},
+)
+
+
+class Deed(NamedTuple):
+    """Something that a person or an agent does."""
+
+    what: str
+    who: str
+    about: str
+    """An agent, or what is stopped."""
+
+
+TARGETS = ("calc", "bot", "channel.desk", "dm.ann.calc", "all")
+DEEDS = st.one_of(
+    st.builds(Deed, st.just("ask"), st.sampled_from(PEOPLE), st.sampled_from([*AGENTS, "desk"])),
+    st.builds(
+        Deed, st.sampled_from(["begin", "begin", "answer", "end"]), st.sampled_from(AGENTS),
+        st.just(""),
+    ),
+    st.builds(
+        Deed, st.sampled_from(["stop", "resume"]), st.sampled_from(PEOPLE),
+        st.sampled_from(TARGETS),
+    ),
+    st.builds(
+        Deed, st.sampled_from(["stop turn", "take over", "hand back"]), st.sampled_from(PEOPLE),
+        st.sampled_from(AGENTS),
+    ),
+)  # fmt: skip
+
+
+class StopsMachine(RuleBasedStateMachine):
+    """There is no model: what must hold is read from the log."""
+
+    @initialize()
+    def start(self) -> None:
+        self.store = MoodyStore()
+        self.life = HubLife(FILE, self.store)
+        join = self.life.network.join
+        self.peers: dict[str, Peer] = {name: self.life.run(join(name)) for name in PEOPLE}
+        for name in AGENTS:
+            self.peers[name] = self.life.run(join(name, "agent", turns=True))
+        self.life.run(self.peers["ann"].say("calc", "hello"))
+        self.wakes: dict[str, list[Frame]] = {name: [] for name in AGENTS}
+        self.turns: dict[str, list[str]] = {name: [] for name in AGENTS}
+        self.refused = False
+
+    def teardown(self) -> None:
+        if hasattr(self, "life"):
+            self.life.end()
+
+    @rule(deeds=st.lists(DEEDS, min_size=1, max_size=8), failing=st.sampled_from([0, 0, 0, 1, 2]))
+    def one_breath(self, deeds: list[Deed], failing: int) -> None:
+        self.store.failing = failing
+        self.refused |= failing > 0
+        self.life.run(self.breathe(deeds))
+        self.store.failing = 0
+        self.life.run(self.check())
+
+    async def breathe(self, deeds: list[Deed]) -> None:
+        """All at once; then what every agent has been told."""
+        asked = [(deed, ref) for deed in deeds if (ref := await self.post(deed)) is not None]
+        for deed, ref in asked:
+            answer = await self.peers[deed.who].answer(ref)
+            expected = {"store_unavailable", "stopped", "taken_over", "turn_over", "forbidden"}
+            assert answer["op"] == "result" or answer["code"] in expected, (deed, answer)
+        await self.life.network.quiet()
+        async with self.life.network.hub.ending.alone():
+            pass
+        for name in AGENTS:
+            await self.hear(name)
+
+    async def hear(self, name: str) -> None:
+        peer = self.peers[name]
+        try:
+            events = await peer.sync()
+        except ConnectionError:
+            events = []
+        self.wakes[name] += [event for event in events if event.get("wake")]
+
+    async def post(self, deed: Deed) -> str | None:
+        what, who, about = deed
+        peer = self.peers[who]
+        named: dict[str, Any] = {"scope": "agent", "target": about}
+        if about.startswith(("channel.", "dm.")):
+            named["scope"] = "thread"
+        elif about == "all":
+            named = {"scope": "all"}
+        match what:
+            case "ask" if about == "desk":
+                return await peer.post("post_to_channel", channel="desk", text="@calc @bot ?")
+            case "ask":
+                return await peer.post("send_text_message", to=about, text="?")
+            case "begin" if self.wakes[who]:
+                start = beginning(self.wakes[who].pop(0))
+                self.turns[who].append(start["id"])
+                return await peer.post("begin_turn", start=start)
+            case "answer" if self.turns[who]:
+                turn = self.turns[who][-1]
+                return await peer.post("post_to_channel", channel="desk", text="!", cause=turn)
+            case "end" if self.turns[who]:
+                end = {"id": self.turns[who][-1], "outcome": "finished"}
+                record = await self.life.network.hub.store.turn(end["id"])
+                return await peer.post("end_turn", end=end) if record else None
+            case "stop" | "resume":
+                return await peer.post(what, **named)
+            case "stop turn" if self.turns[about]:
+                return await peer.post("stop", scope="turn", target=self.turns[about][-1])
+            case "take over":
+                held = self.life.network.hub.state.takeovers.holder(about)
+                return None if held else await peer.post("take_over", agent=about)
+            case "hand back":
+                return await peer.post("hand_back", agent=about)
+        return None
+
+    async def check(self) -> None:
+        """What must hold whenever nothing is under way."""
+        hub = self.life.network.hub
+        log = [json.loads(e.body) for e in await hub.store.log(0, hub.log.head, 10_000)]
+        told = set[str]()
+        for body in log:
+            if body["sender_kind"] == "system":
+                content = body["content"]
+                told |= {*content.get("messages", ()), content.get("message", "")}
+        for agent in AGENTS:
+            for row in await hub.store.pending(agent, hub.log.head):
+                thread_id = Message.model_validate_json(row.body).thread_id
+                halted = hub.state.halts.of(agent, thread_id)
+                assert halted is None or self.refused, (agent, row)
+            for body in log:
+                wake = await hub.store.wake(agent, body["seq"])
+                if body["sender_kind"] != "human" or wake is None:
+                    continue
+                if wake.reply is None:
+                    heard = wake.reason in ("stopped", "taken_over") and body["id"] in told
+                elif wake.state == "ended":
+                    turn = await hub.store.turn(wake.taken or "")
+                    heard = body["id"] in told or (turn is not None and bool(turn.sent))
+                else:
+                    heard = True  # it may yet be answered
+                assert heard, (agent, body["id"], wake)
+
+
+TestStops = pytest.mark.behaviour("H-20", "H-21", "H-23", "H-24", "H-25")(StopsMachine.TestCase)
+TestStops.settings = settings(max_examples=examples(40), stateful_step_count=12, deadline=None)

@@ -1,0 +1,86 @@
+"""Which turns wait for a person, and whether a turn has read something from outside."""
+
+from __future__ import annotations
+
+import pytest
+
+from hubbub.agents.parking import Parking
+from hubbub.agents.turn.loop import CallResult
+from hubbub.agents.turn.taint import Taint, carriers
+from hubbub.protocol.turns import Step, ToolCallRecord
+from tests.unit.agents.builders import message, plan
+
+PLAN = plan(message(1))
+
+
+@pytest.mark.behaviour("H-83")
+class TestParking:
+    def test_a_parked_turn_goes_on_once_when_something_is_decided(self) -> None:
+        parking = Parking()
+        parking.park(PLAN)
+        assert parking.ended(PLAN.id) is None
+        assert parking.decided(PLAN.id, running=False) is PLAN
+        assert parking.decided(PLAN.id, running=False) is None
+
+    def test_what_is_decided_while_the_turn_runs_is_not_forgotten(self) -> None:
+        parking = Parking()
+        assert parking.decided(PLAN.id, running=True) is None
+        parking.park(PLAN)
+        assert parking.ended(PLAN.id) is PLAN
+        assert parking.all() == []
+
+    def test_it_means_nothing_for_a_turn_that_has_come_to_its_end(self) -> None:
+        parking = Parking()
+        parking.decided(PLAN.id, running=True)
+        assert parking.ended(PLAN.id) is None
+        parking.park(PLAN)
+        assert parking.ended(PLAN.id) is None, "that was another time"
+
+    def test_a_turn_that_is_dropped_is_not_parked_any_more(self) -> None:
+        parking = Parking()
+        parking.park(PLAN)
+        assert parking.drop(PLAN.id)
+        assert not parking.drop(PLAN.id)
+        assert parking.decided(PLAN.id, running=False) is None
+
+    def test_all_of_them_can_be_taken_up_or_forgotten(self) -> None:
+        parking = Parking()
+        parking.park(PLAN)
+        assert parking.all() == [PLAN]
+        parking.park(PLAN)
+        parking.clear()
+        assert parking.all() == []
+
+
+def result(id: str, *, outside: bool) -> CallResult:
+    return CallResult(id, "ok", outside=outside)
+
+
+@pytest.mark.behaviour("H-88")
+class TestTaint:
+    calls = (
+        ToolCallRecord(id="a", name="fetch", arguments={}),
+        ToolCallRecord(id="b", name="add", arguments={}),
+    )
+
+    def test_the_first_thing_from_outside_is_noted_and_stays(self) -> None:
+        taint = Taint()
+        assert taint.results(self.calls, [result("b", outside=False)]) == ()
+        assert not taint.outside
+        (note,) = taint.results(self.calls, [result("a", outside=True)])
+        assert "fetch" in note
+        assert taint.outside
+        assert taint.results(self.calls, [result("a", outside=True)]) == (), "it is known"
+
+    def test_the_note_is_all_that_another_process_needs(self) -> None:
+        (note,) = Taint().read(["m7"])
+        assert Taint(steps=[Step(n=1), Step(n=2, notes=("x", note))]).outside
+        assert not Taint(steps=[Step(n=1, notes=("x",), text=note)]).outside, "a model may say so"
+
+    def test_who_begins_with_it_notes_nothing(self) -> None:
+        taint = Taint(outside=True)
+        assert taint.read(["fetch"]) == ()
+
+    def test_the_messages_that_carry_something(self) -> None:
+        other = message(2).model_copy(update={"outside": True})
+        assert carriers([message(1), other]) == ["m2"]

@@ -1,0 +1,64 @@
+"""What a model is told when little is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from hubbub.agents.turn.thrift import reminder
+from hubbub.protocol.spending import Left, LimitName, Whose
+
+
+def left(limit: LimitName, used: float, of: float, whose: Whose = "interaction") -> Left:
+    return Left(limit=limit, whose=whose, used=used, of=of)
+
+
+@pytest.mark.behaviour("H-62")
+def test_it_names_what_is_left_and_of_what() -> None:
+    assert reminder([left("tokens", 18_800, 20_000)]) == (
+        "Little is left for this task: 1,200 of 20,000 tokens. Finish now with what you have."
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("usd", "$0.2500 of $3.0000"),
+        ("wall_clock", "0 of 3 seconds"),
+        ("wakes", "0 of 3 turns that messages may start"),
+        ("agents", "0 of 3 agents that may be woken"),
+        ("hops", "0 of 3 messages in a row"),
+        ("fan_out", "0 of 3 agents at a time"),
+    ],
+)
+def test_each_limit_has_its_words(limit: LimitName, told: str) -> None:
+    assert told in reminder([left(limit, 2.75 if limit == "usd" else 3, 3)])
+
+
+def test_several_budgets_stand_in_sentences_of_their_own_the_nearest_first() -> None:
+    low = [
+        left("tokens", 9, 10, "network"),
+        left("usd", 9, 10),
+        left("tokens", 8.5, 10, "agent"),
+        left("tokens", 9, 10),
+    ]
+    sentences = reminder(low).split(". ")
+    assert [s.partition(":")[0] for s in sentences[:3]] == [
+        "Little is left for this task",
+        "Little is left for you today",
+        "Little is left for all agents today",
+    ]
+    assert sentences[0].endswith("$1.0000 of $10.0000, 1 of 10 tokens")
+
+
+def test_who_may_involve_few_more_is_told_just_that() -> None:
+    told = reminder([left("wakes", 63, 64)])
+    assert "Finish" not in told
+    assert told.endswith("Involve no other agent unless you must.")
+
+
+def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
+    assert "0 of 10 tokens" in reminder([left("tokens", 12, 10)])
+
+
+def test_nothing_low_is_nothing_to_tell() -> None:
+    assert reminder([]) == ""

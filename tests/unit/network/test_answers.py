@@ -1,0 +1,85 @@
+"""What an agent did about a message, as the record of its turn tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from hubbub.network.answers import Answer, answer_to
+from hubbub.network.stored import StoredTurn
+from hubbub.protocol.turns import (
+    Outcome,
+    Steering,
+    Step,
+    ToolCallRecord,
+    TurnEnd,
+    TurnStart,
+)
+
+pytestmark = pytest.mark.behaviour("H-102")
+
+
+def turn(
+    *steps: Step, woke: Sequence[int] = (4,), sent: Sequence[int] = (), end: Outcome | None = None
+) -> StoredTurn:
+    start = TurnStart(id="bob-m4", thread_id="dm.ann.bob", messages=tuple(f"m{n}" for n in woke))
+    ended = TurnEnd(id="bob-m4", outcome=end).model_dump_json().encode() if end else None
+    return StoredTurn(
+        id="bob-m4",
+        agent="bob",
+        started_at=1.0,
+        attempts=1,
+        start=start.model_dump_json().encode(),
+        steps=[step.model_dump_json().encode() for step in steps],
+        sent=sent,
+        ended_at=2.0 if end else None,
+        end=ended,
+    )
+
+
+def steered(n: int, *seqs: int) -> Step:
+    return Step(n=n, steered=tuple(Steering(message=f"m{seq}", text="") for seq in seqs))
+
+
+def called(n: int, name: str, *, result: str | None = "ok", error: str | None = None) -> Step:
+    call = ToolCallRecord(id="c", name=name, arguments={}, result=result, error=error)
+    return Step(n=n, calls=(call,))
+
+
+def test_what_woke_a_turn_stands_in_its_first_prompt() -> None:
+    assert answer_to(4, turn()) == Answer(1, None, None)
+    assert answer_to(4, turn(sent=(9,))) == Answer(1, "answered", None)
+    assert answer_to(4, turn(sent=(9,), end="finished")) == Answer(1, "answered", "finished")
+
+
+def test_a_turn_that_ends_without_a_word_was_silent() -> None:
+    assert answer_to(4, turn(Step(n=1), end="max_steps")) == Answer(1, "silent", "max_steps")
+
+
+def test_a_message_that_was_let_in_is_answered_by_what_is_said_after_it() -> None:
+    steps = (Step(n=1), steered(2, 6, 7), Step(n=3))
+    assert answer_to(6, turn(*steps, sent=(5,))) == Answer(2, None, None)
+    assert answer_to(6, turn(*steps, sent=(5,), end="finished")) == Answer(2, "silent", "finished")
+    assert answer_to(7, turn(*steps, sent=(5, 8))) == Answer(2, "answered", None)
+
+
+def test_a_message_that_no_prompt_has_shown_yet_has_no_answer() -> None:
+    assert answer_to(6, turn(Step(n=1), sent=(9,))) == Answer()
+    ended = turn(Step(n=1), sent=(9,), end="cancelled")
+    assert answer_to(6, ended) == Answer(None, None, "cancelled")
+
+
+def test_declining_is_more_than_an_answer() -> None:
+    done = turn(Step(n=1), called(2, "decline"), sent=(5,), end="finished")
+    assert answer_to(4, done) == Answer(1, "declined", "finished")
+    failed = turn(called(1, "decline", error="invalid_arguments"), end="finished")
+    assert answer_to(4, failed) == Answer(1, "silent", "finished")
+    undone = turn(called(1, "decline", result=None))
+    assert answer_to(4, undone) == Answer(1, None, None)
+
+
+def test_declining_something_earlier_is_not_declining_what_came_later() -> None:
+    steps = (called(1, "decline"), steered(2, 6))
+    assert answer_to(6, turn(*steps, sent=(5, 9), end="finished")).answer == "answered"
+    assert answer_to(4, turn(*steps, sent=(5, 9), end="finished")).answer == "declined"

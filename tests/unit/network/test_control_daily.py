@@ -1,0 +1,99 @@
+"""The accounts of a day."""
+
+from __future__ import annotations
+
+import pytest
+
+from hubbub.config.models import DailyBudget, DailyBudgets
+from hubbub.network.control.daily import Daily, day_of
+from hubbub.network.control.ledger import Cost
+from hubbub.network.stored import StoredSpending
+from hubbub.network.wakes import Reason
+
+NOON = 1_800_014_400.0  # of a day in 2027, UTC
+DAY = 86400
+
+
+def daily(**budgets: DailyBudget) -> Daily:
+    return Daily(DailyBudgets.model_validate(budgets), {}, NOON)
+
+
+@pytest.mark.behaviour("H-6")
+def test_a_network_without_limits_counts_nothing() -> None:
+    none = daily()
+    none.wake("a", 1, 1000)
+    assert (none.limited, none.refuses("a", 1), none.used("a", 1)) == (False, None, [])
+
+
+@pytest.mark.behaviour("H-6")
+@pytest.mark.parametrize(
+    ("whose", "spared"),
+    [("network", None), ("thread", ("a", 2)), ("agent", ("b", 1))],
+)
+def test_a_limit_is_of_the_network_each_thread_or_each_agent(
+    whose: str, spared: tuple[str, int] | None
+) -> None:
+    accounts = daily(**{whose: DailyBudget(wakes=2)})
+    accounts.wake("a", 1)
+    assert accounts.refuses("a", 1) is None
+    accounts.wake("a", 1)
+    reached = accounts.refuses("a", 1)
+    assert reached is not None
+    assert (reached.whose, reached.limit, reached.used, reached.of) == (whose, "wakes", 2, 2)
+    assert reached.reason == Reason(f"daily_{whose}")
+    if spared is not None:
+        assert accounts.refuses(*spared) is None
+    accounts.wake("a", 1, -1)
+    assert accounts.refuses("a", 1) is None
+
+
+@pytest.mark.behaviour("H-6")
+def test_an_agents_own_limits_replace_the_common_ones() -> None:
+    common = DailyBudgets(agent=DailyBudget(tokens=10))
+    accounts = Daily(common, {"a": DailyBudget(usd=1.0)}, NOON)
+    for agent in ("a", "b"):
+        accounts.spend(agent, 1, Cost(20, 0, 0.5))
+    assert accounts.refuses("a", 1) is None
+    assert accounts.refuses("b", 1) is not None
+    accounts.spend("a", 1, Cost(0, 0, 0.5))
+    reached = accounts.refuses("a", 1)
+    assert reached is not None
+    assert (reached.limit, reached.target) == ("usd", "a")
+
+
+@pytest.mark.behaviour("H-6")
+def test_a_new_day_begins_with_what_is_still_reserved() -> None:
+    accounts = daily(network=DailyBudget(tokens=100))
+    accounts.spend("a", 1, Cost(60, 0))
+    accounts.lease("a", 1, 30, 0.0)
+    assert [each.used for each in accounts.used(None, None)] == [90]
+    before = accounts.day
+    assert accounts.today(NOON + DAY // 2 - 1) == before
+    assert accounts.today(NOON + DAY // 2) == day_of(NOON + DAY) != before
+    assert [each.used for each in accounts.used(None, None)] == [30]
+    accounts.lease("a", 1, -30, 0.0)
+    assert [each.used for each in accounts.used(None, None)] == [0]
+
+
+@pytest.mark.behaviour("H-9")
+def test_what_the_store_has_of_today_is_counted() -> None:
+    accounts = daily(thread=DailyBudget(wakes=5, tokens=100))
+    rows = [
+        StoredSpending(day_of(NOON), "a", 1, 2, 1, 30, 10, 0.0),
+        StoredSpending(day_of(NOON), "b", 1, 1, 1, 5, 0, 0.0),
+        StoredSpending(day_of(NOON - DAY), "a", 1, 9, 9, 900, 900, 9.0),
+    ]
+    accounts.restore(rows)
+    used = {each.limit: each.used for each in accounts.used(None, 1)}
+    assert used == {"tokens": 45, "wakes": 3}
+
+
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize(
+    ("tokens", "whose"), [(70, []), (71, ["agent"]), (91, ["network", "agent"])]
+)
+def test_a_question_must_fit_into_all_of_them(tokens: int, whose: list[str]) -> None:
+    accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
+    accounts.spend("a", 1, Cost(0, 20))
+    accounts.lease("a", 1, 10, 0.0)
+    assert [each.whose for each in accounts.too_dear("a", 1, tokens, 0.0)] == whose

@@ -1,0 +1,179 @@
+"""How many wakes wait at an agent: always what the store would say."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.network.queues import Queues
+from hubbub.network.records import (
+    Batch,
+    Record,
+    StepRecorded,
+    TurnBegun,
+    TurnEnded,
+    WakesSettled,
+    WakesTaken,
+)
+from hubbub.network.store import reads
+from hubbub.network.store.migrate import migrate
+from hubbub.network.store.writer import BatchWriter
+from hubbub.network.stored import OpenWake
+from hubbub.testing.store_rows import message, wake
+
+AGENTS = ("bob", "cy")
+
+
+@pytest.fixture
+def queues() -> Queues:
+    return Queues()
+
+
+def test_a_wake_waits_until_its_turn_has_ended(queues: Queues) -> None:
+    assert queues.depth("bob") == 0
+    queues.woken("bob", 1)
+    queues.woken("cy", 1)
+    assert queues.depth("bob") == 1
+    queues.recorded([TurnBegun("bob-m1", "bob", 0.0, "{}", (1,))])
+    assert queues.depth("bob") == 1, "it is worked on"
+    queues.recorded([StepRecorded("bob-m1", 1, "{}"), TurnEnded("bob-m1", 0.0, "{}")])
+    assert (queues.depth("bob"), queues.depth("cy")) == (0, 1)
+
+
+def test_a_turn_takes_several_wakes_and_more_while_it_runs(queues: Queues) -> None:
+    for seq in (1, 2, 5):
+        queues.woken("bob", seq)
+    queues.recorded([TurnBegun("t", "bob", 0.0, "{}", (1, 2)), WakesTaken("t", "bob", (5,))])
+    queues.woken("bob", 7)
+    queues.recorded([TurnEnded("t", 0.0, "{}"), TurnEnded("t", 0.0, "{}")])
+    assert queues.depth("bob") == 1
+
+
+def test_a_wake_that_another_turn_has_taken_waits_for_that_one(queues: Queues) -> None:
+    queues.woken("bob", 1)
+    queues.recorded([TurnBegun("a", "bob", 0.0, "{}", (1,))])
+    queues.recorded([TurnBegun("b", "bob", 0.0, "{}", (1,)), TurnEnded("a", 0.0, "{}")])
+    assert queues.depth("bob") == 1
+    queues.recorded([TurnEnded("b", 0.0, "{}")])
+    assert queues.depth("bob") == 0
+
+
+def test_who_records_no_turns_settles_by_acknowledging(queues: Queues) -> None:
+    for seq in (1, 2, 5):
+        queues.woken("bob", seq)
+    queues.recorded([TurnBegun("t", "bob", 0.0, "{}", (1,)), WakesSettled("bob", 2)])
+    assert queues.depth("bob") == 2, "what a turn has taken is settled by its end"
+    queues.recorded([WakesSettled("cy", 9), WakesSettled("bob", 1)])
+    assert queues.depth("bob") == 2
+
+
+def test_what_was_there_before_is_added_without_what_was_settled_meanwhile() -> None:
+    queues = Queues(["bob", "cy"])
+    queues.woken("bob", 9)
+    queues.recorded([TurnBegun("bob-m2", "bob", 0.0, "{}", (2,)), TurnEnded("bob-m2", 0.0, "{}")])
+    queues.recorded([TurnEnded("bob-m3", 0.0, "{}")])  # it had begun before the start
+    queues.recorded([WakesSettled("bob", 1)])
+    assert queues.depth("bob") == 1
+    early = [(1, None), (2, None), (3, "bob-m3"), (4, "bob-m4"), (5, None), (9, None)]
+    queues.restore("bob", [OpenWake(*row) for row in early])
+    assert queues.depth("bob") == 3
+    queues.recorded([TurnEnded("bob-m4", 0.0, "{}")])
+    assert queues.depth("bob") == 2
+    queues.restore("cy", [OpenWake(4, "cy-m4")])
+    queues.restore("new", [OpenWake(6, None)])
+    assert (queues.depth("cy"), queues.depth("new")) == (1, 1)
+
+
+# Against a store ------------------------------------------------------------------------------
+
+
+class Pair:
+    """Queues beside the store that their records go to, and what may be done next."""
+
+    def __init__(self) -> None:
+        self.db = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(self.db, "a test's database")
+        self.writer = BatchWriter(tail=3)
+        self.writer.start(0)
+        self.queues = Queues()
+        self.seq = 0
+        self.turns: dict[str, str] = {}
+
+    def open(self, agent: str) -> list[OpenWake]:
+        return list(reads.open_wakes(self.db, agent, self.seq))
+
+    def wake(self, agents: set[str]) -> None:
+        self.seq += 1
+        rows = [wake(agent, self.seq) for agent in sorted(agents)]
+        self.writer.write(self.db, Batch(messages=[message(self.seq)], deliveries=rows))
+        for agent in agents:
+            self.queues.woken(agent, self.seq)
+
+    def record(self, record: Record) -> None:
+        self.writer.write(self.db, Batch([record]))
+        self.queues.recorded([record])
+
+    def begin(self, agent: str, most: int) -> None:
+        free = [wake.seq for wake in self.open(agent) if wake.started is None][:most]
+        if free:
+            turn = f"{agent}-m{free[0]}"
+            self.turns[turn] = agent
+            self.record(TurnBegun(turn, agent, 0.0, "{}", tuple(free)))
+
+    def take(self, agent: str, last: int) -> None:
+        """The agent's latest turn takes what is open, also from its other turns."""
+        running = [turn for turn, owner in self.turns.items() if owner == agent]
+        if running:
+            seqs = tuple(wake.seq for wake in self.open(agent)[-last:])
+            self.record(WakesTaken(running[-1], agent, seqs))
+
+    def end(self, agent: str, index: int) -> None:
+        running = [turn for turn, owner in self.turns.items() if owner == agent]
+        if running:
+            turn = running[index % len(running)]
+            del self.turns[turn]
+            self.record(TurnEnded(turn, 0.0, "{}"))
+
+    def again(self) -> None:
+        """The hub starts again."""
+        self.queues = Queues(AGENTS)
+        for agent in AGENTS:
+            self.queues.restore(agent, self.open(agent))
+
+    def close(self) -> None:
+        self.db.close()
+
+
+few = st.integers(0, 3)
+agents = st.sampled_from(AGENTS)
+steps = st.one_of(
+    st.tuples(st.just("wake"), st.sets(agents, min_size=1), few),
+    st.tuples(st.just("begin"), agents, few),
+    st.tuples(st.just("take"), agents, st.integers(1, 3)),
+    st.tuples(st.just("end"), agents, few),
+    st.tuples(st.just("settle"), agents, few),
+    st.tuples(st.just("again"), agents, few),
+)
+
+
+@pytest.mark.behaviour("H-101")
+@given(st.lists(steps, max_size=40))
+def test_the_depth_is_what_the_store_has_not_settled(plan: list[tuple[str, object, int]]) -> None:
+    pair = Pair()
+    try:
+        for name, who, number in plan:
+            if isinstance(who, set):
+                pair.wake(who)
+            elif name == "settle":
+                pair.record(WakesSettled(str(who), max(0, pair.seq - number)))
+            elif name == "again":
+                pair.again()
+            else:
+                {"begin": pair.begin, "take": pair.take, "end": pair.end}[name](str(who), number)
+            for agent in AGENTS:
+                assert pair.queues.depth(agent) == len(pair.open(agent))
+    finally:
+        pair.close()

@@ -1,0 +1,128 @@
+"""One alarm for many moments."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvloop
+
+from hubbub.clock import SystemClock
+from hubbub.network.timer import AGAIN_S, Timer
+from tests.interaction.hand_clock import HandClock
+from tests.interaction.peers import soon
+
+
+class Bell:
+    """Rings at the moments that it is given, and remembers when it did."""
+
+    def __init__(self, clock: HandClock | SystemClock):
+        self.rang: list[float] = []
+        self.moments: list[float] = []
+        self.event = asyncio.Event()
+        self.timer = Timer(clock, self.due)
+
+    def at(self, *moments: float) -> None:
+        self.moments += moments
+        for moment in moments:
+            self.timer.at(moment)
+
+    def due(self, now: float) -> float | None:
+        self.rang.append(now)
+        self.moments = [moment for moment in self.moments if moment > now]
+        self.event.set()
+        return min(self.moments, default=None)
+
+
+async def test_it_is_called_at_the_earliest_moment_and_at_the_next() -> None:
+    clock = HandClock()
+    clock.wall = 1000.0
+    bell = Bell(clock)
+    bell.at(1010, 1005, 1020)
+    for now in (1004, 1005, 1006, 1015, 1019, 1030, 1040):
+        clock.wall = now
+        bell.timer.look()
+    assert bell.rang == [1005, 1015, 1030]
+    bell.timer.stop()
+
+
+async def test_what_is_due_at_once_is_called_from_the_loop() -> None:
+    bell = Bell(SystemClock())
+    bell.at(0.0)
+    assert bell.rang == []
+    async with soon():
+        await bell.event.wait()
+    assert len(bell.rang) == 1
+    bell.timer.stop()
+
+
+def test_it_keeps_time_in_uvloop() -> None:
+    async def ring() -> None:
+        bell = Bell(SystemClock())
+        bell.at(0.0, SystemClock.now() + 0.01, -5.0)
+        async with soon():
+            while bell.moments:
+                bell.event.clear()
+                await bell.event.wait()
+        bell.timer.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ring())
+
+
+async def test_what_stays_due_is_called_again_after_a_pause() -> None:
+    clock = HandClock()
+    clock.wall = 1000.0
+    rang = list[float]()
+
+    def refused(now: float) -> float:
+        rang.append(now)
+        return 1000.0
+
+    timer = Timer(clock, refused)
+    timer.at(1000)
+    for now in (1000.0, 1000.0, 1000.0 + AGAIN_S / 2, 1000.0 + AGAIN_S):
+        clock.wall = now
+        timer.look()
+    assert rang == [1000.0, 1000.0 + AGAIN_S]
+    timer.stop()
+
+
+async def test_after_the_stop_nothing_is_called() -> None:
+    clock = HandClock()
+    clock.wall = 1000.0
+    bell = Bell(clock)
+    bell.at(1001)
+    bell.timer.stop()
+    bell.at(1000)
+    clock.wall = 2000
+    bell.timer.look()
+    assert bell.rang == []
+
+
+async def test_a_moment_may_be_named_while_it_is_called() -> None:
+    clock = HandClock()
+    clock.wall = 1000.0
+    rang = list[float]()
+
+    def due(now: float) -> None:
+        rang.append(now)
+        if now < 1003:
+            timer.at(now + 1)
+
+    timer = Timer(clock, due)
+    timer.at(1001)
+    for now in (1001, 1002, 1003, 1004):
+        clock.wall = now
+        timer.look()
+    assert rang == [1001, 1002, 1003]
+    timer.stop()
+
+
+def test_without_moments_it_needs_no_loop() -> None:
+    Timer(HandClock(), lambda now: None).stop()
+
+
+def test_a_moment_needs_a_loop() -> None:
+    with pytest.raises(RuntimeError):
+        Timer(HandClock(), lambda now: None).at(1)

@@ -1,0 +1,88 @@
+"""The graph of waits, and that it never has a circle."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.errors import OperationError
+from hubbub.network.requests.waits import Wait, Waits
+
+NAMES = st.sampled_from("abcdef")
+ASKS = st.tuples(st.just("ask"), NAMES, NAMES)
+ENDS = st.tuples(st.just("end"), st.integers(0, 30), st.none())
+ANSWERS = st.tuples(st.just("answer"), NAMES, NAMES)
+LEAVES = st.tuples(st.just("leave"), NAMES, st.none())
+OVER = st.tuples(st.just("over"), NAMES, st.integers(0, 3))
+
+
+def reaches(edges: set[tuple[str, str]], start: str, goal: str) -> bool:
+    seen, queue = {start}, [start]
+    for name in queue:
+        for asker, awaited in edges:
+            if asker == name and awaited not in seen:
+                seen.add(awaited)
+                queue.append(awaited)
+    return goal in seen
+
+
+@pytest.mark.behaviour("H-55")
+@given(st.lists(st.one_of(ASKS, ENDS, ANSWERS, LEAVES, OVER), max_size=60))
+def test_there_is_never_a_circle_and_nothing_else_is_refused(
+    steps: list[tuple[str, object, object]],
+) -> None:
+    waits, model = Waits(), dict[int, Wait]()
+    for n, (what, one, other) in enumerate(steps):
+        edges = {(wait.asker, wait.awaited) for wait in model.values()}
+        if what == "ask":
+            wait = Wait(str(one), str(other), f"t{n % 4}")
+            if reaches(edges, wait.awaited, wait.asker):
+                with pytest.raises(OperationError) as refused:
+                    waits.begin(n, wait)
+                check_named(refused.value, wait, edges)
+            else:
+                waits.begin(n, wait)
+                model[n] = wait
+        elif what == "end":
+            assert waits.end(one) == model.pop(one, None)  # type: ignore[call-overload]
+        elif what == "answer":
+            waits.answered(str(one), [str(other)])
+            model = {k: w for k, w in model.items() if (w.awaited, w.asker) != (one, other)}
+        elif what == "leave":
+            waits.left(str(one))
+            model = {k: w for k, w in model.items() if w.asker != one}
+        else:
+            waits.turn_over(str(one), f"t{other}")
+            model = {k: w for k, w in model.items() if (w.asker, w.turn) != (one, f"t{other}")}
+        assert waits.held == model
+        edges = {(wait.asker, wait.awaited) for wait in model.values()}
+        assert not any(reaches(edges, awaited, asker) for asker, awaited in edges)
+
+
+def check_named(error: OperationError, wait: Wait, edges: set[tuple[str, str]]) -> None:
+    """The circle that is named is one."""
+    circle = error.details["cycle"]
+    assert isinstance(circle, list)
+    assert circle[0] == circle[-1] == wait.asker
+    assert circle[1] == wait.awaited
+    assert all(pair in edges for pair in pairwise(circle[1:]))
+    assert " -> ".join(circle) in error.message
+
+
+def test_a_question_may_get_another_name() -> None:
+    waits = Waits()
+    waits.begin("draft", Wait("a", "b"))
+    waits.rename("draft", "m1")
+    waits.rename("unknown", "m2")
+    assert waits.held == {"m1": Wait("a", "b")}
+    assert waits.end("m1") == Wait("a", "b")
+    waits.begin("m3", Wait("b", "a"))
+
+
+def test_nobody_waits_for_itself() -> None:
+    with pytest.raises(OperationError) as refused:
+        Waits().begin(1, Wait("a", "a"))
+    assert refused.value.details["cycle"] == ["a", "a"]
