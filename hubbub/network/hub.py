@@ -1,6 +1,6 @@
 """The hub: routes, stores and pushes messages between sessions.
 
-    client frame -> connection -> Session.receive -> Hub.call(operation)
+    client frame -> connection -> Session.receive -> Calls.take(operation)
        a message: Speaker.draft -> Writes.speak: mods -> lineage -> wakes -> Log.append
           -> (group commit) -> result to the sender -> Fanout.push to every recipient's session
 
@@ -10,22 +10,20 @@ The hub knows no sockets: a server or the in-process transport attaches outlets 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
-
-from pydantic import BaseModel
 
 from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
-from hubbub.mods.operation import Operation, Speaking
+from hubbub.mods.operation import Operation
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.backplane import Backplane, LocalBackplane
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.calls import Calls
 from hubbub.network.control.control import Control
 from hubbub.network.control.notices import Notice
 from hubbub.network.cursors import Cursors
@@ -44,7 +42,6 @@ from hubbub.network.people.speaking_for import SpeakingFor
 from hubbub.network.ports import Store
 from hubbub.network.queues import Queues
 from hubbub.network.records import Record
-from hubbub.network.repeats import call_digest
 from hubbub.network.requests.requests import Requests
 from hubbub.network.session import Session
 from hubbub.network.speaking import Speaker
@@ -54,10 +51,9 @@ from hubbub.network.trials import Trials
 from hubbub.network.wakes import KEPT_BACK
 from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codec import Decoder, TypedCall, encode_send_result
+from hubbub.protocol.codec import Decoder, encode_send_result
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect, Signal
-from hubbub.protocol.operations import Input
 from hubbub.protocol.session import SessionState
 from hubbub.protocol.wire import Outlet
 
@@ -97,6 +93,8 @@ class Hub:
             max_depth=self.limits.json_depth,
         )
         self.draining = False
+        self.call = Calls(self).take
+        """Runs what a session asks for, and answers it."""
         self._pipeline = Pipeline(mods)
         self._buckets: dict[str, TokenBucket] = {}
         self._sessions: set[Session] = set()
@@ -189,8 +187,7 @@ class Hub:
             session.close(CloseCode.DRAIN, "the hub is stopping")
 
     async def _restore_queues(self, agents: Sequence[str], head: int) -> None:
-        """Learn what waits at agents since before the start; beside all else, for it may be much.
-        """
+        """Learn what waits at agents since before the start; beside all else, for it may be much."""
         for agent in agents:
             if not self.draining:
                 self.queues.restore(agent, await self.store.open_wakes(agent, head))
@@ -294,141 +291,7 @@ class Hub:
         for session in list(self.fanout.of(participant)):
             session.close(CloseCode.REVOKED, "the token was revoked")
 
-    # Calls --------------------------------------------------------------------------------
-
-    def call(self, session: Session, call: TypedCall[Input]) -> None:
-        """Run one operation and answer it."""
-        caller = session.caller
-        assert caller is not None, "the state table lets calls through only after `ready`"
-        self.metrics.calls += 1
-        operation = self.operations[call.name]
-        try:
-            self._admit(session, caller, operation.cost)
-            if operation.permission == "admin":
-                caller.require_owner()
-        except OperationError as error:
-            self._refuse(session, caller, call, operation, error)
-            return
-        if session.behind is not None and operation.permission != "read":
-            session.behind.append(call)
-        else:
-            self._run(session, caller, call, operation)
-
-    def _run(
-        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
-    ) -> None:
-        try:
-            if operation.is_async:
-                later: Coroutine[Any, Any, None] | None = self._call_async(
-                    session, caller, call, operation
-                )
-            else:
-                outcome = operation.handler(caller, call.args)
-                later = self._conclude(session, caller, call, operation, outcome)
-        except OperationError as error:
-            self._refuse(session, caller, call, operation, error)
-        except Exception as error:
-            log.exception("operation failed", operation=operation.name)
-            session.failed(call.ref, error)
-        else:
-            if later is not None and operation.permission == "read":
-                self.spawn(session.read(later))
-            elif later is not None:
-                session.behind = deque()
-                self.spawn(self._in_order(session, caller, later))
-
-    async def _in_order(
-        self, session: Session, caller: Caller, write: Coroutine[Any, Any, None]
-    ) -> None:
-        """Finish a write that must read first; what the session writes meanwhile comes after it."""
-        try:
-            await write
-        finally:
-            behind, session.behind = session.behind or deque(), None
-            while behind and session.behind is None:
-                call = behind.popleft()
-                self._run(session, caller, call, self.operations[call.name])
-            if session.behind is not None:
-                session.behind.extend(behind)
-
-    def _admit(self, session: Session, caller: Caller, cost: float) -> None:
-        if self.draining:
-            raise OperationError(
-                ErrorCode.DRAINING,
-                "the hub is stopping; come back",
-                temporary=True,
-                retry_after_s=1,
-            )
-        wait = caller.bucket.take(self.clock.monotonic(), cost)
-        if wait:
-            session.rate_limited()
-            raise OperationError(
-                ErrorCode.RATE_LIMITED,
-                f"at most {self.limits.calls_per_second:g} calls a second",
-                temporary=True,
-                retry_after_s=round(wait, 3),
-            )
-
-    async def _call_async(
-        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
-    ) -> None:
-        try:
-            outcome = await operation.handler(caller, call.args)
-            later = self._conclude(session, caller, call, operation, outcome)
-            if later is not None:
-                await later
-        except OperationError as error:
-            self._refuse(session, caller, call, operation, error)
-        except StoreUnavailable as error:
-            session.failed(call.ref, error)
-        except Exception as error:
-            log.exception("operation failed", operation=operation.name)
-            session.failed(call.ref, error)
-
-    def _conclude(
-        self,
-        session: Session,
-        caller: Caller,
-        call: TypedCall[Input],
-        operation: Operation,
-        outcome: BaseModel | Speaking | Recording,
-    ) -> Coroutine[Any, Any, None] | None:
-        """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
-        ref, cid = call.ref, call.cid
-        if isinstance(outcome, Speaking):
-            digest = None if cid is None else call_digest(call)
-            return self.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
-        if isinstance(outcome, Recording):
-            keep = cid is not None and not operation.idempotent
-            settle = (caller.participant, cid or "", call_digest(call)) if keep else None
-
-            def done(answer: BaseModel | Exception) -> None:
-                if isinstance(answer, BaseModel):
-                    session.result(ref, answer.model_dump_json(exclude_none=True).encode())
-                else:
-                    self._refuse(session, caller, call, operation, answer)
-
-            self.writes.record(outcome, done, settle)
-        else:
-            session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
-        return None
-
-    def _refuse(
-        self,
-        session: Session,
-        caller: Caller,
-        call: TypedCall[Input],
-        operation: Operation,
-        error: Exception,
-    ) -> None:
-        """Answer with an error, unless this repeats a write that succeeded before."""
-        if call.cid is None or operation.permission == "read" or _is_temporary(error):
-            session.failed(call.ref, error)
-            return
-        digest = call_digest(call)
-        self.writes.answer_repeat(
-            caller.participant, call.cid, digest, session, call.ref, otherwise=error
-        )
+    # Results ------------------------------------------------------------------------------
 
     def send_result(self, entry: Entry) -> bytes:
         """What the sender of a committed entry is told, as JSON."""
@@ -490,9 +353,7 @@ class Hub:
 
     def _post(self, notice: Notice) -> None:
         """Say what stands in the way of a wake, or of a question to a model."""
-        self.writes.notice(
-            notice.thread_id, notice.text, notice.details, notice.once, to=notice.to
-        )
+        self.writes.notice(notice.thread_id, notice.text, notice.details, notice.once, to=notice.to)
 
     # Signals ------------------------------------------------------------------------------
 
@@ -516,12 +377,6 @@ class Hub:
         thread = self.state.threads.get(canonical or "")
         if thread is not None and self.state.may_read(thread, caller.participant):
             self.news.relay(session, frame, thread)
-
-
-def _is_temporary(error: Exception) -> bool:
-    return isinstance(error, StoreUnavailable) or (
-        isinstance(error, OperationError) and error.temporary
-    )
 
 
 def _all_operations(mods: Sequence[Mod]) -> dict[str, Operation]:

@@ -122,6 +122,7 @@ class Writes:
             self._check_may_speak(draft, turn)
         if cause is not None and cause.outside and not draft.by_person:
             draft.outside = True
+        draft.awaited = self.requests.waits.wait_for(draft.sender_id, draft.recipients)
         lineage = self._speaker.lineage(draft, cause)
         if draft.request is not None or draft.awaits:
             self.requests.entering(draft, lineage, turn)

@@ -172,6 +172,8 @@ class Draft:
     """What a person wishes for a turn that runs in the thread."""
     awaits: bool = False
     """Whether the sender does nothing until it is answered."""
+    awaited: bool = False
+    """Whether it answers somebody who does nothing until then."""
 
     @property
     def by_person(self) -> bool:

@@ -171,6 +171,7 @@ async def test_the_keyboard_is_enough(desks: Desks, room: Room) -> None:
         await expect(deny).to_be_visible()
         await deny.focus()
         await desk.page.keyboard.press("Enter")
+        await expect(card(desk).get_by_label("Why not")).to_be_focused()
         await desk.page.keyboard.press("Escape")
         await expect(deny).to_be_visible()
         await deny.press("Enter")
@@ -190,12 +191,14 @@ async def test_what_somebody_else_decides_is_decided_here_at_once(desks: Desks, 
 
 
 async def test_what_nobody_decides_in_time_is_a_no(desks: Desks) -> None:
-    async with Room.open({"approvals": {"expire": "2s"}}) as room:
-        async with asked(desks, room) as (desk, clerk, approval):
-            await desk.visit("inbox", "approvals")
-            await expect(card(desk)).to_contain_text("Expired")
-            assert (await clerk.decision(approval)).state == "expired"
-            await expect(card(desk).get_by_role("button", name="Approve")).to_have_count(0)
+    async with (
+        Room.open({"approvals": {"expire": "2s"}}) as room,
+        asked(desks, room) as (desk, clerk, approval),
+    ):
+        await desk.visit("inbox", "approvals")
+        await expect(card(desk)).to_contain_text("Expired")
+        assert (await clerk.decision(approval)).state == "expired"
+        await expect(card(desk).get_by_role("button", name="Approve")).to_have_count(0)
 
 
 TOOL = """

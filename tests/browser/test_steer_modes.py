@@ -53,6 +53,16 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only(
         assert (await clerk.hears("and the roof")).mode is None
 
 
+async def test_the_same_can_be_written(desks: Desks, room: Room) -> None:
+    async with working(desks, room) as (desk, clerk):
+        await desk.write("/steer look into the cellar")
+        await desk.send()
+        assert (await clerk.hears("look into the cellar")).mode == "steer"
+        await desk.write("/queue")
+        await desk.send()
+        await expect(desk.main.get_by_role("alert")).to_have_text("What is to be said?")
+
+
 async def test_the_choice_is_gone_with_the_work(desks: Desks, room: Room) -> None:
     async with working(desks, room) as (desk, clerk):
         await chooses(desk, "Interrupt")

@@ -138,16 +138,18 @@ async def test_the_record_of_a_running_turn_has_a_way_to_stop_it(desks: Desks, r
 
 
 async def test_a_latched_thread_is_released(desks: Desks) -> None:
-    async with Room.open({"breaker": {"turns": 1, "within": "1h"}}) as room:
-        async with working(desks, room) as (desk, clerk):
-            await clerk.ends()
-            await desk.says("once more")
-            with pytest.raises(OperationError, match="breaker"):
-                await clerk.begins()
-            held = desk.banner("Latched by the breaker")
-            await expect(held).to_contain_text("2 turns began here within 60 min")
-            await held.get_by_role("button", name="Release").click()
-            await expect(held).to_have_count(0)
+    async with (
+        Room.open({"breaker": {"turns": 1, "within": "1h"}}) as room,
+        working(desks, room) as (desk, clerk),
+    ):
+        await clerk.ends()
+        await desk.says("once more")
+        with pytest.raises(OperationError, match="breaker"):
+            await clerk.begins()
+        held = desk.banner("Latched by the breaker")
+        await expect(held).to_contain_text("2 turns began here within 60 min")
+        await held.get_by_role("button", name="Release").click()
+        await expect(held).to_have_count(0)
 
 
 async def test_an_agents_model_is_not_waited_for_when_its_turn_is_stopped(

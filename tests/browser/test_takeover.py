@@ -58,6 +58,24 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place(
         await desk.sees("good to know")  # live, though it is no thread of ann's
 
 
+async def test_an_agent_is_taken_over_and_handed_back_by_a_line(desks: Desks, room: Room) -> None:
+    async with worker(room):
+        desk = await desks.sit(room.page)
+        await desk.join_as("ann")
+        await desk.talk_to("clerk")
+        await desk.write("/takeover ")
+        await desk.send()
+        await expect(held(desk)).to_be_visible()
+        await desk.visit("thread", "channel.general")
+        await desk.write("/handback clerk")
+        await desk.send()
+        await expect(held(desk)).to_have_count(0)
+        await desk.write("/handback ")
+        await desk.send()
+        await expect(desk.page.locator(".announcer")).to_have_text("Which agent? Add its name.")
+        await desks.leave()
+
+
 async def test_who_is_answered_sees_who_has_spoken(desks: Desks, room: Room) -> None:
     async with taken_over(desks, room) as (desk, _):
         bob = await desks.sit(room.page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,13 @@ def replies(text: str) -> Answer:
 
 async def asked(person: Peer, count: int = 1) -> list[dict[str, Any]]:
     """The approvals that wait for the person, oldest first, when there are so many."""
-    async with soon():
-        while True:
-            found = (await person.call("list_approvals"))["approvals"]
-            if len(found) >= count:
-                assert len(found) == count
-                return found[::-1]
-            await asyncio.sleep(POLL_S)
+    while True:
+        heard = len(person.signals)
+        found: list[dict[str, Any]] = (await person.call("list_approvals"))["approvals"]
+        if len(found) >= count:
+            assert len(found) == count
+            return found[::-1]
+        await person.until(partial(_has_news, person, heard))
 
 
 async def parked(net: Rig, person: Peer, turn: str = "bot-m1", calls: int = 1) -> list[Any]:
@@ -142,6 +143,10 @@ async def parked(net: Rig, person: Peer, turn: str = "bot-m1", calls: int = 1) -
     await person.until(lambda: any(_waits(s, turn) for s in person.signals))
     person.signals[:] = [s for s in person.signals if not _waits(s, turn)]
     return found
+
+
+def _has_news(person: Peer, heard: int) -> bool:
+    return any(signal["type"] == "approval" for signal in person.signals[heard:])
 
 
 def _waits(signal: dict[str, Any], turn: str) -> bool:

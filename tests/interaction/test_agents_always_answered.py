@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.protocol.turns import Turn
+from hubbub.network.records import TurnEnded
+from hubbub.protocol.turns import Turn, TurnEnd, TurnStart
 from hubbub.testing.model_script import AnyAnswer, Breakdown, Rule, Usage, When
 from hubbub.testing.model_server import Answer, ModelServer, Refusal, Script
-from tests.interaction.agent_rig import POLL_S, Rig, call, finish, rig, says, send
+from tests.interaction.agent_rig import POLL_S, Rig, call, finish, notice, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
 
 SEEDS, TURNS, LIVES = 8, 10, 3
@@ -259,3 +260,26 @@ async def test_no_message_of_a_person_ends_without_an_answer_or_a_notice(
     lost = [id for id, fate in fates.items() if not fate]
     assert not lost, f"nobody was told what became of {lost}"
     assert {"answered", "notice"} <= set(fates.values()), "both have come to pass"
+
+
+@pytest.mark.behaviour("H-68")
+async def test_a_hub_that_died_before_it_could_tell_does_so_when_it_starts(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'town.db'}"
+    end = TurnEnd(id="bot-m1", outcome="model_error", reason="it is asleep")
+    start = TurnStart(id="bot-m1", thread_id="dm.ann.bot", messages=("m1",))
+    async with in_memory.start(store=store) as network:
+        bot = await network.join("bot", "agent", turns=True)
+        ann = await network.join("ann")
+        await ann.say("bot", "hello")
+        await bot.call("begin_turn", start=start.model_dump(mode="json"))
+        died = TurnEnded("bot-m1", network.hub.clock.now(), end.model_dump_json())
+        await network.hub.writes.write(lambda head: [died])
+    for _ in range(2):
+        async with in_memory.start(store=store) as network:
+            ann = await network.join("ann")
+            told = await notice(ann, "model_error")
+            assert (told["id"], told["content"]["messages"]) == ("m2", ["m1"])
+            await network.quiet()
+            assert await ann.texts() == ["hello"], "it is told once"

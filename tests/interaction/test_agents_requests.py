@@ -202,6 +202,59 @@ class TestWaiting:
             assert asked["op"] == "result", "it closes no circle any more"
 
 
+    @pytest.mark.behaviour("H-93")
+    async def test_nobody_waits_for_one_who_is_kept_from_answering(
+        self, in_memory: Networks
+    ) -> None:
+        class Asker(Agent):
+            async def on_direct(self, message: Message) -> str:
+                try:
+                    return (await self.ask("mute", "anybody there?")).text
+                except OperationError as exc:
+                    return exc.code
+
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            await net.python("mute", Agent())
+            await net.python("bot", Asker())
+            await ann.call("stop", scope="agent", target="mute")
+            await ann.say("bot", "go")
+            assert await said_to(ann) == "stopped"
+
+    @pytest.mark.behaviour("H-93")
+    async def test_a_person_who_speaks_for_the_agent_may_answer(self, in_memory: Networks) -> None:
+        class Asker(Agent):
+            async def on_direct(self, message: Message) -> str:
+                return f"{(await self.ask('clerk', 'how many?')).text} it is"
+
+        async with rig(in_memory) as net:
+            ann, clerk = await net.person(), await net.network.join("clerk", "agent")
+            await net.python("bot", Asker())
+            await ann.say("bot", "go")
+            await clerk.event()
+            await ann.call("take_over", agent="clerk")
+            await ann.say("bot", "three", speak_as="clerk")
+            assert await said_to(ann) == "three it is"
+
+    @pytest.mark.behaviour("H-93")
+    async def test_who_waits_for_each_answer_may_ask_on_and_on(self, in_memory: Networks) -> None:
+        class Curious(Agent):
+            async def on_direct(self, message: Message) -> str:
+                answers = [(await self.ask("oracle", str(n))).text for n in range(8)]
+                return "".join(answers)
+
+        class Oracle(Agent):
+            async def on_direct(self, message: Message) -> str:
+                return message.text
+
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            await net.python("oracle", Oracle())
+            await net.python("bot", Curious())
+            await ann.say("bot", "go")
+            assert await said_to(ann) == "01234567", "these are no two that wake each other"
+
+
 class TestModels:
     @pytest.mark.behaviour("H-94")
     async def test_a_model_hands_on_work_and_is_shown_the_result(self, in_memory: Networks) -> None:

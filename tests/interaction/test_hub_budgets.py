@@ -504,3 +504,54 @@ async def test_the_mark_is_remembered_over_a_restart(in_memory: Networks, tmp_pa
         (two,) = await agents(network, "b")
         await two.say("ann", "it says", cause=found["id"])
         assert (await ann.event())["message"]["outside"] is True
+
+
+# Who is bound by what -------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("H-1", "H-5")
+async def test_what_ends_a_request_wakes_however_many_wakes_there_were(
+    in_memory: Networks,
+) -> None:
+    file = limited(wakes=2, agents=2, fan_out=1, dampener={"wakes": 1})
+    async with in_memory.start(file) as network:
+        ann = await network.join("ann")
+        one, two = await agents(network, "a", "b")
+        asked = await ann.say("a", "have it done")
+        task = await one.call("delegate", to="b", task="do it", cause=asked["id"])
+        assert not kept(task)
+        done = await two.call("report", request=task["id"], status="result", text="done")
+        assert not kept(done)
+        assert "wake" in (await one.take(2))[1]
+        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
+        assert budget["used"]["wakes"] == 2, "a result is part of the request"
+        assert kept(await one.say("b", "thanks", cause=done["id"])) == {"b": "budget_wakes"}
+
+
+@pytest.mark.behaviour("H-1", "H-5")
+async def test_a_person_who_speaks_for_an_agent_is_not_bound_as_an_agent(
+    in_memory: Networks,
+) -> None:
+    file = limited(wakes=2, fan_out=1, dampener={"wakes": 1})
+    async with in_memory.start(file) as network:
+        ann = await network.join("ann")
+        one, two = await agents(network, "a", "b")
+        assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
+        await ann.call("take_over", agent="a")
+        said = await ann.say(["b"], "it is me", speak_as="a")
+        assert not kept(said)
+        budget = await ann.call("read_budget", interaction=f"i{said['seq']}")
+        assert (budget["opened_by"], budget["limits"]["wakes"]) == ("ann", 2)
+
+
+@pytest.mark.behaviour("H-5")
+async def test_questions_that_are_waited_for_do_not_count_as_wakes_of_a_pair(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 1})) as network:
+        one, two = await agents(network, "a", "b")
+        for _ in range(3):
+            asked = await one.say("b", "how much?", awaits=True)
+            assert not kept(asked)
+            assert not kept(await two.say("a", "this much", cause=asked["id"]))
+        assert await volley(one, two, 2) == [{}, {"a": "dampened"}]

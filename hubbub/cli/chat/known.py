@@ -12,7 +12,7 @@ from datetime import datetime
 from hubbub.cli.chat.activity import Activities
 from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.text import one_line
-from hubbub.cli.control.state import InCharge
+from hubbub.cli.control.state import InCharge, overheard
 from hubbub.cli.naming import did_you_mean, find_thread, label
 from hubbub.errors import UserError
 from hubbub.ids import interaction_id, parse_message_id
@@ -189,7 +189,7 @@ class Known:
     def overhear(self, signal: Signal) -> Overheard | None:
         """A message that reached an agent which this person speaks for, and not this person; None
         if the signal tells no such thing."""
-        heard = self.charge.overheard(signal)
+        heard = overheard(signal)
         if heard is None or self._reads(heard.message.thread_id):
             return None
         message = heard.message

@@ -27,6 +27,7 @@ __all__ = [
     "arguments_words",
     "breaker_words",
     "decided_words",
+    "overheard",
     "stopped_words",
     "takeover_words",
 ]
@@ -146,10 +147,6 @@ class InCharge:
         self.takeovers = takeovers
         return lines
 
-    def overheard(self, signal: Signal) -> Overheard | None:
-        """What reached an agent that this person speaks for, if the signal tells that."""
-        return Overheard.model_validate(signal.data) if signal.type == "overheard" else None
-
     def status(self) -> list[tuple[str, str]]:
         """Parts of a status line: a kind (lost, unread, quiet) and a text."""
         parts = []
@@ -169,6 +166,11 @@ class InCharge:
             yield f"{count} stopped"
         if count := len(self.latched):
             yield f"{count} latched"
+
+
+def overheard(signal: Signal) -> Overheard | None:
+    """What reached an agent that this person speaks for, if the signal tells that."""
+    return Overheard.model_validate(signal.data) if signal.type == "overheard" else None
 
 
 # In words -----------------------------------------------------------------------------------------

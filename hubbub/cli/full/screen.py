@@ -16,10 +16,10 @@ from textual.screen import Screen
 from textual.widgets import OptionList, Static
 
 from hubbub.cli.chat.text import clip, one_line
-from hubbub.cli.control.deeds import Approve, Deny
 from hubbub.cli.full import keys
 from hubbub.cli.full.about import message_card, participant_card, thread_card
-from hubbub.cli.full.charge import AnswerScreen, ApprovalScreen, ApprovalsScreen, StopScreen
+from hubbub.cli.full.acting import Acting
+from hubbub.cli.full.charge import AnswerScreen
 from hubbub.cli.full.composer import Composer, Writing
 from hubbub.cli.full.conversation_view import ConversationView
 from hubbub.cli.full.deeds import Deeds, is_message_id
@@ -69,7 +69,8 @@ class ChatScreen(Screen[None]):
         self.engine = Engine(client, self, clock)
         self.state = self.engine.state
         self.panels = Panels()
-        self._deeds = Deeds(self, self.engine)
+        self.deeds = Deeds(self, self.engine)
+        self.acting = Acting(self)
         self._zone, self._opening = zone, opening
         self._prefix: str | None = None
         self._details: object = None
@@ -211,7 +212,7 @@ class ChatScreen(Screen[None]):
             if event.draft.quote is not None and not event.draft.text.startswith("/"):
                 self.engine.say(event.draft.text.strip(), event.draft.quote)
             else:
-                self._deeds.obey(event.draft.text)
+                self.deeds.obey(event.draft.text)
             self.query_one(ConversationView).to_end()
         except UserError as exc:
             self.query_one(Composer).draft = event.draft
@@ -226,7 +227,7 @@ class ChatScreen(Screen[None]):
             self.call_later(self.run_action, line[1:])
             return
         try:
-            self._deeds.obey(line)
+            self.deeds.obey(line)
         except UserError as exc:
             self.tell(str(exc), "error")
 
@@ -325,58 +326,18 @@ class ChatScreen(Screen[None]):
 
     def _from_inbox(self, chosen: str | None) -> None:
         if chosen in self.state.charge.approvals:
-            self._look_at(chosen)
+            self.acting.look_at(chosen)
         elif chosen is not None:
             self.obey(f"/go {chosen}" if is_message_id(chosen) else f"/open {chosen}")
 
     def action_approvals(self) -> None:
-        """What waits for this person's word; a single one at once."""
-        waiting = self.state.charge.mine
-        if not waiting:
-            self.tell("nothing waits for your approval")
-        elif len(waiting) == 1:
-            self._look_at(waiting[0].id)
-        else:
-            self.app.push_screen(ApprovalsScreen(waiting), self._look_at)
-
-    def _look_at(self, approval_id: str | None) -> None:
-        if (found := self.state.charge.approvals.get(approval_id or "")) is not None:
-            shown = self.state.shown(found.thread_id)
-            self.app.push_screen(ApprovalScreen(found, shown), self._decided)
-
-    def _decided(self, deed: Approve | Deny | None) -> None:
-        if deed is not None:
-            self._deeds.control(deed)
+        self.acting.approvals()
 
     def action_stop(self) -> None:
-        """What can be stopped, and what can go on."""
-        self.app.push_screen(StopScreen(self.state), self._stop)
-
-    def _stop(self, line: str | None) -> None:
-        if line is not None:
-            self.obey(line)
+        self.acting.stop()
 
     def action_take_over(self) -> None:
-        """Speak for an agent, or hand it back."""
-        if (agent := self._agent_meant()) is None:
-            self.tell("select an agent, or a message of one: k")
-        elif agent in self.state.charge.spoken_for:
-            self.obey(f"/handback {agent}")
-        else:
-            self.obey(f"/takeover {agent}")
-
-    def _agent_meant(self) -> str | None:
-        """The agent whose row or message is selected, or with whom this conversation is."""
-        focused, message = self.focused, self.query_one(ConversationView).message()
-        if isinstance(focused, PeopleList) and focused.highlighted_option is not None:
-            name = focused.highlighted_option.id
-        elif message is not None:
-            name = message.sender_id
-        else:
-            others = [m for m in thread_ids.members_of(self.state.current) if m != self.state.me]
-            name = others[0] if len(others) == 1 else None
-        person = self.state.participants.get(name or "")
-        return person.id if person is not None and person.kind == "agent" else None
+        self.acting.take_over()
 
     def show_answer(self, lines: Sequence[str]) -> None:
         """Show what came of a command."""

@@ -32,9 +32,10 @@ _REASONS: dict[LimitName, Reason] = {
 
 
 def is_dampened(draft: Draft) -> bool:
-    """Whether its wakes count as those of two agents that wake each other. A question whose sender
-    does nothing until it is answered does not: its answer does, and circles are refused."""
-    free = draft.by_person or draft.awaits or _ends_request(draft)
+    """Whether its wakes count as those of two agents that wake each other. Questions whose senders
+    do nothing until they are answered do not, nor do the answers: circles of them are refused."""
+    waits = draft.awaits or draft.awaited
+    free = draft.by_person or waits or _ends_request(draft)
     return draft.sender_kind == "agent" and not free
 
 

@@ -134,6 +134,8 @@ class Control:
                 agent, _, reply = decisions[0]
                 if reply is None:
                     return None
+                if draft.awaits or draft.awaited:
+                    return self._weigh(draft, thread, decisions, lineage)
                 if self._dampener.wake(draft.sender_id, agent, self._monotonic()):
                     self._unsaved.wake(agent, thread.no)
                     return None

@@ -12,12 +12,12 @@ written is always the difference to what was written before, whatever failed bet
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.network.control.book import Book
 from hubbub.network.control.daily import Daily, Reached
 from hubbub.network.control.ledger import EPSILON, Cost, Ledger
+from hubbub.network.control.turn_account import Charge, Estimate, TurnAccount, Version, standing
 from hubbub.network.people.running import Ended
 from hubbub.network.ports import Store
 from hubbub.network.records import LedgerMoved, Record, Spent
@@ -25,7 +25,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import Lease, LeaseTurn, Left, LimitName
 from hubbub.protocol.turns import Step
 
-__all__ = ["Charge", "Leases", "TurnAccount"]
+__all__ = ["Leases"]
 
 LITTLE = 0.2
 """The part of a limit from which on little is left."""
@@ -34,65 +34,6 @@ MOST_LEASES = 256
 
 _TOLD: tuple[LimitName, ...] = ("wakes", "wall_clock", "tokens", "usd")
 """Limits of which models are told when little is left."""
-
-
-class _Estimate(NamedTuple):
-    tokens: int
-    usd: float
-
-
-class _Version:
-    """A step as it was recorded at some time, and what it replaced."""
-
-    __slots__ = ("before", "cost", "failed")
-
-    def __init__(self, cost: Cost, before: _Version | None):
-        self.cost, self.before, self.failed = cost, before, False
-
-
-def _standing(version: _Version | None) -> Cost:
-    """What the latest version of a step cost that the store has not refused."""
-    while version is not None and version.failed:
-        version = version.before
-    return version.cost if version is not None else Cost()
-
-
-class TurnAccount:
-    """A turn that runs: whose account it is charged to, and what of it is counted."""
-
-    __slots__ = ("agent", "begun", "leases", "ledger", "over", "steps", "thread_no", "turn")
-
-    def __init__(self, turn: str, agent: str, thread_no: int, ledger: Ledger):
-        self.turn, self.agent, self.thread_no, self.ledger = turn, agent, thread_no, ledger
-        self.steps: dict[int, _Version] = {}
-        self.leases: dict[str, _Estimate] = {}
-        self.begun = False
-        """Whether it is counted as a turn."""
-        self.over = False
-
-
-class Charge:
-    """Something of a turn on its way to the store: what is written with it, and what then."""
-
-    def __init__(
-        self,
-        records: Callable[[], Sequence[Record]],
-        failed: Callable[[], None],
-        ledger: Ledger,
-    ):
-        self._records, self._failed, self._ledger = records, failed, ledger
-        ledger.pins += 1
-
-    def records(self) -> Sequence[Record]:
-        """To be asked for when the batch is formed."""
-        return self._records()
-
-    def committed(self) -> None:
-        self._ledger.pins -= 1
-
-    def failed(self) -> None:
-        self._ledger.pins -= 1
-        self._failed()
 
 
 class Leases:
@@ -141,7 +82,7 @@ class Leases:
         if stored is not None:
             account.begun = True
             for step in map(Step.model_validate_json, stored.steps):
-                account.steps[step.n] = _Version(_cost(step), None)
+                account.steps[step.n] = Version(_cost(step), None)
         account.over = stored is not None and stored.ended_at is not None
         if not account.over:
             ledger.pins += 1
@@ -171,21 +112,21 @@ class Leases:
 
     def step(self, account: TurnAccount, step: Step, settles: Collection[str]) -> Charge:
         """Count a step in place of its leases, and of what was recorded under its number."""
-        version = _Version(_cost(step), account.steps.get(step.n))
-        self._spend(account, version.cost.minus(_standing(version.before)))
+        version = Version(_cost(step), account.steps.get(step.n))
+        self._spend(account, version.cost.minus(standing(version.before)))
         account.steps[step.n] = version
         settled = {key: account.leases[key] for key in settles if key in account.leases}
         for key in settled:
             self._release(account, key)
 
         def records() -> Sequence[Record]:
-            more = version.cost.minus(_standing(version.before))
+            more = version.cost.minus(standing(version.before))
             return self._spent(account, more)
 
         def failed() -> None:
-            counted = _standing(account.steps[step.n])
+            counted = standing(account.steps[step.n])
             version.failed = True
-            self._spend(account, _standing(account.steps[step.n]).minus(counted))
+            self._spend(account, standing(account.steps[step.n]).minus(counted))
             for key, estimate in settled.items():  # the step is to be recorded again
                 if not account.over and key not in account.leases:
                     self._reserve(account, key, estimate)
@@ -229,7 +170,7 @@ class Leases:
             if before is not None:
                 self._reserve(account, args.key, before)
             raise
-        self._reserve(account, args.key, _Estimate(args.tokens, args.usd))
+        self._reserve(account, args.key, Estimate(args.tokens, args.usd))
         limits = account.ledger.limits
         return Lease(
             turn=args.turn,
@@ -272,7 +213,7 @@ class Leases:
         found += map(_left, self._daily.used(account.agent, account.thread_no))
         return [each for each in found if each.of - each.used < LITTLE * each.of - EPSILON]
 
-    def _reserve(self, account: TurnAccount, key: str, estimate: _Estimate) -> None:
+    def _reserve(self, account: TurnAccount, key: str, estimate: Estimate) -> None:
         account.leases[key] = estimate
         account.ledger.leased_tokens += estimate.tokens
         account.ledger.leased_usd += estimate.usd

@@ -13,7 +13,7 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
-from hubbub.network.control.leases import TurnAccount
+from hubbub.network.control.turn_account import TurnAccount
 from hubbub.network.people.running import over
 from hubbub.network.people.waiting import asker, unanswered
 from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken

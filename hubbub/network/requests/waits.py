@@ -65,6 +65,13 @@ class Waits:
                 del self._of[wait.asker]
         return wait
 
+    def wait_for(self, awaited: str, askers: Iterable[str]) -> bool:
+        """Whether one of these waits for that one."""
+        if not self._of:
+            return False
+        waits = (wait for asker in askers for wait in self._of.get(asker, {}).values())
+        return any(wait.awaited == awaited for wait in waits)
+
     def answered(self, by: str, to: Iterable[str]) -> None:
         """`by` has said something to these: whoever of them waits for it has its answer."""
         for asker in to:

@@ -78,6 +78,7 @@ export const later = {
     agentHint: "Its turns end, and nothing wakes it until somebody resumes it.",
     all: "All agents",
     allHint: "Every turn of the network ends, and no agent is woken until somebody resumes it.",
+    nothing: "Open a conversation: what agents do there you can stop.",
     reason: "Why",
     reasonHint: "Everybody who waits is told. It may be left empty.",
     now: "Stop",

@@ -170,6 +170,16 @@ export const t = {
     stopHint: "why",
     stopKeys: "Stop agents (Ctrl .)",
     held: "What agents are kept from",
+    modes: {
+      queue: "Say it for the next turn",
+      steer: "Say it into the turn that runs",
+      interrupt: "End the turn that runs with it",
+    },
+    modeHint: "What is to be said?",
+    takeOver: "Speak for the agent",
+    handBack: "Hand the agent back",
+    whom: "agent",
+    which: "Which agent? Add its name.",
   },
   palette: {
     title: "Go to or do anything",

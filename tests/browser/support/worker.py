@@ -95,10 +95,12 @@ class Worker:
         step = Step(n=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=usd)
         await self.client.call("record_step", turn=self.turn, step=step)
 
-    async def says(self, to: str, text: str, **more: JsonValue) -> SendResult:
+    async def says(self, to: str, text: str, *, outside: bool = False) -> SendResult:
         """A message because of its turn."""
-        args: dict[str, JsonValue] = {"to": to, "text": text, "cause": self.turn, **more}
-        return SendResult.model_validate(await self.client.call("send_text_message", **args))
+        sent = await self.client.call(
+            "send_text_message", to=to, text=text, cause=self.turn, outside=outside
+        )
+        return SendResult.model_validate(sent)
 
     async def ends(self) -> None:
         await self.client.call("end_turn", end=TurnEnd(id=self.turn, outcome="finished"))

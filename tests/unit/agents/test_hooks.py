@@ -65,6 +65,19 @@ async def test_a_hook_is_told_of_the_turn_and_its_calls_in_order() -> None:
     ]
 
 
+@pytest.mark.behaviour("H-82")
+async def test_a_call_that_waits_for_a_person_is_told_of_again_and_ends_once() -> None:
+    async def waits() -> CallResult:
+        return CallResult("c1", "", parked=("a1",))
+
+    diary = Diary()
+    hooks = chain(diary)
+    assert (await hooks.around(CALL, waits)).parked == ("a1",)
+    await hooks.around(CALL, paid)
+    call = "call pay {'sum': [1, 2]}"
+    assert diary.lines == [call, call, "result paid"]
+
+
 class TestRefusing:
     @pytest.mark.behaviour("Y-7")
     async def test_a_refused_call_does_not_run_and_the_model_is_told_why(self) -> None:

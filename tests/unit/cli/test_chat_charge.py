@@ -212,3 +212,38 @@ async def test_a_wish_for_the_turn_that_runs_goes_with_the_message(network: Loca
         chat.ann.types("/dm calculator", "/interrupt stop that")
         await chat.ann.sees("ann [interrupt]: stop that")
         assert (await woken(agent)).message.mode == "interrupt"
+
+
+async def test_who_joins_is_told_what_waits_and_what_is_stopped(network: LocalNetwork) -> None:
+    agent = await network.join("calculator", turns=True)
+    await network.join("writer")
+    bob = await network.join("bob", "human")
+    await bob.call("send_text_message", to="calculator", text="dig")
+    id = await asks(agent, (await works(agent)).id)
+    await bob.call("stop", scope="agent", target="writer")
+    await bob.call("take_over", agent="writer", minutes=1)
+    async with chatting(network) as chat:
+        await chat.ann.sees("calculator asks to run delete_file in @bob,@calculator")
+        await chat.ann.status_says("1 to approve")
+        await chat.ann.status_says("1 stopped")
+        await chat.ann.status_says("bob speaks for writer")
+        chat.cut()
+        await chat.ann.sees("connected again")
+        await chat.ann.status_says("1 to approve")
+        await chat.ann.status_says("bob speaks for writer")
+        chat.ann.types(f"/approve {id}")
+        await chat.ann.sees("is approved by ann")
+        assert not any("asks to run" in line for line in chat.ann.shown)
+
+
+async def test_what_was_decided_meanwhile_is_refused_with_a_word(network: LocalNetwork) -> None:
+    agent = await network.join("calculator", turns=True)
+    bob = await network.join("bob", "human")
+    async with chatting(network) as chat:
+        start = await at_work(chat, agent)
+        id = await asks(agent, start.id)
+        await chat.ann.sees("asks to run delete_file")
+        await bob.call("deny", id=id, reason="no")
+        await chat.ann.sees(f"({id}) is denied by bob: no")
+        chat.ann.types(f"/approve {id}")
+        await chat.ann.sees(f"no approval '{id}' waits")

@@ -120,6 +120,13 @@ export class App {
     return this.outbox.say({ name: "reply", args, thread, text });
   }
 
+  /** Say `text` in a thread, whichever it is. */
+  speak(thread, text, extra = {}) {
+    const { parent, repliesTo: seq } = thread;
+    if (parent) return this.reply({ id: `m${seq}`, seq, thread_id: parent }, text, extra);
+    return this.send(thread.id, text, extra);
+  }
+
   async stored(entry, result, rest) {
     batch(() => {
       this.receipts.value = new Map(this.receipts.peek()).set(result.id, result);

@@ -128,9 +128,7 @@ function say(app, thread, text, quote) {
   const { control } = app.state;
   const extra = { ...(quote && { quote }), ...control.speechIn(thread.id) };
   const said = unescaped(text.trim());
-  const { parent, repliesTo: seq } = thread;
-  if (parent) app.reply({ id: `m${seq}`, seq, thread_id: parent }, said, extra);
-  else app.send(thread.id, said, extra);
+  app.speak(thread, said, extra);
   control.said(thread.id);
   return null;
 }

@@ -1,7 +1,7 @@
 // One approval: who asks for what, with which arguments, why; and the decision.
 import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
-import { html, useState } from "../../core/ui.js";
+import { html, useEffect, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
 import { TurnLink } from "../../parts/turn-link.js";
@@ -31,7 +31,8 @@ export function ApprovalCard({ app, approval }) {
 
 /** What was decided is a matter of record: in few lines, the rest folded. */
 function DecidedCard({ app, approval, wasChanged }) {
-  const { reason, final, arguments: asked } = approval;
+  const { id, reason, final, arguments: asked } = approval;
+  useEffect(() => app.mine.within("approval").remove(id), [id]); // what was begun of it
   return html`
     <${Card} app=${app} approval=${approval}>
       <${Decided} approval=${approval} wasChanged=${wasChanged} />

@@ -1,6 +1,6 @@
 // Deciding an approval: yes, no with a reason, or yes with other arguments. What was begun is kept,
 // so that a reload in the middle loses nothing.
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { later } from "../../texts-later.js";
 import { changedNames, seen } from "./arguments.js";
@@ -112,7 +112,7 @@ function Editing({ approval, busy, draft, change, decide }) {
 /** Control and Enter sends, Escape leaves. */
 function Field({ value, name, rows, className, invalid, spellcheck, maxlength, change, leave, submit }) {
   const field = useRef(null);
-  useEffect(() => field.current.focus(), []);
+  useLayoutEffect(() => field.current.focus(), []);
   const key = (event) => {
     if (event.key === "Escape") {
       event.stopPropagation();

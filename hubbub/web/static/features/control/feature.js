@@ -1,5 +1,6 @@
 // People in charge: approvals, stops, take-over, how a word reaches who works, and what work costs.
 // All but this file is fetched when there is something of the kind.
+import { membersOf } from "../../core/ids.js";
 import { html, signal } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
@@ -34,13 +35,46 @@ export default function control(app) {
     run: (context, reason = "") => (stopping.value = { ...context, reason }),
   });
   app.add.commands.add({
-    id: "approvals", title: t.control.approvals, keys: "g a", icon: "hand", group: t.groups.going,
+    id: "approvals", title: t.control.approvals, slash: "approvals", keys: "g a", icon: "hand", group: t.groups.going,
     run: () => app.router.go("inbox", ["approvals"]),
   });
   app.add.commands.add({
-    id: "control", title: t.control.title, keys: "g c", icon: "stop", group: t.groups.going,
+    id: "control", title: t.control.title, slash: "stops", keys: "g c", icon: "stop", group: t.groups.going,
     run: () => app.router.go("control"),
   });
+  addSpeaking(app);
+}
+
+/** As in the terminal: "/interrupt text" says it so; "/takeover" is about the agent of the thread. */
+function addSpeaking(app) {
+  const group = t.groups.threads;
+  for (const mode of ["queue", "steer", "interrupt"]) {
+    app.add.commands.add({
+      id: mode, title: t.control.modes[mode], slash: mode, hint: t.control.modeHint, group, hidden: true,
+      when: ({ thread }) => thread !== null,
+      run: ({ thread }, text = "") => {
+        if (!text) throw new Error(t.control.modeHint);
+        app.speak(app.state.thread(thread), text, { mode });
+      },
+    });
+  }
+  const deed = (name) => async (context, rest = "") => {
+    const agent = rest.trim().replace(/^@/, "") || agentIn(app, context.thread);
+    if (!agent) return app.say(t.control.which);
+    return (await import("./deeds.js"))[name](app, agent);
+  };
+  const when = () => app.state.owner.peek();
+  for (const name of ["takeOver", "handBack"]) {
+    const id = name.toLowerCase();
+    const title = t.control[name];
+    app.add.commands.add({ id, title, slash: id, hint: t.control.whom, group, when, run: deed(name) });
+  }
+}
+
+/** The one agent that somebody who points at a thread must mean, or null. */
+function agentIn(app, thread) {
+  const agents = membersOf(thread ?? "").filter((id) => isAgent(app, id));
+  return agents.length === 1 ? agents[0] : null;
 }
 
 function addViews(app) {

@@ -31,6 +31,7 @@ export function StopDialog({ app, about, close }) {
   };
   return html`<${Dialog} title=${words.title} close=${close} className="stop-dialog">
     <form class="body" onSubmit=${stop}>
+      ${!choices.length && html`<p>${words.nothing}</p>`}
       <fieldset class="scopes" aria-label=${words.what}>
         ${choices.map(({ title, hint }, n) => html`<label key=${n} class="scope">
           <input type="radio" name="scope" checked=${n === at} data-focus=${n === at ? "" : null}
@@ -46,7 +47,8 @@ export function StopDialog({ app, about, close }) {
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <div class="actions">
         <button type="button" onClick=${close}>${t.cancel}</button>
-        <button type="submit" class="danger" disabled=${busy}><${Icon} name="stop" size=${16} />${words.now}</button>
+        <button type="submit" class="danger" disabled=${busy || !choices.length}>
+          <${Icon} name="stop" size=${16} />${words.now}</button>
       </div>
     </form>
   <//>`;

@@ -1,0 +1,178 @@
+"""Calls: an operation that a session asks for, run and answered.
+
+admitted (rate, rights) -> the operation's handler -> answer
+                              a message, or records: the answer comes after the commit
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.logs import get_logger
+from hubbub.mods.operation import Operation, Speaking
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.repeats import call_digest
+from hubbub.network.session import Session
+from hubbub.protocol.codec import TypedCall
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.operations import Input
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Calls"]
+
+log = get_logger(__name__)
+
+
+class Calls:
+    """Runs the operations of one hub."""
+
+    def __init__(self, hub: Hub):
+        self._hub, self._operations = hub, hub.operations
+        self._monotonic = hub.clock.monotonic
+
+    def take(self, session: Session, call: TypedCall[Input]) -> None:
+        """Run one operation and answer it."""
+        caller = session.caller
+        assert caller is not None, "the state table lets calls through only after `ready`"
+        self._hub.metrics.calls += 1
+        operation = self._operations[call.name]
+        try:
+            self._admit(session, caller, operation.cost)
+            if operation.permission == "admin":
+                caller.require_owner()
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+            return
+        if session.behind is not None and operation.permission != "read":
+            session.behind.append(call)
+        else:
+            self._run(session, caller, call, operation)
+
+    def _run(
+        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
+    ) -> None:
+        try:
+            if operation.is_async:
+                later: Coroutine[Any, Any, None] | None = self._call_async(
+                    session, caller, call, operation
+                )
+            else:
+                outcome = operation.handler(caller, call.args)
+                later = self._conclude(session, caller, call, operation, outcome)
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+        except Exception as error:
+            log.exception("operation failed", operation=operation.name)
+            session.failed(call.ref, error)
+        else:
+            if later is not None and operation.permission == "read":
+                self._hub.spawn(session.read(later))
+            elif later is not None:
+                session.behind = deque()
+                self._hub.spawn(self._in_order(session, caller, later))
+
+    async def _in_order(
+        self, session: Session, caller: Caller, write: Coroutine[Any, Any, None]
+    ) -> None:
+        """Finish a write that must read first; what the session writes meanwhile comes after it."""
+        try:
+            await write
+        finally:
+            behind, session.behind = session.behind or deque(), None
+            while behind and session.behind is None:
+                call = behind.popleft()
+                self._run(session, caller, call, self._operations[call.name])
+            if session.behind is not None:
+                session.behind.extend(behind)
+
+    def _admit(self, session: Session, caller: Caller, cost: float) -> None:
+        if self._hub.draining:
+            raise OperationError(
+                ErrorCode.DRAINING,
+                "the hub is stopping; come back",
+                temporary=True,
+                retry_after_s=1,
+            )
+        wait = caller.bucket.take(self._monotonic(), cost)
+        if wait:
+            session.rate_limited()
+            raise OperationError(
+                ErrorCode.RATE_LIMITED,
+                f"at most {self._hub.limits.calls_per_second:g} calls a second",
+                temporary=True,
+                retry_after_s=round(wait, 3),
+            )
+
+    async def _call_async(
+        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
+    ) -> None:
+        try:
+            outcome = await operation.handler(caller, call.args)
+            later = self._conclude(session, caller, call, operation, outcome)
+            if later is not None:
+                await later
+        except OperationError as error:
+            self._refuse(session, caller, call, operation, error)
+        except StoreUnavailable as error:
+            session.failed(call.ref, error)
+        except Exception as error:
+            log.exception("operation failed", operation=operation.name)
+            session.failed(call.ref, error)
+
+    def _conclude(
+        self,
+        session: Session,
+        caller: Caller,
+        call: TypedCall[Input],
+        operation: Operation,
+        outcome: BaseModel | Speaking | Recording,
+    ) -> Coroutine[Any, Any, None] | None:
+        """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
+        ref, cid = call.ref, call.cid
+        if isinstance(outcome, Speaking):
+            digest = None if cid is None else call_digest(call)
+            return self._hub.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
+        if isinstance(outcome, Recording):
+            keep = cid is not None and not operation.idempotent
+            settle = (caller.participant, cid or "", call_digest(call)) if keep else None
+
+            def done(answer: BaseModel | Exception) -> None:
+                if isinstance(answer, BaseModel):
+                    session.result(ref, answer.model_dump_json(exclude_none=True).encode())
+                else:
+                    self._refuse(session, caller, call, operation, answer)
+
+            self._hub.writes.record(outcome, done, settle)
+        else:
+            session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
+        return None
+
+    def _refuse(
+        self,
+        session: Session,
+        caller: Caller,
+        call: TypedCall[Input],
+        operation: Operation,
+        error: Exception,
+    ) -> None:
+        """Answer with an error, unless this repeats a write that succeeded before."""
+        if call.cid is None or operation.permission == "read" or _is_temporary(error):
+            session.failed(call.ref, error)
+            return
+        digest = call_digest(call)
+        self._hub.writes.answer_repeat(
+            caller.participant, call.cid, digest, session, call.ref, otherwise=error
+        )
+
+
+def _is_temporary(error: Exception) -> bool:
+    return isinstance(error, StoreUnavailable) or (
+        isinstance(error, OperationError) and error.temporary
+    )
