@@ -83,8 +83,8 @@ class DampenerConfig(Section):
     """Two agents that only wake each other are let run out of breath."""
 
     wakes: Annotated[int, Field(ge=1)] = 3
-    """Wakes between two agents, in both directions together, with no person's message to either of
-    them between."""
+    """Wakes between two agents, in both directions together, in one interaction of a person, or in
+    all that agents have opened; with no person's message to either of them between."""
     within: Span = 300.0
     """For example 5m: older ones no longer count."""
     enabled: bool = True

@@ -187,7 +187,7 @@ class Hub:
             session.close(CloseCode.DRAIN, "the hub is stopping")
 
     async def _restore_queues(self, agents: Sequence[str], head: int) -> None:
-        """Learn what waits at agents since before the start; beside all else, for it may be much."""
+        """Learn what waits at agents since before the start; beside all else: it may be much."""
         for agent in agents:
             if not self.draining:
                 self.queues.restore(agent, await self.store.open_wakes(agent, head))

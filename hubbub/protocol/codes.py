@@ -56,7 +56,8 @@ class ErrorCode(StrEnum):
     HOP_LIMIT = "hop_limit"
     """The interaction has gone through as many messages in a row as it may."""
     BUDGET_EXHAUSTED = "budget_exhausted"
-    """A budget is used up: `details.left` names limit and whose it is. No model may be asked."""
+    """A budget is used up: `details.left` names limit and whose it is. No model may be asked. Of a
+    message: nothing has woken you in its interaction, which is past a limit."""
     STOPPED = "stopped"
     """A person has stopped this turn, thread or agent, or everything; or the breaker has."""
     TAKEN_OVER = "taken_over"

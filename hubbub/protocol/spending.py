@@ -88,7 +88,8 @@ class BudgetState(Model):
     limits: dict[LimitName, float]
     """Those that there are."""
     used: dict[LimitName, float]
-    """Leases included; `fan_out` is left out, it is of one message."""
+    """Leases included; `fan_out` is left out, it is of one message. Of one that is not
+    active, `wall_clock` is how long it went on."""
     reached: tuple[LimitName, ...] = ()
     """Limits past which something was refused or woke nobody."""
     sums: Sums = Sums()

@@ -248,6 +248,29 @@ async def test_an_agent_runs_what_was_approved_and_goes_on(
         await network.close()
 
 
+async def test_an_approval_outlives_hub_and_agent(
+    desks: Desks, networks: Networks, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(TOOL)
+    async with ModelServer(_paying()) as model:
+        network = await networks.start(_plan(tmp_path), model=model)
+        desk = await desks.sit(network.page)
+        await desk.join_as("ann")
+        await desk.talk_to("clerk")
+        await desk.says("pay bob")
+        await desk.page.get_by_role("button", name="Look at it").click()
+        await expect(desk.details.get_by_role("button", name="Approve")).to_be_visible()
+        desk.expect_losses()
+        await network.kill()
+        await desk.notices_the_loss()
+        await desk.details.get_by_role("button", name="Approve").click()  # said again till answered
+        await network.start()
+        await desk.sees("paid 10 to bob")
+        await expect(desk.details).to_contain_text("Approved, has run")
+        await desks.leave()
+        await network.close()
+
+
 def _plan(folder: Path) -> Plan:
     return {
         "models": {

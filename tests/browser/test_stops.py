@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -170,6 +171,34 @@ async def test_an_agents_model_is_not_waited_for_when_its_turn_is_stopped(
         await desk.sees("You said: hello again")
         await expect(desk.message("I have thought about it.")).to_have_count(0)
         model.release("thinking")
+        await desks.leave()
+        await network.close()
+
+
+async def test_who_owns_nothing_stops_a_turn_or_a_thread_and_an_owner_resumes_it(
+    desks: Desks, networks: Networks
+) -> None:
+    async with ModelServer(newsroom_script()) as model:
+        network = await networks.start(NEWSROOM, auth="tokens", model=model)
+        bob, ann = await desks.sit(network.page), await desks.sit(network.page)
+        await bob.join_with_token("bob", await network.token("bob"))
+        await ann.join_with_token("ann", await network.token("ann"))
+        await bob.open_thread("channel.general")
+        await bob.says("@editor think slowly")
+        await bob.main.get_by_role("button", name="Stop…").click()
+        radios = dialog(bob).get_by_role("radio")
+        await expect(radios.last).to_have_accessible_name(re.compile("This thread: #general"))
+        await radios.last.check()
+        await dialog(bob).get_by_role("button", name="Stop", exact=True).click()
+        held = bob.banner("Agents are stopped here")
+        await expect(held).to_be_visible()
+        await expect(held.get_by_role("button")).to_have_count(0)
+        await bob.person("editor").click()
+        await expect(bob.details.get_by_role("button", name="Message")).to_be_visible()
+        await expect(bob.details.get_by_role("button", name="Take over")).to_have_count(0)
+        await ann.open_thread("channel.general")
+        await ann.banner("Agents are stopped here").get_by_role("button", name="Resume").click()
+        await expect(held).to_have_count(0)
         await desks.leave()
         await network.close()
 

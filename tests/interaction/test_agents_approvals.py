@@ -423,7 +423,7 @@ async def test_a_turn_that_is_stopped_at_any_await_around_an_approval_ends_once(
                 if not points.struck:
                     break
         saying.cancel()
-    assert turn.end.outcome == "finished"
+    assert outcomes["finished"] > 0, "the last one was not struck"
     assert outcomes["cancelled"] > 15, outcomes
 
 

@@ -201,7 +201,6 @@ class TestWaiting:
             asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
             assert asked["op"] == "result", "it closes no circle any more"
 
-
     @pytest.mark.behaviour("H-93")
     async def test_nobody_waits_for_one_who_is_kept_from_answering(
         self, in_memory: Networks
@@ -291,6 +290,25 @@ class TestModels:
                 properties = offered[name].parameters["properties"]
                 assert isinstance(properties, dict)
                 assert not hidden & properties.keys()
+
+    @pytest.mark.behaviour("H-94")
+    async def test_a_model_may_hand_its_task_on_and_report_when_it_has_the_result(
+        self, in_memory: Networks
+    ) -> None:
+        class Foreman(Boss):
+            async def on_direct(self, message: Message) -> str:
+                return await self.delegate("clerk", message.text)
+
+        handed_on = says(call("delegate", to="worker", task="count"), finish())
+        reported = says(call("report", request="m2", status="result", text="3!"), finish())
+        played = Script(answers=[handed_on, reported])
+        async with ModelServer(played) as model, rig(in_memory) as net:
+            ann = await net.person()
+            await net.python("boss", Foreman())
+            await net.llm("clerk", model)
+            await net.python("worker", Worker())
+            await ann.say("boss", "how many?")
+            assert await said_to(ann) == "3!"
 
     @pytest.mark.behaviour("H-94")
     async def test_a_model_is_shown_that_its_request_has_failed(self, in_memory: Networks) -> None:

@@ -138,3 +138,19 @@ async def test_a_receipt_tells_of_silence_and_of_how_the_turn_ended(networks: Ne
         await end(bob, "bob-m1", "model_error")
         found = await receipt(ann, sent)
         assert (found["answer"], found["outcome"]) == ("silent", "model_error")
+
+
+async def test_an_end_that_comes_before_its_beginning_is_refused_and_may_come_again(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await ann.say("bob", "one")
+        over = {"id": "bob-m1", "outcome": "finished"}
+        start = {"id": "bob-m1", "thread_id": "dm.ann.bob", "messages": ["m1"]}
+        first = await bob.post("end_turn", end=over)
+        await bob.call("begin_turn", start=start)
+        assert (await bob.answer(first))["code"] == "unknown_turn"
+        await end(bob, "bob-m1")
+        (told,) = (await ann.call("list_turns"))["turns"]
+        assert told["outcome"] == "finished"

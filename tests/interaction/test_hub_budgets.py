@@ -241,6 +241,33 @@ async def test_a_persons_message_to_either_lets_them_go_on(in_memory: Networks, 
         assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
 
 
+@pytest.mark.behaviour("H-14")
+async def test_many_people_ask_one_agent_that_asks_another_for_each(networks: Networks) -> None:
+    async with networks.start(limited(dampener={"wakes": 2})) as network:
+        people = [await network.join(f"p{n}") for n in range(4)]
+        one, two = await agents(network, "a", "b")
+        asked = [await person.say("a", "what is it?") for person in people]
+        for question in asked:
+            passed_on = await one.say("b", "what is it?", cause=question["id"])
+            assert not kept(passed_on)
+            assert not kept(await two.say("a", "it is this", cause=passed_on["id"]))
+        again = await one.say("b", "and this?", cause=asked[0]["id"])
+        assert kept(again) == {"b": "dampened"}, "in one interaction they are held all the same"
+
+
+@pytest.mark.behaviour("H-14")
+async def test_the_tasks_of_a_plan_that_works_for_a_person_are_not_dampened(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 1})) as network:
+        ann = await network.join("ann")
+        boss, _ = await agents(network, "boss", "worker")
+        asked = await ann.say("boss", "do all of it")
+        for part in range(3):
+            task = {"to": "worker", "task": f"part {part}", "cause": asked["id"]}
+            assert not kept(await boss.call("delegate", **task))
+
+
 @pytest.mark.behaviour("H-5")
 @pytest.mark.parametrize(("after_s", "held"), [(299, True), (300, False), (301, False)])
 async def test_old_wakes_of_a_pair_no_longer_count(
@@ -431,14 +458,17 @@ async def test_a_budget_is_for_those_who_take_part(in_memory: Networks) -> None:
 
 @pytest.mark.behaviour("H-11")
 async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Networks) -> None:
-    async with in_memory.start(limited()) as network:
+    clock = HandClock()
+    async with in_memory.start(limited(), clock=clock) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
+        clock.at += 60
         budget = await ann.call("read_budget", interaction=worker.interaction)
-        assert budget["active"] is True
+        assert (budget["active"], budget["used"]["wall_clock"]) == (True, 60)
         await worker.end()
+        clock.at += 600
         budget = await ann.call("read_budget", interaction=worker.interaction)
-        assert budget["active"] is False
+        assert (budget["active"], budget["used"]["wall_clock"]) == (False, 60), "it is over"
 
 
 @pytest.mark.behaviour("H-11")
@@ -555,3 +585,18 @@ async def test_questions_that_are_waited_for_do_not_count_as_wakes_of_a_pair(
             assert not kept(asked)
             assert not kept(await two.say("a", "this much", cause=asked["id"]))
         assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
+
+
+@pytest.mark.behaviour("H-10")
+async def test_an_observers_last_word_that_is_not_kept_was_not_said(in_memory: Networks) -> None:
+    store = MoodyStore()
+    async with in_memory.start(limited(agents=1), store=store) as network:
+        ann = await network.join("ann")
+        observer, _ = await agents(network, "watcher", "a")
+        posted = await ann.call("post_to_channel", channel="desk", text="@a look")
+        codes = []
+        for failing in (1, 0, 0):
+            store.failing = failing
+            said = await observer.ask("send_text_message", to="a", text="so", cause=posted["id"])
+            codes.append(said.get("code"))
+        assert codes == ["store_unavailable", None, "budget_exhausted"]

@@ -57,7 +57,8 @@ _SPEAKING = (
 )
 _TASKS = (
     ' A message with `request_kind="task"` is work that somebody waits for until its `deadline`: '
-    "end it with `report`, giving its `request`, before you finish."
+    "end it with `report`, giving its `request`, before you finish, or once you have what others "
+    "do for you."
 )
 _SCRATCHPAD = (
     "Before you act you may think in <scratchpad>…</scratchpad>, in the text of your answer beside "

@@ -108,9 +108,7 @@ class RoleBrain:
             scratchpad = self._briefing.scratchpad
             taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
             calls = Calls(desk.toolbox, journal, hooks.around if hooks else None, taint)
-            turn = _Turn(
-                desk, pipeline, journal, calls, activity, hooks, helm, earlier, scratchpad
-            )
+            turn = _Turn(desk, pipeline, journal, calls, activity, hooks, helm, earlier, scratchpad)
             await turn.run(self._config.turn_timeout)
 
     async def _begin(self, journal: Journal, desk: Desk, first: Command) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from hubbub.network.control.daily import Daily
 from hubbub.network.control.dampener import Dampener
 from hubbub.network.control.holds import Holds
 from hubbub.network.control.judgement import Judgement
+from hubbub.network.control.ledger import Ledger
 from hubbub.network.control.unsaved import Unsaved
 from hubbub.network.queues import Queues
 from hubbub.network.threads import Thread
@@ -31,11 +32,13 @@ _REASONS: dict[LimitName, Reason] = {
 }
 
 
-def is_dampened(draft: Draft) -> bool:
+def is_dampened(draft: Draft, ledger: Ledger | None) -> bool:
     """Whether its wakes count as those of two agents that wake each other. Questions whose senders
-    do nothing until they are answered do not, nor do the answers: circles of them are refused."""
+    do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
+    do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
     waits = draft.awaits or draft.awaited
-    free = draft.by_person or waits or _ends_request(draft)
+    task = draft.request is not None and ledger is not None and ledger.opened_by_person
+    free = draft.by_person or waits or task or _ends_request(draft)
     return draft.sender_kind == "agent" and not free
 
 
@@ -114,6 +117,7 @@ class Bench:
         ledger = self._ledger
         if speaker not in ledger.last_words:
             ledger.last_words.add(speaker)
+            self._judgement.last_word = True
             self._reach(limit)
             return
         raise OperationError(
@@ -164,11 +168,12 @@ class Bench:
         if spent is not None:
             self._judgement.days.append(spent)
             return spent.reason
-        if not is_dampened(self._draft):
+        if not is_dampened(self._draft, self._ledger):
             return None
-        if dampener.wake(self._draft.sender_id, agent, self._monotonic):
+        sender, now, of = self._draft.sender_id, self._monotonic, self._ledger.of_person
+        if dampener.wake(sender, agent, now, of):
             return None
-        if dampener.tells(self._draft.sender_id, agent, self._monotonic):
+        if dampener.tells(sender, agent, now, of):
             self._judgement.breathless.append(agent)
         return Reason.DAMPENED
 

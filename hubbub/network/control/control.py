@@ -225,10 +225,12 @@ class Control:
     def take_back(self, entry: Entry) -> None:
         """The message is not in the log: what it was counted as is not so."""
         draft, judgement = entry.draft, entry.judgement
+        ledger = judgement.ledger if judgement is not None else None
         for agent, _, reply in entry.decisions:
             if reply is not None:
-                if is_dampened(draft):
-                    self._dampener.take_back(draft.sender_id, agent)
+                if is_dampened(draft, ledger):
+                    of = ledger.of_person if ledger is not None else 0
+                    self._dampener.take_back(draft.sender_id, agent, of)
                 if not self.daily.limits_wakes:
                     self._unsaved.wake(agent, entry.thread.no, -1)
                 self.daily.wake(agent, entry.thread.no, -1)
@@ -236,3 +238,5 @@ class Control:
             judgement.ledger.pins -= 1
             for agent in judgement.counted:
                 judgement.ledger.unwake(agent)
+            if judgement.last_word:
+                judgement.ledger.last_words.discard(draft.sender_id)

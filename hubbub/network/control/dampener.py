@@ -3,6 +3,9 @@
 a wakes b, b wakes a, a wakes b     three wakes of the pair, as many as it has
 b wakes a                           kept from it until the oldest is old enough
 a person wakes a (or b)             the count begins anew
+
+What a person has set in motion is counted for itself: who works for many people at once is not
+held up because others ask the same.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ __all__ = ["Dampener"]
 MOST_PAIRS = 8192
 """Pairs that are remembered: then those whose wakes no longer count are looked for."""
 
-Pair = tuple[str, str]
+Pair = tuple[str, str, int]
+"""Two agents, and the interaction of a person in which they wake each other; 0: of no person."""
 
 
 class Dampener:
@@ -36,18 +40,22 @@ class Dampener:
         """Pairs that are remembered."""
         return len(self._pairs)
 
-    def wake(self, sender: str, agent: str, now: float) -> bool:
-        """Count a wake of `agent` by the agent `sender`; False: it must not be made."""
+    def wake(self, sender: str, agent: str, now: float, interaction: int = 0) -> bool:
+        """Count a wake of `agent` by the agent `sender`; False: it must not be made.
+
+        `interaction`: the position of the message with which a person opened it; 0: an agent has.
+        """
         if not self._enabled:
             return True
-        pair = (sender, agent) if sender < agent else (agent, sender)
+        pair = _pair(sender, agent, interaction)
         wakes = self._pairs.get(pair)
         spoken = self._spoken
         epoch = spoken.get(sender, 0) + spoken.get(agent, 0) if spoken else 0
         if wakes is None or wakes.epoch != epoch:
             if wakes is None and len(self._pairs) >= self._room:
                 self._forget(now)
-            self._pairs[pair] = _Wakes(epoch, now)
+            told = -math.inf if wakes is None else wakes.told
+            self._pairs[pair] = _Wakes(epoch, now, told)
             return True
         times = wakes.times
         if len(times) >= self._most:
@@ -57,17 +65,17 @@ class Dampener:
         times.append(now)
         return True
 
-    def tells(self, sender: str, agent: str, now: float) -> bool:
+    def tells(self, sender: str, agent: str, now: float, interaction: int = 0) -> bool:
         """Whether it is to be told that the pair has no breath: once in the time that counts."""
-        wakes = self._pairs.get((sender, agent) if sender < agent else (agent, sender))
+        wakes = self._pairs.get(_pair(sender, agent, interaction))
         if wakes is None or wakes.told > now - self._within:
             return False
         wakes.told = now
         return True
 
-    def take_back(self, sender: str, agent: str) -> None:
+    def take_back(self, sender: str, agent: str, interaction: int = 0) -> None:
         """The last wake of the pair was not made after all."""
-        wakes = self._pairs.get((sender, agent) if sender < agent else (agent, sender))
+        wakes = self._pairs.get(_pair(sender, agent, interaction))
         if wakes is not None and wakes.times:
             wakes.times.pop()
 
@@ -84,13 +92,17 @@ class Dampener:
         self._room = max(MOST_PAIRS, 2 * len(self._pairs))
 
 
+def _pair(one: str, other: str, interaction: int) -> Pair:
+    return (one, other, interaction) if one < other else (other, one, interaction)
+
+
 class _Wakes:
     """The wakes of one pair since a person last woke either."""
 
     __slots__ = ("epoch", "times", "told")
 
-    def __init__(self, epoch: int, now: float):
+    def __init__(self, epoch: int, now: float, told: float):
         self.epoch = epoch
         self.times = [now]
-        self.told = -math.inf
+        self.told = told
         """When it was told that they have no breath."""

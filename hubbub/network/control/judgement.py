@@ -20,6 +20,7 @@ class Judgement:
         "day",
         "days",
         "kept",
+        "last_word",
         "ledger",
         "opens",
         "owed",
@@ -43,6 +44,8 @@ class Judgement:
         """Agents that the message would have woken, and why it does not."""
         self.owed: list[str] = []
         """Those of them whose reply was required."""
+        self.last_word = False
+        """Whether it is the one word that an observer has past a limit."""
         self.reached: list[LimitName] = []
         """Limits of the interaction that stood in the way."""
         self.breathless: list[str] = []

@@ -132,6 +132,11 @@ class Ledger:
         return f"i{self.seq}"
 
     @property
+    def of_person(self) -> int:
+        """Its opening position if a person has opened it, else 0."""
+        return self.seq if self.opened_by_person else 0
+
+    @property
     def tokens(self) -> int:
         """Used and reserved."""
         return self.tokens_in + self.tokens_out + self.leased_tokens

@@ -137,7 +137,10 @@ def reached_text(limit: LimitName, used: float, of: float, *, person: bool) -> s
     after = _AFTER.get(limit, "What is said in it still arrives, and wakes nobody")
     who = "Write again to go on" if person else "A person who writes sets it going again"
     remedy = f"{who}, or raise network.budgets.{limit}"
-    return f"This has {done}, as much as it may ({limit}). {after}. {remedy}."
+    fully = "as much as it may"
+    if limit in ("tokens", "usd") and used < of:
+        fully = "and its next question needs more than is left"
+    return f"This has {done}, {fully} ({limit}). {after}. {remedy}."
 
 
 def _why(reason: Reason) -> str:

@@ -171,10 +171,14 @@ async def deny(call: Caller, args: Deny) -> Recording:
 async def start_approved(call: Caller, args: StartApproved) -> Recording:
     """Say that an approved call of yours runs now, before it does. An approval can be used once:
     whoever has died in the middle of the call does not run it again."""
-    approval = await call.hub.approvals.visible(call, args.id)
+    hub = call.hub
+    approval = await hub.approvals.visible(call, args.id)
     if call.kind != "agent" or approval.agent != call.participant:
         raise OperationError(ErrorCode.FORBIDDEN, f"only {approval.agent} itself starts its calls")
-    return call.hub.approvals.start(approval)
+    await hub.ending.quiet()  # what is just being stopped may be its turn
+    approval = await hub.approvals.visible(call, args.id)
+    hub.state.turns.check(approval.turn)
+    return hub.approvals.start(approval)
 
 
 def _check_arguments(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> None:

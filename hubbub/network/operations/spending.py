@@ -53,15 +53,16 @@ async def read_budget(call: Caller, args: ReadBudget) -> BudgetState:
     if ledger is None or not _takes_part(call, ledger):
         text = f"there is no interaction {args.interaction} for you"
         raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
+    active, last = await _course(call, ledger)
     return BudgetState(
         interaction=args.interaction,
         opened_by=ledger.opened_by,
         opened_at=datetime.fromtimestamp(ledger.opened_at, UTC),
         limits=ledger.budget(),
-        used=ledger.used(call.hub.clock.now()),
+        used=ledger.used(call.hub.clock.now() if active else last),
         reached=tuple(sorted(ledger.reached)),
         sums=ledger.sums(),
-        active=await _is_active(call, ledger),
+        active=active,
     )
 
 
@@ -71,15 +72,19 @@ def _takes_part(call: Caller, ledger: Ledger) -> bool:
     return call.owner or me == ledger.opened_by or me in ledger.agents or call.may_look(opened_in)
 
 
-async def _is_active(call: Caller, ledger: Ledger) -> bool:
-    """Whether turns of the interaction run, or wakes of it wait for one."""
-    hub = call.hub
-    if hub.control.turns.runs(ledger):
-        return True
-    stored = await hub.store.interaction(ledger.interaction, ledger.seq - 1, hub.log.head)
-    seqs = [Message.model_validate_json(body).seq for _, body in stored.found]
-    wakes = await hub.store.wakes(seqs) if seqs else {}
-    return any(wake.state in ("pending", "running") for wake in wakes.values())
+async def _course(call: Caller, ledger: Ledger) -> tuple[bool, float]:
+    """Whether turns of the interaction run, or wakes of it wait for one; and when the last thing
+    happened in it."""
+    store = call.hub.store
+    runs, opened = call.hub.control.turns.runs(ledger), ledger.opened_at
+    stored = await store.interaction(ledger.interaction, ledger.seq - 1, call.hub.log.head)
+    messages = [Message.model_validate_json(body) for _, body in stored.found]
+    found = await store.wakes([message.seq for message in messages]) if messages else {}
+    turns = await store.turns_called([wake.taken for wake in found.values() if wake.taken])
+    waits = any(wake.state in ("pending", "running") for wake in found.values())
+    said = (message.sent_at.timestamp() for message in messages)
+    ended = (turn.ended_at for turn in turns if turn.ended_at is not None)
+    return runs or waits, max((opened, *said, *ended))
 
 
 @operation(tool=False)

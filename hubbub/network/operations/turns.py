@@ -73,23 +73,26 @@ NO_ANSWER = {
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
-async def begin_turn(call: Caller, args: BeginTurn) -> Recording:
+async def begin_turn(call: Caller, args: BeginTurn) -> Recording | BeginTurnResult:
     """Record that a turn begins, or begins again after a crash; tells what was done before."""
     start, hub = args.start, call.hub
     _own_turn(call, start.id)
     seqs = _positions(hub, start.messages)
     if not seqs:
         raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
-    await _check_goes_on(call, start.id)
-    thread_id = await _may_begin(call, start.id)
     account = await turn_account(call, start.id)
+    thread_id = hub.state.threads.by_no(account.thread_no).id
+    # Where it works the hub knows itself: notices about the turn are posted there.
+    start = start.model_copy(update={"thread_id": thread_id})
+    await _check_goes_on(call, start.id)
+    if account.over:  # it has ended already, and is not begun once more
+        return _begun(await _stored(hub, start.id))
+    _may_begin(call, start.id, thread_id)  # from here on nothing is waited for
     begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
     charge = hub.control.turns.begin(account)
 
     async def answer() -> BeginTurnResult:
-        stored = await _stored(hub, start.id)
-        steps = tuple(Step.model_validate_json(step) for step in stored.steps)
-        return BeginTurnResult(attempts=stored.attempts, steps=steps)
+        return _begun(await _stored(hub, start.id))
 
     def records(head: int) -> Sequence[Record]:
         return [begun, *charge.records()] if charge is not None else [begun]
@@ -102,10 +105,16 @@ async def begin_turn(call: Caller, args: BeginTurn) -> Recording:
     return Recording(records, answer, committed, charge.failed if charge is not None else None)
 
 
+def _begun(stored: StoredTurn) -> BeginTurnResult:
+    steps = tuple(Step.model_validate_json(step) for step in stored.steps)
+    return BeginTurnResult(attempts=stored.attempts, steps=steps)
+
+
 async def turn_account(call: Caller, turn: str) -> TurnAccount:
     """What a turn of the caller's costs so far, and whose budget it uses.
 
-    Raises `OperationError`.
+    Raises `OperationError`, also for a message that has not woken the caller: nobody is to use up
+    what others may spend.
     """
     hub = call.hub
     known = hub.control.turns.find(turn)
@@ -114,24 +123,33 @@ async def turn_account(call: Caller, turn: str) -> TurnAccount:
     _own_turn(call, turn)
     seq, _ = cause_position(turn, call.participant)
     woken_by = await hub.writes.ancestor(seq)
-    if woken_by is None:
+    if woken_by is None or not await _has_woken(call, seq, woken_by.thread_no):
         raise _unknown(turn)
     return await hub.control.turns.load(
         turn, call.participant, woken_by.thread_no, woken_by.interaction
     )
 
 
-async def _may_begin(call: Caller, turn: str) -> str:
-    """The thread in which the turn works. Raises `OperationError` if nothing is to begin there."""
-    hub, (seq, _) = call.hub, cause_position(turn, call.participant)
-    woken_by = await hub.writes.ancestor(seq)
-    if woken_by is None:
-        raise _unknown(turn)
-    thread_id = hub.state.threads.by_no(woken_by.thread_no).id
+async def _has_woken(call: Caller, seq: int, thread_no: int) -> bool:
+    """Whether the message at `seq` woke the caller, however long ago.
+
+    Raises `OperationError` if it has not and a stop is in the way.
+    """
+    hub, me = call.hub, call.participant
+    if hub.queues.holds(me, seq):
+        return True
+    wake = await hub.store.wake(me, seq)
+    if wake is not None and wake.reply is None:  # it has reached the caller, who may know
+        hub.state.halts.refuse(me, hub.state.threads.by_no(thread_no).id)
+    return wake is not None and wake.reply is not None
+
+
+def _may_begin(call: Caller, turn: str, thread_id: str) -> None:
+    """Raises `OperationError` if nothing is to begin in the thread."""
+    hub = call.hub
     hub.state.halts.refuse(call.participant, thread_id)
     if hub.state.turns.get(turn) is None:
         hub.latching.count(thread_id, turn)
-    return thread_id
 
 
 async def _check_goes_on(call: Caller, turn: str) -> None:
@@ -144,6 +162,8 @@ async def _check_goes_on(call: Caller, turn: str) -> None:
         end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
         if end is not None and end.by is not None:
             raise over(turn, end.by, end.reason)
+        await hub.ending.quiet()  # it may have been stopped while the disk was asked
+        hub.state.turns.check(turn)
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
@@ -175,6 +195,8 @@ async def end_turn(call: Caller, args: EndTurn) -> Recording:
 
     async def answer() -> Done:
         stored = await _stored(hub, end.id)
+        if stored.ended_at is None:  # it has begun only since this was written
+            raise _unknown(end.id)
         if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
             hub.metrics.turn_ended(end.outcome, map(Step.model_validate_json, stored.steps))
         await _tell_who_waits(hub, stored, end)

@@ -226,17 +226,20 @@ class Ending:
                 entry.decisions[n] = Decision(agent, reason, None)
                 agents.append(agent)
         if agents:
-            self._hub.spawn(self._drop_late(agents, thread_id))
+            self._hub.spawn(self._drop_late(agents, thread_id, entry.seq))
 
-    async def _drop_late(self, agents: Sequence[str], thread_id: str) -> None:
-        """Drop the wakes of these agents, which have not heard of them."""
+    async def _drop_late(self, agents: Sequence[str], thread_id: str, seq: int) -> None:
+        """Drop the wakes of these agents by the message at `seq`: they have not heard of them."""
         try:
             async with self.alone():
                 await self._sweep(agents)
+                wakes = await self._hub.store.wakes([seq])
         except StoreUnavailable:
             log.warning("wakes that came too late stay until the hub starts again", agents=agents)
+            return
         for agent in agents:
-            if self._hub.state.halts.of(agent, thread_id) is None:
+            wake = wakes.get((seq, agent))
+            if wake is not None and wake.state == "pending":
                 # The disk has refused the stop, and the wake holds: they hear of it on return.
                 for session in list(self._hub.fanout.of(agent)):
                     session.close(CloseCode.STATE_LOST, "a wake was not told; come back")

@@ -195,7 +195,8 @@ class Requests:
     # Ends that nobody reports -------------------------------------------------------------
 
     def turn_over(self, agent: str, turn: str, messages: Iterable[str], end: TurnEnd) -> None:
-        """A turn about these messages has ended: what it has not reported has failed."""
+        """A turn about these messages has ended: what it has neither reported nor handed on has
+        failed."""
         self.waits.turn_over(agent, turn)
         for seq in map(position, messages):
             request = self._open.get(seq)
@@ -206,8 +207,14 @@ class Requests:
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")
-        else:
+        elif end.outcome != "finished" or not self._handed_on(seq):
             self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
+
+    def _handed_on(self, seq: int) -> bool:
+        """Whether the worker waits for somebody else's work, and may report when that is done."""
+        worker = self._open[seq].worker
+        later = (other for at, other in self._open.items() if at > seq and at not in self._lost)
+        return any(other.requester == worker for other in later)
 
     def heard(self, ended: Iterable[Ended]) -> None:
         """These turns and wakes were ended in their agents' place."""

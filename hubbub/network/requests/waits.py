@@ -18,6 +18,10 @@ from hubbub.protocol.codes import ErrorCode
 __all__ = ["Wait", "Waits"]
 
 
+MOST_WAITS = 200
+"""Questions of one participant whose answers it waits for at the same time."""
+
+
 class Wait(NamedTuple):
     asker: str
     awaited: str
@@ -35,7 +39,12 @@ class Waits:
         """By asker."""
 
     def begin(self, key: Hashable, wait: Wait) -> None:
-        """The asker waits from now on. Raises `OperationError` if that would close a circle."""
+        """The asker waits from now on. Raises `OperationError` if that would close a circle, or be
+        one wait too many."""
+        if len(self._of.get(wait.asker, ())) >= MOST_WAITS:
+            raise OperationError(
+                ErrorCode.LIMIT, f"you wait for {MOST_WAITS} answers already; see stop_waiting"
+            )
         path = self._path(wait.awaited, wait.asker)
         if path is not None:
             circle = [wait.asker, *path]

@@ -12,12 +12,12 @@ export const later = {
     older: "Show older ones",
     asks: "asks to run",
     asked: "asked to run",
-    inThread: "in",
     why: "You are asked because",
     does: "What it does",
     arguments: "With these arguments",
     noArguments: "Without arguments.",
     asJson: "As JSON",
+    rounded: "There are numbers in it that a browser shows rounded. The tool gets them as the agent has written them.",
     asAsked: "As asked",
     ranWith: "Run with",
     details: "What was asked",
@@ -32,7 +32,6 @@ export const later = {
     reason: "Why not",
     reasonHint: "The agent is told. It may be left empty.",
     editing: "Arguments as JSON",
-    editHint: "The tool runs with exactly these.",
     changed: (names) => `Changed: ${names.join(", ")}`,
     unchanged: "Nothing is changed yet.",
     approveChanged: "Approve as changed",
@@ -88,7 +87,6 @@ export const later = {
       `Stopped. ${several(turns, "turn", "turns")} ended, ${several(wakes, "wake", "wakes")} dropped.`,
   },
   held: {
-    lead: "What keeps agents from working, and who speaks for them.",
     nothing: {
       title: "Agents may work",
       text: "Nothing is stopped, no thread is latched, and every agent speaks for itself.",
@@ -108,7 +106,6 @@ export const later = {
     ownersOnly: "Owners can resume what is stopped.",
   },
   takeover: {
-    title: "Speak for it",
     explain: (agent) => `Take ${agent} over, and you speak in its place. Nothing wakes it until you hand it back.`,
     take: "Take over",
     mine: (agent) => `You speak for ${agent}`,
@@ -122,7 +119,6 @@ export const later = {
     voice: "Who speaks",
     heard: "What reaches it",
     heardNothing: "Nothing has reached it since.",
-    threads: "Where it is in conversation",
   },
   modes: {
     label: "How your next message reaches who is at work",
@@ -140,6 +136,7 @@ export const later = {
   marks: {
     spokenBy: (who) => `spoken by ${who}`,
     spokenByHint: (who) => `${who} has spoken in the agent's place`,
+    content: "Content",
     outside: "from outside",
     outsideHint: "It carries content from outside the network: results of tools, files. Its author is not here.",
     task: (until) => `Task, until ${until}`,
@@ -176,8 +173,6 @@ export const later = {
   },
   budget: {
     title: "Budget",
-    openedBy: (who) => `opened by ${who}`,
-    over: "nothing of it runs or waits any more",
     limits: {
       hops: "Messages in a row", wakes: "Turns", fan_out: "Agents at once", agents: "Agents",
       wall_clock: "Time", tokens: "Tokens", usd: "Money",

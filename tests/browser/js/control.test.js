@@ -1,7 +1,7 @@
 import { equal, ok, test } from "./harness.js";
 import { Control } from "/static/core/control.js";
 import { State } from "/static/core/state.js";
-import { changedNames, seen } from "/static/features/control/arguments.js";
+import { changedNames, isRounded, seen } from "/static/features/control/arguments.js";
 import { remaining } from "/static/features/control/remaining.js";
 import { problemsOf, readArguments } from "/static/features/control/schema.js";
 import { summed } from "/static/features/control/spending.js";
@@ -56,6 +56,13 @@ test("arguments are an object in JSON", () => {
 test("what was changed is named, and nothing in a text is hidden", () => {
   equal(changedNames({ a: 1, b: [1] }, { a: 2, b: [1], c: null }), ["a", "c"]);
   equal(seen("a\u202eb\u200bc\nd\té"), "a\\u202eb\\u200bc\nd\té");
+});
+
+test("numbers that a browser cannot tell exactly are noticed, however deep", () => {
+  ok(isRounded(JSON.parse('{"a": [{"b": 12345678901234567890}]}')));
+  equal([{ a: 9007199254740991 }, { a: 0.1 }, { a: "12345678901234567890" }, null].map(isRounded), [
+    false, false, false, false,
+  ]);
 });
 
 test("time that is left is told in steps that come rarely", () => {

@@ -27,12 +27,24 @@ from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import ConfigNetwork, run_config
 from tests.unit.configs.people import Person
 
-__all__ = ["CAST", "Storm", "brewing", "does", "model_agents", "python_agents", "scripted"]
+__all__ = [
+    "CAST",
+    "HOPS",
+    "WAKES",
+    "Storm",
+    "brewing",
+    "does",
+    "model_agents",
+    "python_agents",
+    "scripted",
+]
 
 CAST = Path(__file__).parent / "cast.py"
 DEADLINE_S = 60.0
 """How long a storm may take to die down before the test fails. None takes a tenth of it."""
 
+HOPS, WAKES, AGENTS = 8, 64, 16
+"""The limits of what a person opens, where the config says nothing."""
 MOST_QUESTIONS = 30
 """To the bystander: the breaker would take very many for a storm too."""
 
@@ -59,12 +71,12 @@ def does(tool: str, **arguments: JsonValue) -> Answer:
     return Answer(calls=[Call(tool=tool, arguments=arguments), done])
 
 
-def scripted(*rules: Rule, persons: bool = True) -> Script:
-    """A model that plays the rules, and answers people (`persons`) who ask whether it is there."""
+def scripted(*rules: Rule, people: bool = True) -> Script:
+    """A model that plays the rules, and answers people who ask whether it is there."""
     person = {"incoming": "are you there", "sender": "^(ann|ben)$"}
-    here = does("send_text_message", to="{{ thread }}", text="I am here, {{ sender }}")
+    here = does("send_text_message", to="{{ sender }}", text="I am here, {{ sender }}")
     rest = Rule(answer=Answer(calls=[Call(tool="finish", arguments={"reason": "nothing to do"})]))
-    answers = [Rule.model_validate({"when": person, "answer": here})] if persons else []
+    answers = [Rule.model_validate({"when": person, "answer": here})] if people else []
     return Script(rules=[*answers, *rules, rest])
 
 
@@ -164,9 +176,7 @@ class Storm:
 
     def opened_by(self, person: str, text: str) -> str:
         """The interaction that the person has opened by these words."""
-        return next(
-            m.interaction_id for m in self.log if m.sender_id == person and m.text == text
-        )
+        return next(m.interaction_id for m in self.log if m.sender_id == person and m.text == text)
 
     def notices(self, interaction: str) -> Counter[str]:
         """How often the hub has said what about the interaction, by code."""
@@ -177,11 +187,17 @@ class Storm:
             if isinstance(content, dict) and content.get("interaction") == interaction
         )
 
+    async def check_budget(self, interaction: str, *, wakes: int | None = None) -> None:
+        """The interaction has kept to its limits; `wakes`: it has used so many."""
+        found = await self.wakes(interaction)
+        assert len(found) <= WAKES
+        assert wakes is None or len(found) == wakes
+        assert len({wake.agent for wake in found}) <= AGENTS
+        assert max(message.hop for message in self.log) <= HOPS
+
     def said(self, interaction: str) -> list[Message]:
         """What agents have said in it."""
-        return [
-            m for m in self.log if m.interaction_id == interaction and m.sender_kind == "agent"
-        ]
+        return [m for m in self.log if m.interaction_id == interaction and m.sender_kind == "agent"]
 
 
 @asynccontextmanager

@@ -1,5 +1,5 @@
-"""Agents with models that set each other going. Limits are those of the shipped config, unless a
-test says otherwise."""
+"""Agents with models that set each other going. Limits are those of a network whose config says
+nothing about them, unless a test does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.config.budgets import Budgets
+from hubbub.protocol.control import Breakers
 from hubbub.testing.model_server import Answer, Rule
-from tests.e2e.storms.storm import CAST, brewing, does, model_agents, scripted
+from tests.e2e.storms.storm import CAST, HOPS, WAKES, brewing, does, model_agents, scripted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
-
-LIMITS = Budgets()
-NO_DAMPENER = {"wake": {"dampener": {"enabled": False}}}
 
 
 def rule(answer: Answer, **when: str) -> Rule:
@@ -36,7 +33,7 @@ async def test_two_agents_that_always_answer_each_other(tmp_path: Path, dampened
         tmp_path,
         model_agents(["ping", "pong"], ["send_text_message"]),
         script=scripted(GREETS, answers),
-        network={} if dampened else NO_DAMPENER,
+        network={"wake": {"dampener": {"enabled": dampened}}},
     ) as storm:
         ann, ben = await storm.network.join("ann"), await storm.network.join("ben")
         await ann.tells("ping", "greet pong")
@@ -44,9 +41,9 @@ async def test_two_agents_that_always_answer_each_other(tmp_path: Path, dampened
         assert await ann.asks("ping", "are you there?") == "I am here, ann"
         await storm.over(ben)
         interaction = storm.opened_by("ann", "greet pong")
-        assert len(storm.said(interaction)) <= LIMITS.hops
-        notice = "dampened" if dampened else "budget_hops"
-        assert storm.notices(interaction) == {notice: 1}
+        await storm.check_budget(interaction)
+        limit = "dampened" if dampened else "budget_hops"
+        assert storm.notices(interaction) == {limit: 1}
         assert await ann.asks("ping", "are you there?") == "I am here, ann"
 
 
@@ -54,30 +51,33 @@ async def test_two_agents_that_always_answer_each_other(tmp_path: Path, dampened
 async def test_three_agents_in_a_ring(tmp_path: Path) -> None:
     ring = {"abe": "bea", "bea": "cleo", "cleo": "abe"}
     passes = [
-        rule(does("send_text_message", to=to, text="pass it on"), system=f"You are {name}", incoming="pass it on")
+        rule(
+            does("send_text_message", to=to, text="pass it on"),
+            system=f"You are {name}",
+            incoming="pass it on",
+        )
         for name, to in ring.items()
     ]
-    async with brewing(
-        tmp_path, model_agents(list(ring), ["send_text_message"]), script=scripted(*passes)
-    ) as storm:
+    agents = model_agents(list(ring), ["send_text_message"])
+    async with brewing(tmp_path, agents, script=scripted(*passes)) as storm:
         ann, ben = await storm.network.join("ann"), await storm.network.join("ben")
         await ann.tells("abe", "pass it on")
         await storm.saw(lambda m: m.sender_id == "cleo")
         assert await ann.asks("abe", "are you there?") == "I am here, ann"
         await storm.over(ben)
         interaction = storm.opened_by("ann", "pass it on")
-        assert len(storm.said(interaction)) == LIMITS.hops
+        await storm.check_budget(interaction, wakes=HOPS)
+        assert len(storm.said(interaction)) == HOPS
         assert storm.notices(interaction) == {"budget_hops": 1}
         assert await ann.asks("abe", "are you there?") == "I am here, ann"
 
 
 @pytest.mark.behaviour("H-110")
 async def test_eight_agents_that_all_answer_a_broadcast(tmp_path: Path) -> None:
-    names = [f"b{n}" for n in range(8)]
     answers = rule(does("broadcast_text_message", text="so say I"), incoming="^so say")
     async with brewing(
         tmp_path,
-        model_agents(names, ["send_text_message", "broadcast_text_message"]),
+        model_agents([f"b{n}" for n in range(8)], ["send_text_message", "broadcast_text_message"]),
         script=scripted(answers),
         network={"wake": {"broadcast": "all"}},
     ) as storm:
@@ -87,21 +87,19 @@ async def test_eight_agents_that_all_answer_a_broadcast(tmp_path: Path) -> None:
         assert await ann.asks("b3", "are you there?") == "I am here, ann"
         await storm.over(ben)
         interaction = storm.opened_by("ann", "so say we all")
-        assert len(await storm.wakes(interaction)) == LIMITS.wakes
+        await storm.check_budget(interaction, wakes=WAKES)
         assert storm.notices(interaction) == {"budget_wakes": 1}
         assert await ann.asks("b3", "are you there?") == "I am here, ann"
 
 
 @pytest.mark.behaviour("H-110")
 async def test_an_agent_that_mentions_itself(tmp_path: Path) -> None:
-    here = rule(
-        does("post_to_channel", channel="desk", text="I am here, ann"), incoming="you there"
-    )
+    here = rule(does("post_to_channel", channel="desk", text="I am here"), incoming="you there")
     again = rule(does("post_to_channel", channel="desk", text="@loner go on"), incoming="go on")
     async with brewing(
         tmp_path,
         model_agents(["loner"], ["post_to_channel"]),
-        script=scripted(here, again, persons=False),
+        script=scripted(here, again, people=False),
         channels=["desk"],
     ) as storm:
         ann, ben = await storm.network.join("ann"), await storm.network.join("ben")
@@ -109,19 +107,18 @@ async def test_an_agent_that_mentions_itself(tmp_path: Path) -> None:
         assert (await ann.hears("loner")).text == "@loner go on"
         await storm.over(ben)
         interaction = storm.opened_by("ann", "@loner go on")
-        assert len(await storm.wakes(interaction)) == 1
-        assert storm.notices(interaction) == {}
+        await storm.check_budget(interaction, wakes=1)
+        assert storm.notices(interaction) == {}, "it has never begun"
         await ann.posts("desk", "@loner are you there?")
-        assert (await ann.hears("loner")).text == "I am here, ann"
+        assert (await ann.hears("loner")).text == "I am here"
 
 
 @pytest.mark.behaviour("H-110", "H-111")
 async def test_an_agent_that_sets_itself_going_through_a_tool(tmp_path: Path) -> None:
     again = rule(does("remind_me", agent="busy"), incoming="your work")
-    tools = ["send_text_message", f"{CAST}:remind_me"]
     async with brewing(
         tmp_path,
-        model_agents(["busy"], tools),
+        model_agents(["busy"], ["send_text_message", f"{CAST}:remind_me"]),
         script=scripted(again),
         network={"breaker": {"turns": 12}},
     ) as storm:
@@ -129,8 +126,14 @@ async def test_an_agent_that_sets_itself_going_through_a_tool(tmp_path: Path) ->
         await ann.tells("busy", "do your work")
         await storm.saw(lambda m: m.sender_id == "timer")
         assert await ann.asks("busy", "are you there?") == "I am here, ann"
-        await storm.saw(lambda m: m.sender_kind == "system")
+        await storm.saw(lambda m: m.thread_id == "dm.busy.timer" and m.sender_kind == "system")
         await storm.over(ben)
-        for m in storm.log: print(m.seq, m.sender_id, m.thread_id, m.interaction_id, m.hop, m.content)
+        there = [m for m in storm.log if m.thread_id == "dm.busy.timer"]
+        assert len([m for m in there if m.sender_kind == "system"]) == 1, "one notice"
+        turns = [w for m in there for w in await storm.wakes(m.interaction_id)]
+        assert len([wake for wake in turns if wake.agent == "busy"]) <= 14
         assert await ann.asks("busy", "are you there?") == "I am here, ann"
-        assert 0
+        latched = Breakers.model_validate(await ann.client.call("list_breakers")).latched
+        assert [each.thread_id for each in latched] == ["dm.busy.timer"]
+        await ann.client.call("release_breaker", thread="dm.busy.timer")
+        assert await ann.client.call("list_breakers") == {"latched": []}

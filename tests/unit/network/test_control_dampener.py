@@ -21,6 +21,15 @@ def test_both_directions_count_together() -> None:
     assert dampener.wake("a", "c", 0.0)
 
 
+@pytest.mark.behaviour("H-14")
+def test_what_people_have_set_in_motion_counts_for_itself() -> None:
+    dampener = made(wakes=1)
+    assert [dampener.wake("a", "b", 0.0, of) for of in (1, 2, 0)] == [True] * 3
+    assert [dampener.wake("b", "a", 0.0, of) for of in (1, 2, 0)] == [False] * 3
+    dampener.take_back("a", "b", 2)
+    assert [dampener.wake("b", "a", 0.0, of) for of in (1, 2, 0)] == [False, True, False]
+
+
 @pytest.mark.behaviour("H-5")
 def test_wakes_count_for_as_long_as_the_window() -> None:
     dampener = made(wakes=2)

@@ -106,7 +106,7 @@ export class Control {
           scope === "all" || (scope === "thread" && isOf(target)) ||
           (scope === "agent" && this.reads(target, thread)),
       ),
-      latched: this.latched.value.filter((each) => each.thread_id === thread),
+      latched: this.latched.value.filter((each) => isOf(each.thread_id)),
       takeovers: this.takeovers.value.filter(({ agent }) => this.reads(agent, thread)),
     };
   }

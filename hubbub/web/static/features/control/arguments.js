@@ -16,6 +16,7 @@ export function Arguments({ title, value, before = null }) {
           <dt>${seen(name)}</dt><dd><${Value} value=${value[name]} /></dd>
         </div>`)}
       </dl>
+      ${isRounded(value) && html`<p class="note warn">${later.approvals.rounded}</p>`}
       ${names.length > 0 && html`<${AsJson} value=${value} />`}
     </section>
   `;
@@ -48,6 +49,12 @@ function Json({ text }) {
 export function seen(text) {
   const written = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return text.replace(/[^\P{C}\n\t]/gu, (hidden) => hidden.split("").map(written).join(""));
+}
+
+/** Whether there is a whole number in it that is too large for a browser to tell exactly. */
+export function isRounded(value) {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
 }
 
 /** Names of arguments in which two differ. */

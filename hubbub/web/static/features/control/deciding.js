@@ -3,7 +3,7 @@
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { later } from "../../texts-later.js";
-import { changedNames, seen } from "./arguments.js";
+import { changedNames, isRounded, seen } from "./arguments.js";
 import { readArguments } from "./schema.js";
 
 const words = later.approvals;
@@ -52,14 +52,18 @@ async function look(app, id) {
   }
 }
 
+/** What would be sent back rounded is not for editing. */
 function Choices({ approval, busy, change, decide }) {
   const edit = () => change({ way: "edit", text: seen(JSON.stringify(approval.arguments, null, 2)) });
   return html`<div class="buttons">
-    <button type="button" class="primary" disabled=${busy} onClick=${() => decide("approve", { hash: approval.hash })}>
+    <button type="button" class="primary" disabled=${busy}
+      onClick=${() => decide("approve", { hash: approval.hash })}>
       <${Icon} name="check" size=${16} />${words.approve}</button>
     <button type="button" class="danger" disabled=${busy} onClick=${() => change({ way: "deny", text: "" })}>
       ${words.deny}</button>
-    <button type="button" disabled=${busy} onClick=${edit}><${Icon} name="edit" size=${16} />${words.edit}</button>
+    ${!isRounded(approval.arguments) &&
+    html`<button type="button" disabled=${busy} onClick=${edit}>
+      <${Icon} name="edit" size=${16} />${words.edit}</button>`}
   </div>`;
 }
 
@@ -71,7 +75,8 @@ function Denying({ busy, draft, change, decide }) {
   return html`<form class="deciding" onSubmit=${submit}>
     <label class="field">${words.reason}
       <${Field} value=${draft.text} name="reason" maxlength="1000" rows="2"
-        change=${(text) => change({ ...draft, text })} leave=${() => change({ way: null, text: "" })} submit=${submit} />
+        change=${(text) => change({ ...draft, text })} leave=${() => change({ way: null, text: "" })}
+        submit=${submit} />
       <small>${words.reasonHint}</small>
     </label>
     <div class="buttons">

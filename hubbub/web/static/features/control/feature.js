@@ -161,7 +161,7 @@ function Held({ app }) {
   const n = stops.value.length + latched.value.length + takeovers.value.length;
   if (!n) return null;
   return html`<a class="button danger small" href=${app.router.href("control")} title=${t.control.held}
-    aria-label=${t.control.held}><${Icon} name="stop" size=${14} />${n}</a>`;
+    aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}</a>`;
 }
 
 /** In a thread's head. It is there as long as an agent could be at work there. */

@@ -7,6 +7,7 @@ import { titleOf } from "../../core/ids.js";
 import { Avatar } from "../../parts/avatar.js";
 import { MessageLink } from "../../parts/message-link.js";
 import { TurnLink } from "../../parts/turn-link.js";
+import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 import { useReceipts } from "./use-receipts.js";
 
@@ -31,7 +32,8 @@ function Facts({ app, message }) {
   const kind = t.conversation.kinds[message.sender_kind];
   const words = t.receipts;
   return html`<dl class="facts">
-    <dt>${words.from}</dt><dd>${sender}, ${kind}</dd>
+    <dt>${words.from}</dt><dd>${sender}, ${kind}${message.spoken_by &&
+    html` <span class="chip">${later.marks.spokenBy(message.spoken_by)}</span>`}</dd>
     <dt>${words.at}</dt><dd><time datetime=${message.sent_at}>${fullTime(message.sent_at)}</time></dd>
     <dt>${words.in}</dt>
     <dd><a href=${app.router.href("thread", [thread, id])}>${titleOf(thread, app.state.me.value)}</a>
@@ -42,6 +44,7 @@ function Facts({ app, message }) {
       <span class="quiet"> ${words.hop(hop)}</span></dd>
     ${cause && html`<dt>${words.cause}</dt>
       <dd><${Cause} app=${app} message=${message} cause=${cause} /></dd>`}
+    ${message.outside && html`<dt>${later.marks.content}</dt><dd>${later.marks.outside}</dd>`}
     ${message.mentions.length > 0 && html`<dt>${words.mentions}</dt><dd>${message.mentions.join(", ")}</dd>`}
   </dl>`;
 }

@@ -1,0 +1,248 @@
+"""Whoever means ill, or is careless, gets no further than its own budget, turns and threads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hubbub.network.stored import StoredTurn
+from tests.interaction.accounts import limited
+from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
+from tests.interaction.stop_rig import at_work, begin, beginning, kinds, notices, settled, woken
+from tests.interaction.stores import MoodyStore
+
+
+class SlowTurns(MoodyStore):
+    """Whoever reads turns waits, while `turns_gate` is closed; all else goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns_gate = asyncio.Event()
+        self.turns_gate.set()
+        self.held = asyncio.Event()
+        """Set when somebody waits."""
+        self.passing = 0
+        """So many may pass a closed gate."""
+
+    async def turn(self, turn: str) -> StoredTurn | None:
+        if not self.turns_gate.is_set():
+            self.passing -= 1
+            if self.passing < 0:
+                self.held.set()
+                await self.turns_gate.wait()
+        return await super().turn(turn)
+
+
+def start(agent: str, message: Frame, thread_id: str | None = None) -> dict[str, Any]:
+    """A turn of the agent by a message, whether that has woken it or not."""
+    thread = thread_id or message["thread_id"]
+    return {"id": f"{agent}-{message['id']}", "thread_id": thread, "messages": [message["id"]]}
+
+
+async def neighbours(network: Network) -> tuple[Peer, Peer, Frame]:
+    """Two people, an agent, and what one of them has said to the other."""
+    ann, eve = await network.join("ann"), await network.join("eve", "agent", turns=True)
+    await network.join("bob")
+    return ann, eve, await ann.say("bob", "between us")
+
+
+@pytest.mark.behaviour("H-7")
+async def test_nobody_reserves_from_an_interaction_that_has_not_woken_it(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann, eve, said = await neighbours(network)
+        turn = f"eve-{said['id']}"
+        lease = await eve.ask("lease_turn", turn=turn, key="1", tokens=99)
+        dear = await eve.ask("lease_turn", turn=turn, key="2", tokens=10**9)
+        begun = await eve.ask("begin_turn", start=start("eve", said))
+        step = await eve.ask("record_step", turn=turn, step={"n": 1, "tokens_in": 10**9})
+        for error in (lease, dear, begun, step):
+            assert error.get("code") == "unknown_turn", error
+        budget = await ann.call("read_budget", interaction=f"i{said['seq']}")
+        assert (budget["used"]["tokens"], budget["reached"]) == (0, [])
+        assert await notices(network, ann) == []
+
+
+@pytest.mark.behaviour("H-7")
+async def test_what_was_never_asked_of_an_agent_makes_no_account(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=100)) as network:
+        ann, eve = await network.join("ann"), await network.join("eve", "agent", turns=True)
+        await ann.call("broadcast_text_message", text="hello", mentions=[])
+        said = await ann.call("post_to_channel", channel="desk", text="no one in particular")
+        error = await eve.ask("lease_turn", turn=f"eve-{said['id']}", key="1", tokens=1)
+        assert error.get("code") == "unknown_turn", error
+
+
+@pytest.mark.behaviour("H-25")
+async def test_nobody_latches_a_thread_by_turns_that_nobody_asked_for(in_memory: Networks) -> None:
+    file = config(network={"breaker": {"turns": 1, "within": 60}})
+    async with in_memory.start(file) as network:
+        ann, eve, first = await neighbours(network)
+        second = await ann.say("bob", "still between us")
+        for said in (first, second):
+            error = await eve.ask("begin_turn", start=start("eve", said))
+            assert error.get("code") == "unknown_turn", error
+        assert (await ann.call("list_breakers"))["latched"] == []
+
+
+@pytest.mark.behaviour("H-40")
+@pytest.mark.parametrize("place", ["dm.ann.bob", "broadcast", "no thread at all"])
+async def test_an_approval_is_announced_where_its_turn_works_and_nowhere_else(
+    in_memory: Networks, place: str
+) -> None:
+    async with in_memory.start() as network:
+        ann, eve, _ = await neighbours(network)
+        bob = await network.join("bob")
+        await ann.say("eve", "go")
+        event = await woken(eve)
+        await eve.call("begin_turn", start=beginning(event) | {"thread_id": place})
+        asked = await eve.call(
+            "request_approval", turn=event["wake"]["turn"], call="1", tool="pay", arguments={}
+        )
+        assert asked["thread_id"] == "dm.ann.eve"
+        assert await notices(network, bob) == []
+        (told,) = await notices(network, ann)
+        assert told["thread_id"] == "dm.ann.eve"
+
+
+@pytest.mark.behaviour("H-20")
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {"scope": "turn", "target": "calc-m1"},
+        {"scope": "agent", "target": "calc"},
+        {"scope": "thread", "target": "direct_calc"},
+        {"scope": "all"},
+    ],
+    ids=lambda scope: scope["scope"],
+)
+@pytest.mark.parametrize("reads", [0, 1])
+async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
+    in_memory: Networks, scope: dict[str, str], reads: int
+) -> None:
+    store = SlowTurns()
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        await ann.say("calc", "2+2?")
+        event = await woken(calc)
+        store.passing = reads
+        store.turns_gate.clear()
+        begun = await calc.post("begin_turn", start=beginning(event))
+        async with soon():
+            await store.held.wait()
+        await ann.call("stop", **scope)
+        store.turns_gate.set()
+        assert (await calc.answer(begun)).get("code") in ("turn_over", "stopped")
+        await settled(network)
+        assert list(network.hub.state.turns) == []
+        (turn,) = (await ann.call("list_turns"))["turns"]
+        assert turn["outcome"] == "cancelled"
+
+
+@pytest.mark.behaviour("H-45")
+@pytest.mark.parametrize("scope", ["turn", "agent"])
+async def test_a_call_that_was_approved_does_not_start_while_its_turn_is_being_stopped(
+    in_memory: Networks, scope: str
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(store=store) as network:
+        ann, calc, turn = await at_work(network)
+        asked = await calc.call("request_approval", turn=turn, call="1", tool="pay", arguments={})
+        await ann.call("approve", id=asked["id"])
+        store.gate.clear()
+        target = turn if scope == "turn" else "calc"
+        stopping = await ann.post("stop", scope=scope, target=target)
+        async with soon():
+            await store.waiting.wait()
+        starting = await calc.post("start_approved", id=asked["id"])
+        await calc.call("list_stops")  # the hub has read what was sent before
+        store.gate.set()
+        await ann.answer(stopping)
+        error = await calc.answer(starting)
+        assert error.get("code") in ("stopped", "turn_over", "not_pending"), error
+        await settled(network)
+        after = await ann.call("read_approval", id=asked["id"])
+        assert after["state"] == "cancelled"
+
+
+@pytest.mark.behaviour("H-20")
+@pytest.mark.parametrize("cause", ["calc-m1", "m1"])
+async def test_a_turn_that_is_stopped_does_not_speak_by_naming_its_message(
+    in_memory: Networks, cause: str
+) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        await ann.call("stop", scope="turn", target=turn)
+        error = await calc.ask("send_text_message", to="ann", text="4", cause=cause)
+        assert error.get("code") == "stopped", error
+
+
+@pytest.mark.behaviour("H-20")
+async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        begun = {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}
+        await calc.ask("begin_turn", start=begun)
+        await settled(network)
+        assert list(network.hub.state.turns) == []
+        done = await ann.call("stop", scope="agent", target="calc")
+        assert (done["turns"], done["wakes"]) == (0, 0)
+
+
+@pytest.mark.behaviour("H-44")
+async def test_who_waits_for_very_many_answers_is_told_that_it_is_too_many(
+    in_memory: Networks,
+) -> None:
+    fast = {"limits": {"calls_per_second": 10_000, "burst": 10_000}}
+    async with in_memory.start(config(network=fast)) as network:
+        await network.join("ann")
+        eve = await network.join("eve", "agent")
+        refs = [
+            await eve.post("send_text_message", to="ann", text=str(n), awaits=True)
+            for n in range(300)
+        ]
+        answers = [await eve.answer(ref) for ref in refs]
+        assert answers[0]["op"] == "result"
+        assert answers[-1].get("code") == "limit", answers[-1]
+        assert len(network.hub.requests.waits.held) <= 256
+
+
+@pytest.mark.behaviour("H-7")
+async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        for n in range(1, 4):
+            await calc.ask("record_step", turn=turn, step={"n": n, "cost_usd": 1.7e308})
+        spent = await ann.call("read_spending")
+        assert isinstance(spent["total"]["usd"], float), spent
+
+
+@pytest.mark.behaviour("H-11")
+async def test_a_program_that_answers_whatever_it_hears_runs_out_of_breath(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
+        echo, calc = await network.join("echo", "service"), await network.join("calc", "agent")
+        woke = 0
+        for n in range(6):
+            sent = await echo.say("calc", str(n))
+            woke += "calc" not in sent.get("not_woken", {})
+            await calc.say("echo", str(n))
+        assert woke == 3
+
+
+@pytest.mark.behaviour("H-11")
+async def test_who_says_that_it_waits_and_does_not_runs_out_of_breath(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
+        eve, calc = await network.join("eve", "agent"), await network.join("calc", "agent")
+        woke = 0
+        for n in range(6):
+            sent = await eve.say("calc", str(n), awaits=True)
+            woke += "calc" not in sent.get("not_woken", {})
+        assert woke == 3

@@ -1,0 +1,133 @@
+"""What is bounded besides wakes: answers to what was merely overheard, and what the hub says about
+limits that nobody waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.peers import Network, Networks, Peer
+
+
+async def crowd(network: Network, *names: str) -> list[Peer]:
+    return [await network.join(name, "agent") for name in names]
+
+
+async def used(peer: Peer, message: Any) -> dict[str, Any]:
+    budget = await peer.call("read_budget", interaction=f"i{message['seq']}")
+    found: dict[str, Any] = budget["used"]
+    return found
+
+
+@pytest.mark.behaviour("H-112")
+async def test_each_word_to_what_was_overheard_counts_as_a_wake(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=4, agents=16)) as network:
+        ann = await network.join("ann")
+        (crier,) = await crowd(network, "crier")
+        opened = await ann.call("post_to_channel", channel="desk", text="well?")
+        for count in (1, 2, 3, 4):
+            await crier.call("post_to_channel", channel="desk", text="me", cause=opened["id"])
+            assert (await used(ann, opened))["wakes"] == count
+        assert (await used(ann, opened))["agents"] == 1
+        assert await notices(ann) == [], "at the limit nothing was kept from anybody yet"
+
+
+@pytest.mark.behaviour("H-112")
+async def test_past_the_limit_who_overhears_has_one_more_word(networks: Networks) -> None:
+    async with networks.start(limited(wakes=1)) as network:
+        ann = await network.join("ann")
+        one, two = await crowd(network, "one", "two")
+        opened = await ann.call("post_to_channel", channel="desk", text="well?")
+        said = {"channel": "desk", "text": "me", "cause": opened["id"]}
+        await one.call("post_to_channel", **said)
+        for crier in (one, two):
+            last = await crier.call("post_to_channel", **said)
+            assert last["id"], "it is kept and delivered"
+            refused = await crier.ask("post_to_channel", **said)
+            assert refused["code"] == "budget_exhausted"
+            assert refused["details"] == {"interaction_id": "i1", "limit": "wakes"}
+        await network.quiet()
+        (told,) = await notices(ann)
+        assert told["content"]["code"] == "budget_wakes"
+        again = await ann.call("post_to_channel", channel="desk", text="go on then")
+        await one.call("post_to_channel", **{**said, "cause": again["id"]})
+
+
+async def test_who_was_woken_by_a_message_may_answer_it_as_often_as_it_likes(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(wakes=1)) as network:
+        ann = await network.join("ann")
+        bob, _ = await crowd(network, "bob", "cy")
+        opened = await ann.say("bob", "go")
+        for _ in range(3):
+            await bob.say("ann", "word for word", cause=opened["id"])
+        assert (await used(ann, opened))["wakes"] == 1
+        kept = await bob.say("cy", "and you?", cause=opened["id"])
+        assert kept["not_woken"] == {"cy": "budget_wakes"}
+
+
+async def test_a_turn_speaks_with_the_wake_that_has_started_it(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=1)) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "bob", ann)
+        for _ in range(3):
+            await worker.peer.say("ann", "word for word", cause=worker.turn)
+        assert (await used(ann, worker.asked))["wakes"] == 1
+
+
+@pytest.mark.behaviour("H-112")
+async def test_a_refused_question_leaves_nobody_waiting(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=1)) as network:
+        ann = await network.join("ann")
+        one, two = await crowd(network, "one", "two")
+        opened = await ann.call("post_to_channel", channel="desk", text="well?")
+        cause = opened["id"]
+        await one.call("post_to_channel", channel="desk", text="me", cause=cause)
+        await one.call("post_to_channel", channel="desk", text="me too", cause=cause)
+        question = {"to": "two", "text": "and you?", "cause": cause, "awaits": True}
+        assert (await one.ask("send_text_message", **question))["code"] == "budget_exhausted"
+        assert "id" in await two.call("send_text_message", to="one", text="you?", awaits=True)
+
+
+@pytest.mark.behaviour("H-2")
+@pytest.mark.parametrize(("hops", "told"), [(3, 0), (2, 1), (1, 1)])
+async def test_the_hop_limit_is_told_once(in_memory: Networks, hops: int, told: int) -> None:
+    async with in_memory.start(limited(hops=hops)) as network:
+        ann = await network.join("ann")
+        one, two = await crowd(network, "one", "two")
+        message = await ann.say("one", "go")
+        for speaker, to in ((one, "two"), (two, "one"))[:hops]:
+            message = await speaker.say(to, "on", cause=message["id"])
+        await network.quiet()
+        found = [notice["content"]["code"] for notice in await notices(ann)]
+        assert found == ["budget_hops"] * told
+
+
+@pytest.mark.behaviour("H-5")
+async def test_a_pair_without_breath_is_told_of_once_in_its_time(in_memory: Networks) -> None:
+    clock = HandClock()
+    file = limited(dampener={"wakes": 1, "within": "100s"})
+    async with in_memory.start(file, clock=clock) as network:
+        ann = await network.join("ann")
+        one, _ = await crowd(network, "one", "two")
+        asked = await ann.say("one", "greet two")
+
+        async def volley() -> None:
+            for _ in range(3):
+                await one.say("two", "hello", cause=asked["id"])
+            await network.quiet()
+
+        await volley()
+        (told,) = await notices(ann)
+        assert told["thread_id"] == asked["thread_id"]
+        assert told["content"]["agents"] == ["one", "two"]
+        assert "mentions" not in told
+        await ann.say("one", "go on")  # they have breath again, but were told of lately
+        await volley()
+        assert await notices(ann) == []
+        clock.at += 101
+        await volley()
+        assert len(await notices(ann)) == 1
