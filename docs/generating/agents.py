@@ -131,13 +131,21 @@ def _paragraphs(thing: object) -> list[str]:
 
 
 def _is_columns(text: str) -> bool:
-    return all(re.match(r"\w+ {2,}\S", line) for line in text.splitlines())
+    """Whether each line is a name and its meaning, or goes on with the meaning above."""
+    lines = text.splitlines()
+    named = re.match(r"\w+ {2,}\S", lines[0])
+    return bool(named) and all(re.match(r"\w+ {2,}\S| {4,}\S", line) for line in lines)
 
 
 def _columns(text: str) -> list[tuple[str, str]]:
-    """`name   meaning` on each line."""
-    pairs = (line.split(maxsplit=1) for line in text.splitlines())
-    return [(f"`{name}`", meaning) for name, meaning in pairs]
+    rows: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        name, meaning = re.split(r" {2,}", line, maxsplit=1)
+        if name:
+            rows.append((f"`{name}`", meaning))
+        else:
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]} {meaning}")
+    return rows
 
 
 def model_server_parts(script: Path) -> dict[str, str]:

@@ -17,7 +17,18 @@ from hubbub.network.exposition import Exposition
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.wakes import SENTENCES
-from hubbub.protocol import codes, frames, memory, messages, operations, thread_ids, trials, turns
+from hubbub.protocol import (
+    codes,
+    control,
+    frames,
+    memory,
+    messages,
+    operations,
+    spending,
+    thread_ids,
+    trials,
+    turns,
+)
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.session import WELCOME, SessionState
 
@@ -130,9 +141,8 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in CORE_OPERATIONS if op.tool]
     others = [op for op in CORE_OPERATIONS if not op.tool]
     given = [op.output for op in CORE_OPERATIONS]
-    outputs = [
-        m for module in (operations, memory, trials) for m in models_of(*given, module=module)
-    ]
+    modules = (operations, memory, trials, control, spending)
+    outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {
         "operation_list": table(

@@ -1,4 +1,4 @@
-"""What had accumulated while an agent was away: it wakes the agent once, when all of it is here."""
+"""What had accumulated while an agent was away: when all of it is here, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, Thread
 from hubbub.client import Client
-from hubbub.protocol.messages import Message, Wake
 from hubbub.protocol.operations import ThreadPage, Threads
 
 __all__ = ["Backlog", "fill_gaps"]
@@ -28,8 +27,6 @@ class Backlog:
     def __init__(self, cursor: int, head: int, over: Callable[[], None]):
         self.active = cursor < head
         self.cursor = cursor
-        self.wakes: list[tuple[Message, Wake]] = []
-        """The wakes that have accumulated."""
         self._head, self._over = head, over
         self._timer: asyncio.TimerHandle | None = None
         if self.active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -50,19 +51,26 @@ class RunningTurns:
 
     def __init__(self) -> None:
         self._turns: dict[str, _Running] = {}
+        self._settling: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator[TurnPlan]:
         return iter([turn.plan for turn in self._turns.values()])
-
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        return [turn.task for turn in self._turns.values()]
 
     def add(self, plan: TurnPlan, task: asyncio.Task[None]) -> None:
         self._turns[plan.id] = _Running(plan, task)
 
     def remove(self, turn: str) -> None:
         del self._turns[turn]
+
+    @contextlib.contextmanager
+    def settling(self) -> Iterator[None]:
+        """Within, the task of a turn that runs no more makes its record durable."""
+        task = _this_task()
+        self._settling.add(task)
+        try:
+            yield
+        finally:
+            self._settling.remove(task)
 
     def runs(self, turn: str) -> bool:
         return turn in self._turns
@@ -71,9 +79,7 @@ class RunningTurns:
         """The turn that runs in a thread; None if there is none."""
         return next((p.id for p in self if p.thread_id == thread_id), None)
 
-    def ending(self, turn: str) -> Ending | None:
-        """Why a running turn is cancelled; None if nobody has asked for it."""
-        return self._turns[turn].ending
+    # Before their time --------------------------------------------------------------------------
 
     def end(self, turn: str, ending: Ending) -> bool:
         """Cancel a turn soon. False if it does not run. The first reason counts, but that the hub
@@ -92,3 +98,40 @@ class RunningTurns:
     def _cancel(self, running: _Running) -> None:
         if self._turns.get(running.plan.id) is running:  # else it only makes its end durable
             running.task.cancel()
+
+    def ending(self, turn: str) -> Ending | None:
+        """Why a running turn is cancelled; None if nobody has asked for it."""
+        return self._turns[turn].ending
+
+    def caught(self, turn: str) -> Ending | None:
+        """The task of this turn, which calls, has been cancelled: why. With a reason it goes on to
+        record that; None: the agent itself ends.
+        """
+        ending = self.ending(turn)
+        if ending is not None:
+            _this_task().uncancel()
+        return ending
+
+    async def finish(self, within_s: float) -> None:
+        """Wait until all have ended and are recorded, but no longer than this."""
+        under_way = [*self._tasks, *self._settling]
+        if under_way:
+            await asyncio.wait(under_way, timeout=within_s)
+
+    async def stop(self) -> None:
+        """Cancel them, without an end: the hub will offer them again."""
+        tasks = self._tasks
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    @property
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [turn.task for turn in self._turns.values()]
+
+
+def _this_task() -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    assert task is not None, "only within a task"
+    return task

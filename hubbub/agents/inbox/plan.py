@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from hubbub.protocol.messages import Message, Wake
+from hubbub.protocol.messages import Message, ReplyNeed, Wake
 
 __all__ = ["MOST_INCOMING", "TurnPlan", "Woken"]
 
@@ -62,7 +62,7 @@ class TurnPlan:
     @property
     def woken(self) -> list[Woken]:
         """The wakes that it began with, as far as the turn needs to know them."""
-        reply = "required" if self.reply_required else "optional"
+        reply: ReplyNeed = "required" if self.reply_required else "optional"
         return [
             Woken(message, Wake(reason=reason, reply=reply, turn=self.id))
             for message, reason in zip(self.incoming, self.reasons, strict=True)

@@ -198,8 +198,8 @@ class _Turn:
                     todo = deque(await self._consult(several))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
-                case Park(step, approvals):
-                    await self.journal.park(approvals)
+                case Park(step):
+                    await self.journal.park()
                     await self.activity.park(step)
                 case End(outcome, reason, text):
                     await self.journal.end(outcome, reason, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -61,8 +61,8 @@ class Journal:
         self.plan = plan
         self.end_record: TurnEnd | None = None
         """How the turn ended; None while it runs."""
-        self.parked: tuple[str, ...] | None = None
-        """It has stopped, and waits for these approvals; None: it has not."""
+        self.parked = False
+        """Whether it has stopped to wait for a person."""
         self.clock = TurnClock()
         self.leases = Leases(client, plan.id, self.durable, halt, experience)
         """What the turn takes before it asks a model; recording a step settles those of it."""
@@ -155,12 +155,12 @@ class Journal:
         """
         await self._settle()
 
-    async def park(self, approvals: Sequence[str]) -> None:
-        """The turn stops, and waits for these approvals: its record is durable, and tells all that
-        it needs to go on. Raises `ConnectionLost`.
+    async def park(self) -> None:
+        """The turn stops to wait for a person. Its record is durable, and tells all that it needs
+        to go on. Raises `ConnectionLost`.
         """
         await self.durable()
-        self.parked = tuple(approvals)
+        self.parked = True
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
         """The turn is over; the first end counts. One that never began is recorded as begun."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from hubbub.errors import OperationError
-from hubbub.logs import get_logger
+from hubbub.network.people.saying import say
 from hubbub.network.people.verdicts import as_told, may_see, owners_of
 from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Signal
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from hubbub.network.session import Session
 
 __all__ = ["announce", "tell"]
-
-log = get_logger(__name__)
 
 
 def tell(session: Session, approval: Approval) -> None:
@@ -45,7 +42,5 @@ def announce(hub: Hub, approval: Approval) -> None:
         "turn": approval.turn,
         "tool": approval.tool,
     }
-    try:
-        hub.writes.notice(approval.thread_id, text, details, f"approval:{approval.id}", to=whom)
-    except OperationError as error:  # a mod lets nobody say it; who may decide is told all the same
-        log.warning("an approval is not announced", approval=approval.id, error=str(error))
+    # Should a mod let nobody say it, who may decide is told all the same.
+    say(hub, approval.thread_id, text, details, f"approval:{approval.id}", to=whom)

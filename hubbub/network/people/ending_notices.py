@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import JsonValue
 
-from hubbub.errors import OperationError
-from hubbub.logs import get_logger
 from hubbub.network.people.halts import BREAKER
+from hubbub.network.people.saying import say
 from hubbub.network.people.waiting import asker
 from hubbub.network.stored import StoredHalt
 from hubbub.protocol.messages import Message
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
 __all__ = ["Notices", "Why"]
-
-log = get_logger(__name__)
 
 MOST_NAMED = 50
 """Ids that a notice lists; the records of the turns have all of them."""
@@ -135,12 +132,7 @@ class Notices:
         # Ids may be long, a cid may not: the moment tells two stops of the same apart.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
         people = dict.fromkeys(asker(message) for _, message in waits)
-        try:
-            self._hub.writes.notice(thread_id, text, details, once, to=people)
-        except OperationError as error:
-            log.warning("a notice was refused", thread=thread_id, code=error.code)
-        except Exception:  # a mod that breaks keeps nobody from stopping
-            log.exception("a notice could not be posted", thread=thread_id)
+        say(self._hub, thread_id, text, details, once, to=people)
 
 
 def _listed(names: Sequence[str]) -> str:

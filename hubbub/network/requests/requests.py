@@ -263,6 +263,9 @@ class Requests:
             later = self._hub.writes.speak(draft, _Teller(self, seq))
         except OperationError as error:
             self.said(seq, error)
+        except Exception as error:  # a mod may raise anything, and a commit must go on
+            log.exception("a mod has failed", request=request.id)
+            self.said(seq, OperationError(ErrorCode.INTERNAL, f"a mod has failed: {error}"))
         else:
             if later is not None:
                 self._hub.spawn(later)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.agents.inbox import KEPT_MESSAGES, KEPT_THREADS, MOST_INCOMING, Inbox
+from hubbub.agents.inbox import KEPT_MESSAGES, KEPT_THREADS, MOST_INCOMING, Inbox, StillOpen
 from hubbub.protocol.messages import Message, SenderKind
 from tests.unit.agents.builders import ME, event, message, pending, ready
 
@@ -372,12 +372,12 @@ class TestTurnsThatTheHubHasEnded:
         inbox = begun()
         for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
             inbox.receive(event(message(seq, sender)))
-        inbox.keep({"m2"}, 2)
+        inbox.keep(StillOpen({"m2"}, 2))
         assert [p.id for p in inbox.next_turns()] == ["bot-m2", "bot-m3"]
 
     def test_after_a_return_a_turn_goes_on_if_any_of_its_messages_is_pending(self) -> None:
         inbox = Inbox(ME)
         both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
         inbox.begin(ready(2, pending=both))
-        inbox.keep({"m2"}, 2)
+        inbox.keep(StillOpen({"m2"}, 2))
         assert [p.id for p in inbox.next_turns()] == ["bot-m1"]

@@ -1,0 +1,41 @@
+"""Messages that are only overheard: they wake nobody here, and no turn comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from weakref import WeakValueDictionary
+
+from hubbub.agents.brain import Brain
+from hubbub.agents.user_code import contained
+from hubbub.errors import ConnectionLost
+from hubbub.protocol.messages import Message
+
+__all__ = ["Overhearing"]
+
+
+class Overhearing:
+    """Those of one thread are heard one after the other, those of several side by side.
+
+    `done` is told the position of each that needs to be heard no more.
+    """
+
+    def __init__(self, brain: Brain, done: Callable[[int], Awaitable[None]]):
+        self._brain, self._done = brain, done
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody has them
+
+    async def hear(self, message: Message) -> None:
+        """Let the brain observe it, when those before it have been. Raises nothing that a handler
+        raises: that is shown.
+        """
+        lock = self._locks.setdefault(message.thread_id, asyncio.Lock())
+        async with lock:
+            try:
+                with contained():
+                    await self._brain.observe(message)
+            except ConnectionLost:
+                return  # not acknowledged: it is overheard again
+            except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
+                traceback.print_exception(exc)
+        await self._done(message.seq)
