@@ -223,6 +223,7 @@ class _WatchedBrain:
         self._brain, self._watch = brain, watch
         self.ready, self.claims, self.start = brain.ready, brain.claims, brain.start
         self.observes, self.observe = brain.observes, brain.observe
+        self.dropped = brain.dropped
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         await self._brain.take_turn(plan, journal)

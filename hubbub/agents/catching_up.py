@@ -31,7 +31,7 @@ class CatchingUp:
         self._client, self._inbox = client, inbox
         self._spawn, self._over = spawn, over
         self._held: list[Woken] = []
-        self._backlog = Backlog(0, 0, lambda: None)
+        self._backlog = _nothing()
         self._fresh = True
         self.done = False
         """Whether all is here: there is nothing to hold."""
@@ -42,11 +42,12 @@ class CatchingUp:
         self.done = False
         still = StillOpen.at(ready)
         self._held = [w for w in self._held if ready.resumed and still.has(w.message)]
-        self._backlog.close()
-        self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
+        self.close()
+        self._backlog = _nothing()  # what belonged to the last connection lets nothing go
 
-    def taken_in(self) -> None:
-        """The inbox has what the connection began with; perhaps that was all."""
+    def taken_in(self, ready: Ready) -> None:
+        """The inbox has what the connection began with: the rest comes now, if there is any."""
+        self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
         if not self._backlog.active:
             self._let_go()
 
@@ -86,3 +87,7 @@ class CatchingUp:
         self._fresh, self.done = False, True
         held, self._held = self._held, []
         self._over(held)
+
+
+def _nothing() -> Backlog:
+    return Backlog(0, 0, lambda: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Set
 
+from hubbub.agents.inbox import by_person
 from hubbub.protocol.messages import Message
 
 __all__ = ["Debounce"]
@@ -26,7 +27,7 @@ class Debounce:
     def woken(self, message: Message) -> None:
         """This message wakes the agent in a thread where it does nothing so far."""
         thread_id = message.thread_id
-        if message.type == "direct" and message.sender_kind == "human":
+        if message.type == "direct" and by_person(message):
             self.release(thread_id)  # a person who talks to the agent waits for it
         elif self._seconds and thread_id not in self._timers:
             loop = asyncio.get_running_loop()

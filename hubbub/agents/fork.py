@@ -44,6 +44,7 @@ from hubbub.agents.turn.leasing import outcome_of
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Record, Rules, RunTools
 from hubbub.agents.turn.places import Place, forks
 from hubbub.agents.turn.taint import Taint
+from hubbub.agents.turn.voice import marks
 from hubbub.config.roles import ForkConfig
 from hubbub.errors import ModelError, OperationError
 from hubbub.ids import write_id
@@ -224,7 +225,7 @@ class Host:
                 cause=woken_by,  # not the turn: it is no answer to whoever waits for one
                 message_id=woken_by,
                 text=f"{head}:\n```\n{quiet}\n```",
-                **({"outside": True} if outside else {}),
+                **marks(outside),
             )
         except OperationError as exc:
             log.info("a helper's thread has no place", turn=plan.id, error=exc.message)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool
@@ -22,7 +23,7 @@ from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
 from hubbub.agents.roles.starting import role_brain
-from hubbub.agents.runner import GRACE_S, AgentRunner, Brain
+from hubbub.agents.runner import GRACE_S, AgentRunner
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
 from hubbub.agents.tools.conduct import Perform, perform

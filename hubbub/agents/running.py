@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.inbox import StillOpen, TurnPlan
+from hubbub.agents.turn.journal import Journal
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Model
 
@@ -21,6 +22,13 @@ class Ending:
     reason: str
     halted: bool = False
     """The hub has ended it: nothing more is recorded of it or said in it."""
+
+    async def record(self, journal: Journal) -> None:
+        """The turn is over for this reason."""
+        if self.halted:
+            await journal.halted(self.reason)
+        else:
+            await journal.end("cancelled", self.reason)
 
 
 class Halt(Model):
@@ -51,7 +59,7 @@ class RunningTurns:
 
     def __init__(self) -> None:
         self._turns: dict[str, _Running] = {}
-        self._settling: set[asyncio.Task[None]] = set()
+        self._settling: set[asyncio.Task[object]] = set()
 
     def __iter__(self) -> Iterator[TurnPlan]:
         return iter([turn.plan for turn in self._turns.values()])
@@ -95,6 +103,12 @@ class RunningTurns:
             asyncio.get_running_loop().call_soon(self._cancel, running)
         return True
 
+    def keep(self, still: StillOpen) -> None:
+        """End what the hub has ended while there was no connection to it."""
+        for plan in self:
+            if not any(map(still.has, plan.incoming)):
+                self.end(plan.id, Ending(_MEANWHILE, halted=True))
+
     def _cancel(self, running: _Running) -> None:
         if self._turns.get(running.plan.id) is running:  # else it only makes its end durable
             running.task.cancel()
@@ -129,6 +143,9 @@ class RunningTurns:
     @property
     def _tasks(self) -> list[asyncio.Task[None]]:
         return [turn.task for turn in self._turns.values()]
+
+
+_MEANWHILE = "it was ended while there was no connection to the hub"
 
 
 def _this_task() -> asyncio.Task[object]:

@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import partial, wraps
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +19,15 @@ from pydantic import JsonValue
 from hubbub.cli.chat.text import visible
 from hubbub.cli.control import deeds
 from hubbub.cli.control.reading import json_object, minutes, scope_of
-from hubbub.cli.joining import AddressOption, AsOption, Target, TokenOption, joined, run_async
-from hubbub.cli.joining import default_person as person_named
+from hubbub.cli.joining import (
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    default_person,
+    joined,
+    run_async,
+)
 from hubbub.cli.output import JsonFlag, console, emit_json, help_if_alone
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
@@ -54,9 +63,46 @@ def register(app: typer.Typer) -> None:
     app.add_typer(breaker, name="breaker")
 
 
+# What all commands have in common -----------------------------------------------------------------
+
+
+def _common(
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Their options: who does it, in which network, and how it is printed."""
+
+
+def _command(make: Callable[..., deeds.Deed], *, by_person: bool) -> Callable[..., None]:
+    """A command that does what `make` returns, with the options that all have.
+
+    `by_person`: what people decide is decided by one of them, as messages are sent; all else is
+    done as the operator unless somebody is named.
+    """
+    own, common = (signature(each, eval_str=True).parameters for each in (make, _common))
+
+    @wraps(make)
+    def command(
+        *, as_: str | None, address: str | None, token: str | None, as_json: bool, **given: object
+    ) -> None:
+        deed, target = make(**given), Target(address, token)
+        _do(deed, target, as_json, default_person(target, as_) if by_person else as_)
+
+    parameters = [*own.values(), *common.values()]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+_by_anybody = partial(_command, by_person=False)
+_by_person = partial(_command, by_person=True)
+
+
 # Stops --------------------------------------------------------------------------------------------
 
 
+@_by_person
 def stop(
     scope: Annotated[str, typer.Argument(help="turn, thread, agent or all.")],
     target: Annotated[
@@ -64,40 +110,27 @@ def stop(
         typer.Argument(help="The turn (or its agent), the thread or the agent; none for all."),
     ] = None,
     reason: ReasonOption = "",
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Stop a turn; or a thread, an agent or everything, until it is resumed."""
-    deed = deeds.Stop(_scope(scope), target, reason)
-    _do(deed, Target(address, token), as_json, _someone(address, token, as_))
+    return deeds.Stop(_scope(scope), target, reason)
 
 
+@_by_person
 def resume(
     scope: Annotated[
         str | None,
         typer.Argument(help="thread, agent or all; left out: the only thing that is stopped."),
     ] = None,
     target: Annotated[str | None, typer.Argument(help="The thread or the agent.")] = None,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Let what is stopped go on."""
-    deed = deeds.Resume(None if scope is None else _scope(scope, resume=True), target)
-    _do(deed, Target(address, token), as_json, _someone(address, token, as_))
+    return deeds.Resume(None if scope is None else _scope(scope, resume=True), target)
 
 
-def stops(
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+@_by_anybody
+def stops() -> deeds.Deed:
     """Show what is stopped, latched or taken over."""
-    _do(deeds.Stops(), Target(address, token), as_json, as_)
+    return deeds.Stops()
 
 
 def _scope(word: str, *, resume: bool = False) -> StopScope:
@@ -111,44 +144,32 @@ def _scope(word: str, *, resume: bool = False) -> StopScope:
 
 
 @breaker.command(name="list")
-def list_(
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+@_by_anybody
+def list_() -> deeds.Deed:
     """Show the threads that are latched."""
-    _do(deeds.Breakers(), Target(address, token), as_json, as_)
+    return deeds.Breakers()
 
 
 @breaker.command()
+@_by_person
 def release(
     thread: Annotated[
         str | None, typer.Argument(help="The thread; left out: the only one that is latched.")
     ] = None,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Let turns begin again in a thread that is latched."""
-    person = _someone(address, token, as_)
-    _do(deeds.Release(thread), Target(address, token), as_json, person)
+    return deeds.Release(thread)
 
 
 # Approvals ----------------------------------------------------------------------------------------
 
 
+@_by_person
 def approvals(
     everything: Everything = False,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Show tool calls that wait for a person's word."""
-    person = _someone(address, token, as_)
-    _do(deeds.Approvals(everything), Target(address, token), as_json, person)
+    return deeds.Approvals(everything)
 
 
 def approve(
@@ -168,7 +189,8 @@ def approve(
     """Let a tool call run, as it was asked for or with other arguments."""
     if edit and arguments is not None:
         raise UserError("approve takes --arguments or --edit, not both")
-    target, person = Target(address, token), _someone(address, token, as_)
+    target = Target(address, token)
+    person = default_person(target, as_)
     changed = None if arguments is None else json_object(arguments)
     if edit:
         asked = run_async(_asked(target, person, id))
@@ -176,16 +198,13 @@ def approve(
     _do(deeds.Approve(id, changed), target, as_json, person)
 
 
+@_by_person
 def deny(
     id: ApprovalArgument,
     reason: ReasonOption = "",
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Do not let a tool call run."""
-    _do(deeds.Deny(id, reason), Target(address, token), as_json, _someone(address, token, as_))
+    return deeds.Deny(id, reason)
 
 
 async def _asked(target: Target, person: str, name: str) -> dict[str, JsonValue]:
@@ -212,73 +231,57 @@ def _edited(arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
 # Take-over ----------------------------------------------------------------------------------------
 
 
+@_by_person
 def take_over(
     agent: AgentArgument,
     time: Annotated[
         str | None, typer.Option("--for", help="How long, for example 15m or 1h.")
     ] = None,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Speak for an agent for a while (`hubbub send --speak-as`); nothing wakes it meanwhile."""
-    deed = deeds.TakeOver(agent, None if time is None else minutes(time))
-    _do(deed, Target(address, token), as_json, _someone(address, token, as_))
+    return deeds.TakeOver(agent, None if time is None else minutes(time))
 
 
+@_by_person
 def hand_back(
     agent: AgentArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Let an agent speak for itself again."""
-    person = _someone(address, token, as_)
-    _do(deeds.HandBack(agent), Target(address, token), as_json, person)
+    return deeds.HandBack(agent)
 
 
 # What is and was ----------------------------------------------------------------------------------
 
 
+@_by_anybody
 def spending(
     agent: Annotated[str | None, typer.Option("--agent", help="Only what it has spent.")] = None,
     thread: Annotated[
         str | None, typer.Option("--thread", "-t", help="Only what was spent there.")
     ] = None,
     days: Annotated[int, typer.Option("--days", min=1, max=366, help="Today included.")] = 1,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Show what agents have spent: turns, tokens, money."""
-    _do(deeds.Spending(agent, thread, days), Target(address, token), as_json, as_)
+    return deeds.Spending(agent, thread, days)
 
 
+@_by_anybody
 def requests(
     everything: Everything = False,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Show the work that agents have asked of each other."""
-    _do(deeds.Requests(everything), Target(address, token), as_json, as_)
+    return deeds.Requests(everything)
 
 
+@_by_anybody
 def interaction(
     id: Annotated[str, typer.Argument(help="The interaction (i42), or a message of it (m42).")],
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Draw who caused what: messages, whom they woke, what that cost; and the budget."""
-    _do(deeds.Interaction(id), Target(address, token), as_json, as_)
+    return deeds.Interaction(id)
 
 
+@_by_anybody
 def why(
     first: Annotated[
         str, typer.Argument(metavar="[AGENT]", help="The agent; left out: everybody.")
@@ -286,24 +289,15 @@ def why(
     second: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="The message, for example m42.")
     ] = None,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
+) -> deeds.Deed:
     """Tell the story of a message: whom it reached, whom it woke and why, what they did."""
     message, agent = (first, None) if second is None else (second, first)
     if second is None and parse_message_id(first) is None:
         raise UserError(f"{first!r} is no message; they look like m42 (hubbub why [AGENT] MESSAGE)")
-    _do(deeds.Why(message, agent), Target(address, token), as_json, as_)
+    return deeds.Why(message, agent)
 
 
 # Doing it -----------------------------------------------------------------------------------------
-
-
-def _someone(address: str | None, token: str | None, name: str | None) -> str:
-    """What people decide is decided by one of them, as messages are sent."""
-    return person_named(Target(address, token), name)
 
 
 def _do(deed: deeds.Deed, target: Target, as_json: bool, person: str | None) -> None:

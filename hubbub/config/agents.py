@@ -128,7 +128,7 @@ class AgentConfig(Section):
     skills: list[str] = []
     """llm: instructions that it loads with `load_skill` when it needs them: Markdown files with a
     front matter (name, description), or folders of them. The tool comes on top of `tools`."""
-    select_over: Annotated[int, Field(ge=1, le=200)] = 20
+    select_over: Annotated[int, Field(ge=1, le=200)] = 24
     """llm: with more tools than this the model reads one line of each and picks those it needs."""
     result_budget: Size = 4000
     """llm and roles: tokens of a tool's result; the rest is cut, and said to be."""

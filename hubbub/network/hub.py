@@ -119,7 +119,7 @@ class Hub:
         self.log.head = stored.head
         self.metrics.waiting = lambda: self.log.waiting
         self.speaker = Speaker(state, self.config)
-        self.control = Control.of(
+        self.control = Control(
             self.file, self.store, self.log, state, self.queues, self.clock, self._post
         )
         await self.control.restore()
@@ -137,16 +137,8 @@ class Hub:
         self.backplane.subscribe(self.fanout.push)
         self.news = News(state, self.fanout, self.clock)
         self.cursors = Cursors(state, self.log, self.news.delivered)
-        self.ending, self.latching = Ending(self), Latching(self)
-        self.speaking_for = SpeakingFor(self)
-        self._stack.callback(self.speaking_for.stop)
         self.joining = Joining(self, self.file, self.store, self.writes)
-        self.approvals = Approvals(self, stored.approvals)
-        self._stack.callback(self.approvals.stop)
-        self.requests = Requests(self, stored.requests)
-        self._stack.callback(self.requests.stop)
-        self.log.kept_with, self.writes.requests = self.requests.records, self.requests
-        self.ending.heard += [self.control.turns.heard, self.approvals.heard, self.requests.heard]
+        self._put_in_charge(stored)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(self.log.run(), name="log")
         try:
@@ -160,6 +152,17 @@ class Hub:
         self.requests.begin()
         self.spawn(self._restore_queues(tuple(state.agents), stored.head))
         self.spawn(tell_again(self))
+
+    def _put_in_charge(self, stored: StoreState) -> None:
+        """What people hold of the agents, and agents of each other, as the store has it."""
+        self.ending, self.latching = Ending(self), Latching(self)
+        self.speaking_for = SpeakingFor(self)
+        self.approvals = Approvals(self, stored.approvals)
+        self.requests = Requests(self, stored.requests)
+        for part in (self.speaking_for, self.approvals, self.requests):
+            self._stack.callback(part.stop)
+        self.log.kept_with, self.writes.requests = self.requests.records, self.requests
+        self.ending.heard += [self.control.turns.heard, self.approvals.heard, self.requests.heard]
 
     async def __aexit__(self, *exc: object) -> None:
         try:

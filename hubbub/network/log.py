@@ -188,6 +188,21 @@ class Log:
         self._changes.append(change)
         self._wakeup.set()
 
+    async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
+        """Queue a change and wait for the commit. Raises `StoreUnavailable`."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(error: Exception | None) -> None:
+            if done.cancelled():
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+        self.change(Change(records, settle))
+        await done
+
     async def settle(self) -> None:
         """Wait until all that was handed over is committed or refused."""
         while self.waiting or not self._idle.is_set():
@@ -281,18 +296,9 @@ class Log:
             entry.seq, entry.tseq = seq, tseq
             interaction = entry.interaction or f"i{seq}"
             entry.body = body = encode_message(draft, seq, tseq, interaction, entry.hop, sent_at)
-            messages.append(
-                MessageRow(
-                    seq,
-                    thread.no,
-                    tseq,
-                    thread.scope,
-                    draft.sender_id,
-                    entry.cid,
-                    entry.digest,
-                    body,
-                )
-            )
+            who, cid, digest = draft.sender_id, entry.cid, entry.digest
+            row = MessageRow(seq, thread.no, tseq, thread.scope, who, cid, digest, body)
+            messages.append(row)
             for participant, reason, reply in entry.decisions:
                 turn = f"{participant}-m{seq}" if reply else None
                 deliveries.append(Delivery(participant, seq, reason, reply, turn))

@@ -100,7 +100,7 @@ KEPT_BACK: Mapping[Reason, str] = {
     Reason.HOP_LIMIT: "network.budgets.hops",
     Reason.STOPPED: "hubbub stop",
     Reason.LATCHED: "network.breaker",
-    Reason.TAKEN_OVER: "hubbub takeover",
+    Reason.TAKEN_OVER: "hubbub take-over",
     Reason.BUDGET_WALL_CLOCK: "network.budgets.wall_clock",
     Reason.BUDGET_TOKENS: "network.budgets.tokens",
     Reason.BUDGET_USD: "network.budgets.usd",

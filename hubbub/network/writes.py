@@ -11,6 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
+from hubbub.logs import get_logger
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Recording
 from hubbub.network.control.control import Control
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from hubbub.network.requests.requests import Requests
 
 __all__ = ["Writes"]
+
+log = get_logger(__name__)
 
 RECALL = 50
 """Messages of a thread that are searched for the agent that spoke last."""
@@ -353,18 +356,7 @@ class Writes:
 
     async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
         """Write records of the hub itself and wait for the commit. Raises `StoreUnavailable`."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def settle(error: Exception | None) -> None:
-            if done.cancelled():
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self._log.change(Change(records, settle))
-        await done
+        await self._log.write(records)
 
     def notice(
         self,
@@ -377,7 +369,9 @@ class Writes:
     ) -> None:
         """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
 
-        It mentions those of `to`, whom it concerns, who still read the thread.
+        It mentions those of `to`, whom it concerns, who still read the thread. Notices tell what
+        has happened, often from within a commit: a mod that rejects one, or is broken, undoes
+        nothing and stops nothing.
         """
         thread = self._state.threads.ensure(thread_id)
         draft = Draft(
@@ -390,7 +384,12 @@ class Writes:
             mentions=tuple(who for who in to if self._state.may_read(thread, who)),
             text_representation=text,
         )
-        self.speak(draft, _Waiter(), cid=once, digest=0)
+        try:
+            self.speak(draft, _Waiter(), cid=once, digest=0)
+        except OperationError as error:
+            log.warning("a notice was refused", thread=thread_id, code=error.code, error=str(error))
+        except Exception:  # a mod may raise anything
+            log.exception("a notice could not be posted", thread=thread_id)
 
 
 async def _answer(

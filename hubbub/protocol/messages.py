@@ -180,6 +180,11 @@ class Draft:
         """Whether a person says it, in its own name or for an agent."""
         return self.sender_kind == "human" or self.spoken_by is not None
 
+    @property
+    def said_by(self) -> str:
+        """Who says it, in whoever's name."""
+        return self.spoken_by or self.sender_id
+
 
 class Wake(Model):
     """The hub's decision that a delivered message starts a turn."""

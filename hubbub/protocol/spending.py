@@ -6,7 +6,7 @@ the estimate until the step is recorded that tells the real figures.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AwareDatetime, Field
 
@@ -14,6 +14,7 @@ from hubbub.protocol.messages import Id, Model
 from hubbub.protocol.operations import Input
 
 __all__ = [
+    "LIMITS",
     "BudgetState",
     "Lease",
     "LeaseTurn",
@@ -28,6 +29,7 @@ __all__ = [
 
 LimitName = Literal["hops", "wakes", "fan_out", "agents", "wall_clock", "tokens", "usd"]
 """What is limited; `wall_clock` in seconds, `usd` in US dollars."""
+LIMITS: tuple[LimitName, ...] = get_args(LimitName)
 Whose = Literal["interaction", "agent", "thread", "network"]
 """Whose budget a limit is of. Those of agents, threads and the network are for a day (UTC)."""
 

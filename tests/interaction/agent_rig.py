@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -152,6 +152,13 @@ class Rig:
 
     async def turn(self, id: str) -> Turn:
         """The record of a turn, when it has ended."""
+        return await self._record(id, lambda turn: turn.end is not None)
+
+    async def begun(self, id: str) -> Turn:
+        """The record of a turn, as soon as there is one: its agent does not wait for it."""
+        return await self._record(id, lambda turn: True)
+
+    async def _record(self, id: str, wanted: Callable[[Turn], bool]) -> Turn:
         if self._operator is None:
             self._operator = await self.network.join("operator", "service")
         async with soon():
@@ -161,7 +168,7 @@ class Rig:
                     turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
                 except OperationError:
                     turn = None  # it has not begun
-                if turn is not None and turn.end is not None:
+                if turn is not None and wanted(turn):
                     return turn
                 await asyncio.sleep(POLL_S)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -40,6 +41,18 @@ async def heard(net: Rig, ann: Peer) -> list[str]:
     return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
 
 
+async def asked_to_pay(
+    net: Rig, model: ModelServer, folder: Path, **config: JsonValue
+) -> tuple[Peer, Shop, dict[str, Any]]:
+    """Ann, the agent's tools, and the approval that a turn of the agent waits for."""
+    ann = await net.person()
+    shop = Shop(net, model, folder)
+    await shop.start(**config)
+    await ann.say("bot", "pay the bill")
+    (approval,) = await parked(net, ann)
+    return ann, shop, approval
+
+
 class TestDecisions:
     @pytest.mark.behaviour("H-80")
     async def test_a_call_that_needs_a_person_runs_when_one_has_approved_it(
@@ -47,11 +60,7 @@ class TestDecisions:
     ) -> None:
         model = ModelServer(script(PAY, replies("paid")))
         async with model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
             assert "must be approved" in approval["reason"]
             assert approval["description"].startswith("Pay an amount")
@@ -72,11 +81,7 @@ class TestDecisions:
     ) -> None:
         model = ModelServer(script(PAY, replies("paid")))
         async with model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             await ann.call("approve", id=approval["id"], arguments={"amount": 5, "to": "carl"})
             turn = await net.turn("bot-m1")
             assert shop.done == ["paid 5 to carl"]
@@ -88,11 +93,7 @@ class TestDecisions:
     ) -> None:
         model = ModelServer(script(PAY, replies("not paid")))
         async with model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             await ann.call("deny", id=approval["id"], reason="far too much")
             told = failure_of(await net.turn("bot-m1"), "pay")
             assert (told["error"], shop.done) == ("denied", [])
@@ -184,11 +185,7 @@ class TestLanes:
             ModelServer(script(PAY, replies("paid"), time=replies("noon"))) as model,
             rig(in_memory) as net,
         ):
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start(concurrency=1)
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path, concurrency=1)
             second = (await ann.say("bot", "what time is it?"))["seq"]
             await net.turn(f"bot-m{second}")
             assert await heard(net, ann) == ["noon"]
@@ -205,11 +202,13 @@ class TestLanes:
             ModelServer(script(PAY, replies("paid"), slow=says(call("dig", depth=1)))) as model,
             rig(in_memory) as net,
         ):
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start(turn_timeout="400ms", tool_settings={"dig": {"confirm": False}})
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, _, approval = await asked_to_pay(
+                net,
+                model,
+                tmp_path,
+                turn_timeout="1500ms",
+                tool_settings={"dig": {"confirm": False}},
+            )
             later = (await ann.say("bot", "be slow"))["seq"]
             ended = (await net.turn(f"bot-m{later}")).end
             assert ended is not None
@@ -227,11 +226,7 @@ class TestLanes:
             ModelServer(script(PAY, time=replies("noon"))) as model,
             rig(in_memory) as net,
         ):
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             await ann.call("stop", scope="turn", target="bot-m1", reason="too dear")
             end = (await net.turn("bot-m1")).end
             assert end is not None
@@ -251,11 +246,7 @@ class TestReturning:
         self, in_memory: Networks, tmp_path: Path, when: str
     ) -> None:
         async with ModelServer(script(PAY, replies("paid"))) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             await net.kill("bot")
             if when == "before":
                 await ann.call("approve", id=approval["id"])
@@ -275,11 +266,7 @@ class TestReturning:
         self, on_sockets: Networks, tmp_path: Path
     ) -> None:
         async with ModelServer(script(PAY, replies("paid"))) as model, rig(on_sockets) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            (approval,) = await parked(net, ann)
+            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             for session in list(net.network.hub.fanout.of("bot")):
                 session.close(CloseCode.INTERNAL, "a test")
             await net.network.gone("bot")

@@ -189,7 +189,7 @@ class TestWaiting:
         class Impatient(Agent):
             async def on_direct(self, message: Message) -> str:
                 try:
-                    return (await self.ask("mute", "anybody there?", timeout=0.02)).text
+                    return (await self.ask("mute", "anybody there?", timeout=0.3)).text
                 except TimeoutError:
                     return "nobody"
 
@@ -219,6 +219,27 @@ class TestWaiting:
             await ann.call("stop", scope="agent", target="mute")
             await ann.say("bot", "go")
             assert await said_to(ann) == "stopped"
+
+    @pytest.mark.behaviour("H-93")
+    async def test_who_has_not_been_woken_may_ask_back(
+        self, in_memory: Networks, gate: Gate
+    ) -> None:
+        class Asker(Agent):
+            async def on_direct(self, message: Message) -> None:
+                with pytest.raises(OperationError) as refused:
+                    await self.ask("mute", "anybody there?")
+                await self.send("ann", refused.value.code)
+                await gate.wait()
+
+        async with rig(in_memory) as net:
+            ann, mute = await net.person(), await net.network.join("mute", "agent")
+            await net.python("bot", Asker())
+            await ann.call("take_over", agent="mute")
+            await ann.say("bot", "go")
+            assert await said_to(ann) == "taken_over"
+            await ann.call("hand_back", agent="mute")
+            asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
+            assert asked["op"] == "result", "it closes no circle, although the turn still runs"
 
     @pytest.mark.behaviour("H-93")
     async def test_a_person_who_speaks_for_the_agent_may_answer(self, in_memory: Networks) -> None:
@@ -293,11 +314,16 @@ class TestModels:
 
     @pytest.mark.behaviour("H-94")
     async def test_a_model_may_hand_its_task_on_and_report_when_it_has_the_result(
-        self, in_memory: Networks
+        self, in_memory: Networks, gate: Gate
     ) -> None:
         class Foreman(Boss):
             async def on_direct(self, message: Message) -> str:
                 return await self.delegate("clerk", message.text)
+
+        class Slow(Worker):
+            async def on_request(self, message: Message) -> str:
+                await gate.wait()
+                return await super().on_request(message)
 
         handed_on = says(call("delegate", to="worker", task="count"), finish())
         reported = says(call("report", request="m2", status="result", text="3!"), finish())
@@ -306,8 +332,10 @@ class TestModels:
             ann = await net.person()
             await net.python("boss", Foreman())
             await net.llm("clerk", model)
-            await net.python("worker", Worker())
+            await net.python("worker", Slow())
             await ann.say("boss", "how many?")
+            await net.turn("clerk-m2")
+            gate.open.set()
             assert await said_to(ann) == "3!"
 
     @pytest.mark.behaviour("H-94")

@@ -7,10 +7,15 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from tests.interaction.agent_rig import Gate, call, finish, notice, rig, says, send
-from tests.interaction.peers import Networks, config
-from tests.interaction.test_agents_steering import arrived, heard, held, playing, wakes_of
-
-DESK = config(channels={"desk": {"members": "all"}})
+from tests.interaction.peers import Networks
+from tests.interaction.test_agents_steering import (
+    arrived,
+    heard,
+    held,
+    playing,
+    wakes_of,
+    with_talk_around,
+)
 
 
 @pytest.mark.behaviour("H-65")
@@ -97,6 +102,25 @@ async def test_an_interruption_ends_the_turn_and_the_next_begins_with_it(
 
 
 @pytest.mark.behaviour("H-66")
+async def test_an_agent_that_was_away_meanwhile_is_interrupted_when_it_is_back(
+    in_memory: Networks,
+) -> None:
+    script = [says(send("ann", "never said"), hold="at work"), says(send("ann", "tea"), finish())]
+    async with playing(*script) as model, rig(in_memory) as net:
+        ann = await net.person()
+        await net.llm("bot", model)
+        await ann.say("bot", "coffee")
+        await held(model, "at work")
+        await net.begun("bot-m1")
+        await net.cut("bot")
+        await ann.say("bot", "no, tea", mode="interrupt")
+        first = await net.turn("bot-m1")
+        assert first.end is not None
+        assert first.end.reason == "interrupted by ann"
+        assert wakes_of(await net.turn("bot-m2")) == ["m2"]
+
+
+@pytest.mark.behaviour("H-66")
 async def test_who_is_interrupted_by_somebody_else_is_told(in_memory: Networks) -> None:
     script = [says(call("list_channels"), hold="at work"), says(send("ben", "on it"), finish())]
     async with playing(*script) as model, rig(in_memory) as net:
@@ -115,26 +139,9 @@ async def test_who_is_interrupted_by_somebody_else_is_told(in_memory: Networks) 
 async def test_agents_do_not_interrupt_and_other_threads_are_left_alone(
     in_memory: Networks,
 ) -> None:
-    boss = [says(send("bot", "from an agent"), finish())]
-    script = [
-        says(send("ann", "one"), hold="at work"),
-        says(send("ann", "two"), finish()),
-        says(finish()),
-        says(finish()),
-    ]
-    async with playing(*script) as model, playing(*boss) as other, rig(in_memory, DESK) as net:
-        ann = await net.person()
-        await net.llm("bot", model, steer="interrupt", concurrency=1)
-        await net.llm("boss", other)
-        await ann.say(["bot", "boss"], "hello you two")
-        await held(model, "at work")
-        last = await ann.call("post_to_channel", channel="desk", text="@bot look here")
-        await net.turn("boss-m1")
-        await arrived(net, last["seq"])
-        model.release("at work")
-        turn = await net.turn("bot-m1")
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
+    turn = await with_talk_around(in_memory, steer="interrupt")
+    assert turn.end is not None
+    assert turn.end.outcome == "finished"
 
 
 @pytest.mark.behaviour("H-66")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
+from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
@@ -39,6 +40,29 @@ async def arrived(net: Rig, seq: int) -> None:
 async def heard(net: Rig, ann: Peer) -> list[str]:
     await net.network.quiet()
     return await ann.texts()
+
+
+async def with_talk_around(networks: Networks, **how: JsonValue) -> Turn:
+    """A turn of an agent configured like this, during which an agent speaks in its thread, and a
+    person in another one."""
+    boss = [says(send("bot", "from an agent"), finish())]
+    script = [
+        says(send("ann", "one"), hold="at work"),
+        says(finish()),
+        says(finish()),
+        says(finish()),
+    ]
+    async with playing(*script) as model, playing(*boss) as other, rig(networks, DESK) as net:
+        ann = await net.person()
+        await net.llm("bot", model, concurrency=1, **how)
+        await net.llm("boss", other)
+        await ann.say(["bot", "boss"], "hello you two")
+        await held(model, "at work")
+        last = await ann.call("post_to_channel", channel="desk", text="@bot look here")
+        await net.turn("boss-m1")
+        await arrived(net, last["seq"])
+        model.release("at work")
+        return await net.turn("bot-m1")
 
 
 def wakes_of(turn: Turn) -> list[str]:
@@ -182,25 +206,8 @@ async def test_an_agent_that_queues_hears_it_in_the_next_turn(in_memory: Network
 
 
 async def test_agents_and_other_threads_do_not_steer(in_memory: Networks) -> None:
-    boss = [says(send("bot", "from an agent"), finish())]
-    script = [
-        says(send("ann", "one"), hold="at work"),
-        says(finish()),
-        says(finish()),
-        says(finish()),
-    ]
-    async with playing(*script) as model, playing(*boss) as other, rig(in_memory, DESK) as net:
-        ann = await net.person()
-        await net.llm("bot", model, concurrency=1)
-        await net.llm("boss", other)
-        await ann.say(["bot", "boss"], "hello you two")
-        await held(model, "at work")
-        last = await ann.call("post_to_channel", channel="desk", text="@bot look here")
-        await net.turn("boss-m1")
-        await arrived(net, last["seq"])
-        model.release("at work")
-        turn = await net.turn("bot-m1")
-        assert wakes_of(turn) == ["m1"]
+    turn = await with_talk_around(in_memory)
+    assert wakes_of(turn) == ["m1"]
 
 
 class TestDyingWhileSteered:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.network.wakes import SENTENCES, Reason
 from tests.interaction.peers import Networks, Peer, config, eventually
 
 DESK = config(channels={"desk": {"members": "all"}})
@@ -154,3 +155,47 @@ async def test_an_end_that_comes_before_its_beginning_is_refused_and_may_come_ag
         await end(bob, "bob-m1")
         (told,) = (await ann.call("list_turns"))["turns"]
         assert told["outcome"] == "finished"
+
+
+async def test_a_turn_that_is_parked_names_the_approvals_that_it_waits_for(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await ann.say("bob", "clean up")
+        await begin(bob, "bob-m1", "m1")
+        call: dict[str, Any] = {"turn": "bob-m1", "call": "1", "tool": "delete", "arguments": {}}
+        asked = await bob.call("request_approval", **call)
+        (told,) = (await ann.call("list_turns"))["turns"]
+        assert told["waits_for"] == [asked["id"]]
+        await ann.call("approve", id=asked["id"])
+        (told,) = (await ann.call("list_turns"))["turns"]
+        assert not told.get("waits_for")
+
+
+@pytest.mark.behaviour("H-102")
+async def test_a_receipt_tells_that_an_agent_declined(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        sent = await ann.say("bob", "lie for me")
+        await begin(bob, "bob-m1", "m1")
+        declined = {"id": "c", "name": "decline", "arguments": {"reason": "no"}, "result": "said"}
+        await bob.call("record_step", turn="bob-m1", step={"n": 1, "calls": [declined]})
+        await bob.call("send_text_message", to="ann", text="I decline: no", cause="bob-m1")
+        await end(bob, "bob-m1")
+        assert (await receipt(ann, sent))["answer"] == "declined"
+
+
+@pytest.mark.behaviour("H-103")
+async def test_a_sender_learns_that_an_agent_is_stopped_and_so_does_who_asks_why(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, _ = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await ann.call("stop", scope="agent", target="bob")
+        sent = await ann.say("bob", "are you there?")
+        assert sent["not_woken"] == {"bob": "stopped"}
+        assert "queued" not in sent
+        why = await ann.call("explain_wake", agent="bob", message_id=sent["id"])
+        assert (why["woken"], why["reason"]) == (False, "stopped")
+        assert why["explanation"] == SENTENCES[Reason.STOPPED]

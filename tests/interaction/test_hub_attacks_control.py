@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
+from hubbub.network.log import Change
+from hubbub.network.records import Record, TurnEnded
 from hubbub.network.stored import StoredTurn
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.turns import TurnEnd
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
-from tests.interaction.stop_rig import at_work, begin, beginning, kinds, notices, settled, woken
+from tests.interaction.stop_rig import at_work, begin, beginning, notices, settled, woken
 from tests.interaction.stores import MoodyStore
 
 
 class SlowTurns(MoodyStore):
     """Whoever reads turns waits, while `turns_gate` is closed; all else goes on."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: str = "sqlite::memory:") -> None:
+        super().__init__(place)
         self.turns_gate = asyncio.Event()
         self.turns_gate.set()
         self.held = asyncio.Event()
@@ -35,10 +41,10 @@ class SlowTurns(MoodyStore):
         return await super().turn(turn)
 
 
-def start(agent: str, message: Frame, thread_id: str | None = None) -> dict[str, Any]:
+def start(agent: str, message: Frame) -> dict[str, Any]:
     """A turn of the agent by a message, whether that has woken it or not."""
-    thread = thread_id or message["thread_id"]
-    return {"id": f"{agent}-{message['id']}", "thread_id": thread, "messages": [message["id"]]}
+    thread, id = message["thread_id"], message["id"]
+    return {"id": f"{agent}-{id}", "thread_id": thread, "messages": [id]}
 
 
 async def neighbours(network: Network) -> tuple[Peer, Peer, Frame]:
@@ -76,7 +82,7 @@ async def test_what_was_never_asked_of_an_agent_makes_no_account(in_memory: Netw
         assert error.get("code") == "unknown_turn", error
 
 
-@pytest.mark.behaviour("H-25")
+@pytest.mark.behaviour("H-27")
 async def test_nobody_latches_a_thread_by_turns_that_nobody_asked_for(in_memory: Networks) -> None:
     file = config(network={"breaker": {"turns": 1, "within": 60}})
     async with in_memory.start(file) as network:
@@ -88,7 +94,7 @@ async def test_nobody_latches_a_thread_by_turns_that_nobody_asked_for(in_memory:
         assert (await ann.call("list_breakers"))["latched"] == []
 
 
-@pytest.mark.behaviour("H-40")
+@pytest.mark.behaviour("H-47")
 @pytest.mark.parametrize("place", ["dm.ann.bob", "broadcast", "no thread at all"])
 async def test_an_approval_is_announced_where_its_turn_works_and_nowhere_else(
     in_memory: Networks, place: str
@@ -108,7 +114,7 @@ async def test_an_approval_is_announced_where_its_turn_works_and_nowhere_else(
         assert told["thread_id"] == "dm.ann.eve"
 
 
-@pytest.mark.behaviour("H-20")
+@pytest.mark.behaviour("H-24")
 @pytest.mark.parametrize(
     "scope",
     [
@@ -142,7 +148,7 @@ async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
         assert turn["outcome"] == "cancelled"
 
 
-@pytest.mark.behaviour("H-45")
+@pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("scope", ["turn", "agent"])
 async def test_a_call_that_was_approved_does_not_start_while_its_turn_is_being_stopped(
     in_memory: Networks, scope: str
@@ -169,18 +175,6 @@ async def test_a_call_that_was_approved_does_not_start_while_its_turn_is_being_s
 
 
 @pytest.mark.behaviour("H-20")
-@pytest.mark.parametrize("cause", ["calc-m1", "m1"])
-async def test_a_turn_that_is_stopped_does_not_speak_by_naming_its_message(
-    in_memory: Networks, cause: str
-) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        await ann.call("stop", scope="turn", target=turn)
-        error = await calc.ask("send_text_message", to="ann", text="4", cause=cause)
-        assert error.get("code") == "stopped", error
-
-
-@pytest.mark.behaviour("H-20")
 async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
@@ -193,7 +187,7 @@ async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> 
         assert (done["turns"], done["wakes"]) == (0, 0)
 
 
-@pytest.mark.behaviour("H-44")
+@pytest.mark.behaviour("H-55")
 async def test_who_waits_for_very_many_answers_is_told_that_it_is_too_many(
     in_memory: Networks,
 ) -> None:
@@ -211,38 +205,134 @@ async def test_who_waits_for_very_many_answers_is_told_that_it_is_too_many(
         assert len(network.hub.requests.waits.held) <= 256
 
 
-@pytest.mark.behaviour("H-7")
-async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
+class Grim(Mod):
+    """Lets the hub say nothing, or breaks over it."""
+
+    name = "grim"
+    broken = False
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind != "system":
+            return PASS
+        if self.broken:
+            raise ValueError("broken")
+        return Reject("nothing of the hub's")
+
+
+class Broken(Grim):
+    broken = True
+
+
+GRIM = pytest.mark.parametrize("mod", [Grim, Broken])
+
+
+@GRIM
+@pytest.mark.behaviour("H-47")
+async def test_an_approval_is_asked_for_although_a_mod_lets_nobody_announce_it(
+    in_memory: Networks, mod: type[Grim]
+) -> None:
+    async with in_memory.start(mods=[mod(ModConfig())]) as network:
         ann, calc, turn = await at_work(network)
-        for n in range(1, 4):
-            await calc.ask("record_step", turn=turn, step={"n": n, "cost_usd": 1.7e308})
-        spent = await ann.call("read_spending")
-        assert isinstance(spent["total"]["usd"], float), spent
+        asked = await calc.call("request_approval", turn=turn, call="1", tool="pay", arguments={})
+        assert (await ann.call("approve", id=asked["id"]))["state"] == "approved"
+        await ann.say("calc", "still there?")
 
 
-@pytest.mark.behaviour("H-11")
-async def test_a_program_that_answers_whatever_it_hears_runs_out_of_breath(
-    in_memory: Networks,
+@GRIM
+@pytest.mark.behaviour("H-51")
+async def test_a_request_ends_although_a_mod_lets_nobody_say_so(
+    in_memory: Networks, mod: type[Grim]
 ) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
-        echo, calc = await network.join("echo", "service"), await network.join("calc", "agent")
-        woke = 0
-        for n in range(6):
-            sent = await echo.say("calc", str(n))
-            woke += "calc" not in sent.get("not_woken", {})
-            await calc.say("echo", str(n))
-        assert woke == 3
+    async with in_memory.start(mods=[mod(ModConfig())]) as network:
+        ann, a = await network.join("ann"), await network.join("a", "agent", turns=True)
+        b = await network.join("b", "agent", turns=True)
+        await a.call("delegate", to="b", task="do")
+        turn = await begin(b)
+        await b.call("end_turn", end={"id": turn, "outcome": "finished"})
+        await ann.call("stop", scope="agent", target="b")
+        await a.call("delegate", to="b", task="do more")
+        await settled(network)
+        assert (await ann.call("list_requests"))["requests"] == []
+        found = (await ann.call("list_requests", state="all"))["requests"]
+        assert [request["outcome"] for request in found] == ["stopped", "no_report"]
 
 
-@pytest.mark.behaviour("H-11")
-async def test_who_says_that_it_waits_and_does_not_runs_out_of_breath(
-    in_memory: Networks,
+@GRIM
+@pytest.mark.behaviour("H-20")
+async def test_a_turn_ends_although_a_mod_lets_nobody_tell_who_waits(
+    in_memory: Networks, mod: type[Grim]
 ) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
-        eve, calc = await network.join("eve", "agent"), await network.join("calc", "agent")
-        woke = 0
-        for n in range(6):
-            sent = await eve.say("calc", str(n), awaits=True)
-            woke += "calc" not in sent.get("not_woken", {})
-        assert woke == 3
+    async with in_memory.start(mods=[mod(ModConfig())]) as network:
+        ann, calc, turn = await at_work(network)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        await ann.say("calc", "still there?")
+
+
+@pytest.mark.behaviour("H-50")
+@pytest.mark.parametrize("cause", ["m999", "m1", "b-m999", "b-m1"])
+async def test_a_report_names_no_cause_that_never_reached_its_worker(
+    in_memory: Networks, cause: str
+) -> None:
+    async with in_memory.start() as network:
+        await neighbours(network)
+        a, b = await network.join("a", "agent"), await network.join("b", "agent")
+        asked = await a.call("delegate", to="b", task="do")
+        error = await b.ask("report", request=asked["id"], status="result", text="4", cause=cause)
+        assert error.get("code") == "unknown_message", error
+
+
+@pytest.mark.behaviour("H-54")
+async def test_a_report_while_a_hub_that_starts_reads_does_not_disturb_the_other_requests(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    place = f"sqlite:{tmp_path / 'log.db'}"
+    async with in_memory.start(store=place) as network:
+        a = await network.join("a", "agent")
+        ends: list[Record] = []
+        for name in ("b", "c"):
+            worker = await network.join(name, "agent", turns=True)
+            await a.call("delegate", to=name, task="do")
+            turn = await begin(worker)
+            end = TurnEnd(id=turn, outcome="finished").model_dump_json()
+            ends.append(TurnEnded(turn, 1.0, end))
+        # As a hub that dies right after the turns' ends.
+        network.hub.log.change(Change(lambda head: ends, lambda error: None))
+        await network.quiet()
+    slow = SlowTurns(place)
+    slow.turns_gate.clear()
+    async with in_memory.start(store=slow) as network:
+        async with soon():
+            await slow.held.wait()
+        b = await network.join("b", "agent")
+        await b.call("report", request="m1", status="result", text="late")
+        slow.turns_gate.set()
+        a = await network.join("a", "agent")
+        told = [(await a.event())["message"]["request"] for _ in range(2)]
+        assert [mark["kind"] for mark in told] == ["result", "failed"]
+        assert told[1] == {"id": "m2", "kind": "failed", "outcome": "no_report"}
+
+
+@GRIM
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"wakes": 1},
+        {"daily": {"network": {"wakes": 1}}},
+        {"dampener": {"wakes": 1, "within": 60}},
+        {"tokens": 1},
+    ],
+    ids=lambda limits: next(iter(limits)),
+)
+async def test_the_hub_lives_although_a_mod_lets_nobody_tell_of_a_limit(
+    in_memory: Networks, mod: type[Grim], limits: dict[str, Any]
+) -> None:
+    async with in_memory.start(limited(**limits), mods=[mod(ModConfig())]) as network:
+        ann, calc, turn = await at_work(network)
+        bot = await network.join("bot", "agent")
+        lease = await calc.ask("lease_turn", turn=turn, key="1", tokens=2)
+        assert lease["op"] == "result" or lease["code"] == "budget_exhausted"
+        for _ in range(3):
+            await calc.say("bot", "and you?", cause=turn)
+            await bot.say("calc", "and you?")
+        await ann.say("calc", "still there?")

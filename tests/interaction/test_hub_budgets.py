@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
+from hubbub.protocol.messages import Draft
 from tests.interaction.accounts import HandClock, Worker, limited, notices
 from tests.interaction.peers import Network, Networks, Peer
 from tests.interaction.stores import MoodyStore
@@ -48,6 +50,24 @@ async def test_wakes_are_made_up_to_the_limit_and_no_further(
         for n, peer in enumerate(peers):
             (event,) = [e for e in await peer.sync() if e["message"]["sender_kind"] != "system"]
             assert ("wake" in event) == (n < wakes), "all is delivered"
+
+
+class Hush(Mod):
+    """Lets the hub say nothing."""
+
+    name = "hush"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        return Reject("hush") if draft.sender_kind == "system" else PASS
+
+
+@pytest.mark.behaviour("H-1")
+async def test_a_limit_holds_although_a_mod_lets_nobody_tell_of_it(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=1), mods=[Hush(ModConfig())]) as network:
+        ann, names = await network.join("ann"), ["a", "b"]
+        sent = await chain(ann, await agents(network, *names), names)
+        assert kept(sent[-1]) == {"b": "budget_wakes"}
+        await ann.say("a", "still there?")
 
 
 @pytest.mark.behaviour("H-1")

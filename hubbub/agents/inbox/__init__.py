@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.agents.inbox.inbox import Inbox, Received
-from hubbub.agents.inbox.plan import MOST_INCOMING, TurnPlan, Woken
+from hubbub.agents.inbox.plan import MOST_INCOMING, TurnPlan, Woken, by_person
 from hubbub.agents.inbox.queue import StillOpen
 from hubbub.agents.inbox.threads import KEPT_MESSAGES, KEPT_THREADS, Thread
 
@@ -17,4 +17,5 @@ __all__ = [
     "Thread",
     "TurnPlan",
     "Woken",
+    "by_person",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Literal
 
-from hubbub.agents.inbox.plan import MOST_INCOMING, TurnPlan, Woken
+from hubbub.agents.inbox.plan import MOST_INCOMING, TurnPlan, Woken, by_person
 from hubbub.agents.inbox.queue import StillOpen, WakeQueue
 from hubbub.agents.inbox.threads import Thread, Threads
 from hubbub.protocol.frames import Event, Ready
@@ -149,7 +149,7 @@ class Inbox:
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return []
-        said = [w for w in queue.collected if w.by_person and enters(w.message)]
+        said = [w for w in queue.collected if by_person(w.message) and enters(w.message)]
         return sorted(said, key=lambda w: w.message.seq)[:MOST_INCOMING]
 
     def steered(self, thread_id: str, woken: Iterable[Woken]) -> None:

@@ -9,10 +9,15 @@ from typing import NamedTuple
 
 from hubbub.protocol.messages import Message, ReplyNeed, Wake
 
-__all__ = ["MOST_INCOMING", "TurnPlan", "Woken"]
+__all__ = ["MOST_INCOMING", "TurnPlan", "Woken", "by_person"]
 
 MOST_INCOMING = 20
 """Messages that one turn is shown as incoming."""
+
+
+def by_person(message: Message) -> bool:
+    """Whether a person says it, in its own name or for an agent."""
+    return message.sender_kind == "human" or message.spoken_by is not None
 
 
 class Woken(NamedTuple):
@@ -20,10 +25,6 @@ class Woken(NamedTuple):
 
     message: Message
     wake: Wake
-
-    @property
-    def by_person(self) -> bool:
-        return self.message.sender_kind == "human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class TurnPlan:
         """The incoming messages that a prompt shows: people's first, then the newest; in order."""
         if len(self.incoming) <= MOST_INCOMING:
             return self.incoming
-        ranked = sorted(self.incoming, key=lambda m: (m.sender_kind != "human", -m.seq))
+        ranked = sorted(self.incoming, key=lambda m: (not by_person(m), -m.seq))
         return tuple(sorted(ranked[:MOST_INCOMING], key=attrgetter("seq")))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from hubbub.agents.inbox.plan import Woken
+from hubbub.agents.inbox.plan import Woken, by_person
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 
@@ -47,7 +47,7 @@ class WakeQueue:
     def urgency(self) -> tuple[bool, int]:
         """Where a person waits goes first, then what has waited longest."""
         woken = self.next()
-        return not any(w.by_person for w in woken), min(w.message.seq for w in woken)
+        return not any(by_person(w.message) for w in woken), min(w.message.seq for w in woken)
 
     def put(self, woken: Woken, started: str | None) -> None:
         """One more. `started`: the turn that had begun with it, if one had."""

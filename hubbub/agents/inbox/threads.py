@@ -52,8 +52,7 @@ class Threads:
         self._sort()
 
     def note(self, *messages: Message) -> None:
-        """Add messages to their threads, wherever in the order they belong; known ones are skipped.
-        """
+        """Add messages wherever in the order they belong; known ones are skipped."""
         for message in messages:
             newest = next((thread.last_seq for thread in self), 0)
             self._merge(message.thread_id, (message,))

@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
-from hubbub.agents.turn.voice import DEFAULT_DEADLINE_S
+from hubbub.agents.turn.voice import DEFAULT_DEADLINE_S, marks
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
@@ -113,17 +113,17 @@ class Agent:
 
     async def post(self, channel: str, text: str, *, outside: bool = False) -> SendResult:
         """Post into a channel that the agent is a member of."""
-        marks = _marks(outside)
-        return await self._linked.speak("post_to_channel", channel=channel, text=text, **marks)
+        return await self._linked.speak(
+            "post_to_channel", channel=channel, text=text, **marks(outside)
+        )
 
     async def broadcast(self, text: str, *, outside: bool = False) -> SendResult:
         """Say something to everybody."""
-        return await self._linked.speak("broadcast_text_message", text=text, **_marks(outside))
+        return await self._linked.speak("broadcast_text_message", text=text, **marks(outside))
 
     async def reply(self, message: Message, text: str, *, outside: bool = False) -> SendResult:
         """Reply under a message, in its reply thread."""
-        marks = _marks(outside)
-        return await self._linked.speak("reply", message_id=message.id, text=text, **marks)
+        return await self._linked.speak("reply", message_id=message.id, text=text, **marks(outside))
 
     async def answer(
         self, message: Message, content: JsonValue, *, outside: bool = False
@@ -171,7 +171,7 @@ class Agent:
         id = request if isinstance(request, str) else request.id
         status = "failed" if failed else "result"
         return await self._linked.speak(
-            "report", request=id, status=status, text=text, **_marks(outside)
+            "report", request=id, status=status, text=text, **marks(outside)
         )
 
     async def participants(self) -> tuple[Participant, ...]:
@@ -244,11 +244,7 @@ class Agent:
     async def _speak(self, content: JsonValue, outside: bool, **where: JsonValue) -> SendResult:
         said = _said(content)
         operation = "send_text_message" if "text" in said else "send_message"
-        return await self._linked.speak(operation, **where, **said, **_marks(outside))
-
-
-def _marks(outside: bool) -> dict[str, JsonValue]:
-    return {"outside": True} if outside else {}
+        return await self._linked.speak(operation, **where, **said, **marks(outside))
 
 
 def _said(content: JsonValue) -> dict[str, JsonValue]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from hubbub.agents.inbox import by_person
 from hubbub.ids import message_id, turn_id
 from hubbub.protocol.messages import Message
 
@@ -21,8 +22,7 @@ def answers(message: Message, seq: int, thread_id: str) -> bool:
     asked = message_id(seq)
     if message.quote is not None:
         return message.quote.message_id == asked
-    by_person = message.sender_kind == "human" or message.spoken_by is not None
-    if by_person and message.cause_id is None and message.reply_to is None:
+    if by_person(message) and message.cause_id is None and message.reply_to is None:
         return message.thread_id == thread_id
     turn = turn_id(message.sender_id, seq)
     return message.reply_to == asked or message.cause_id in (asked, turn)

@@ -84,19 +84,20 @@ class Link:
                 try:
                     operation = "send_text_message" if "text" in content else "send_message"
                     sent = await self.speak(operation, awaits=True, to=to, **content)
-                    _check_heard(to, sent)
-                    ask.numbered(sent.seq, sent.thread_id)
-                    self._look_back(ask, sent)
-                    return await self._awaited(ask, sent)
+                    return await self._answer(ask, sent)
                 finally:
                     self._asks.end(ask)
         except TimeoutError as exc:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
 
-    async def _awaited(self, ask: Ask, sent: SendResult) -> Message:
+    async def _answer(self, ask: Ask, sent: SendResult) -> Message:
+        """The answer to a question that was sent; the hub knows who waits for whom."""
         try:
+            _check_heard(ask.to, sent)
+            ask.numbered(sent.seq, sent.thread_id)
+            self._look_back(ask, sent)
             return await ask.answer
-        except asyncio.CancelledError:  # its time is up, or that of the turn
+        except (asyncio.CancelledError, OperationError):  # there is none, or no time for it
             self._voice.tell("stop_waiting", message=sent.id)
             raise
 

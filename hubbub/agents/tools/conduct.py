@@ -20,7 +20,7 @@ __all__ = ["SELECT_OVER", "Conduct", "Perform", "perform"]
 Perform = Callable[[Tool, Mapping[str, JsonValue], CallSite], Awaitable[str]]
 """Carries out a call that may run, and gives its result; as `Tool.run`."""
 
-SELECT_OVER = 20
+SELECT_OVER = 24
 """Tools that are all described; of more the model picks first."""
 
 

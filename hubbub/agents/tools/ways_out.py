@@ -15,6 +15,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
 from hubbub.agents.tools.hub import Caller, refused
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.agents.turn.voice import marks
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Permission
 
@@ -87,7 +88,7 @@ class Saying(Generic[Said]):
                 cause=site.turn,
                 to=site.thread_id,
                 text=self._say(said),
-                **({"outside": True} if site.outside else {}),
+                **marks(site.outside),
             )
         except OperationError as exc:
             raise refused(exc) from exc

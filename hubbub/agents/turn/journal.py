@@ -11,6 +11,7 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.turn.insisting import insist
 from hubbub.agents.turn.leasing import ENDED, Experience, Leases
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
 from hubbub.agents.turn.timing import TurnClock
@@ -219,17 +220,8 @@ class Journal:
         except OperationError as exc:
             _refused(self.plan.id, post.name, exc)
 
-    async def _insist(self, name: str, args: dict[str, JsonValue]) -> JsonValue:
-        """Call until the hub does it, or refuses for good: then raises `OperationError`."""
-        attempt = 0
-        while True:
-            try:
-                return await self._client.post(name, cid=None, **args)
-            except OperationError as exc:
-                if not exc.temporary:
-                    raise
-                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
-            attempt += 1
+    async def _insist(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
+        return await insist(self._client, name, args, self._backoff)
 
     def _post(self, name: str, key: object, records: Mapping[str, BaseModel | JsonValue]) -> None:
         if self._over:

@@ -23,6 +23,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, Model, OnDelta, Question
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
+from hubbub.agents.turn.insisting import insist
 from hubbub.agents.turn.thrift import reminder
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
@@ -141,7 +142,7 @@ class Leases:
         if recorded > self._settled:
             await self._durable()
             self._settled = max(self._settled, recorded)
-        return await self._insist(args)
+        return await insist(self._client, "lease_turn", args, self._backoff)
 
     def _given(self, value: JsonValue) -> Lease:
         self._last = Lease.model_validate(value)
@@ -159,17 +160,6 @@ class Leases:
                 self._halt(message)
             case _:
                 self._experience.limited = True  # the next question waits, and is told
-
-    async def _insist(self, args: dict[str, JsonValue]) -> JsonValue:
-        attempt = 0
-        while True:
-            try:
-                return await self._client.post("lease_turn", cid=None, **args)
-            except OperationError as exc:
-                if not exc.temporary:
-                    raise
-                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
-            attempt += 1
 
 
 def outcome_of(exc: ModelError) -> Outcome:

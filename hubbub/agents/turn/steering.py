@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from hubbub.agents.inbox import Inbox, Woken
+from hubbub.agents.inbox import Inbox, Woken, by_person
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import attributes
 from hubbub.protocol.messages import Message
@@ -32,7 +32,7 @@ def wished(message: Message, config: Steer) -> Steer:
     """What is to become of a message that comes while a turn runs: as its sender says, if that is a
     person, else as the agent's config does. What agents say waits for the next turn.
     """
-    if message.sender_kind != "human":
+    if not by_person(message):
         return "queue"
     return message.mode or config
 

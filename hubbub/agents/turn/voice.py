@@ -16,10 +16,16 @@ from hubbub.protocol.control import Delegate
 from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["DEFAULT_DEADLINE_S", "Voice"]
+__all__ = ["DEFAULT_DEADLINE_S", "Voice", "marks"]
 
 DEFAULT_DEADLINE_S: float = Delegate.model_fields["deadline_s"].default
 """Seconds after which work that was handed on has failed, unless its asker says otherwise."""
+
+
+def marks(outside: bool) -> dict[str, JsonValue]:
+    """What a message says of itself: nothing, or that it carries content from outside the network.
+    A hub of an older version does not know it."""
+    return {"outside": True} if outside else {}
 
 
 class Voice:

@@ -8,10 +8,10 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.control.daily import Daily
 from hubbub.network.control.dampener import Dampener
-from hubbub.network.control.holds import Holds
 from hubbub.network.control.judgement import Judgement
 from hubbub.network.control.ledger import Ledger
 from hubbub.network.control.unsaved import Unsaved
+from hubbub.network.people.halts import Halts
 from hubbub.network.queues import Queues
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import Decision, Reason
@@ -36,10 +36,11 @@ def is_dampened(draft: Draft, ledger: Ledger | None) -> bool:
     """Whether its wakes count as those of two agents that wake each other. Questions whose senders
     do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
     do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
-    waits = draft.awaits or draft.awaited
-    task = draft.request is not None and ledger is not None and ledger.opened_by_person
-    free = draft.by_person or waits or task or _ends_request(draft)
-    return draft.sender_kind == "agent" and not free
+    if draft.sender_kind != "agent" or draft.by_person or draft.awaits or draft.awaited:
+        return False
+    if draft.request is None:
+        return True
+    return draft.request.kind == "task" and (ledger is None or not ledger.opened_by_person)
 
 
 def _ends_request(draft: Draft) -> bool:
@@ -49,7 +50,7 @@ def _ends_request(draft: Draft) -> bool:
 class Judges(NamedTuple):
     """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
 
-    holds: Holds
+    halts: Halts
     daily: Daily
     dampener: Dampener
     unsaved: Unsaved
@@ -156,10 +157,10 @@ class Bench:
             self._judges.dampener.person(agent)
 
     def _in_the_way(self, agent: str) -> Reason | None:
-        holds, daily, dampener, *_ = self._judges
-        held = holds.of(agent, self._thread.id) if holds.any else None
-        if held is not None:
-            return held
+        halts, daily, dampener, *_ = self._judges
+        halted = halts.of(agent, self._thread.id) if halts.any else None
+        if halted is not None:
+            return halted
         limit = None if self._person else self._limit(agent)
         if limit is not None:
             self._reach(limit)

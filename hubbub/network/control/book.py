@@ -18,22 +18,13 @@ from hubbub.network.control.ledger import Ledger, Limits
 from hubbub.network.ports import Store
 from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision
-from hubbub.protocol.spending import LimitName
+from hubbub.protocol.spending import LIMITS
 
 __all__ = ["Book"]
 
 _Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
 """Position, who opened it, whether that is a person, thread, when, whom it reached by name."""
 _NOTHING: _Opening = (0, "", False, 0, 0.0, ())
-_LIMITS: tuple[LimitName, ...] = (
-    "hops",
-    "wakes",
-    "fan_out",
-    "agents",
-    "wall_clock",
-    "tokens",
-    "usd",
-)
 
 
 class Book:
@@ -121,7 +112,7 @@ class Book:
             ledger.usd = row.usd
             for agent in row.agents:
                 ledger.agents.setdefault(agent, 1)
-            ledger.reached = {limit for limit in _LIMITS if limit in row.reached}
+            ledger.reached = {limit for limit in LIMITS if limit in row.reached}
             ledger.saved |= {*row.agents, *row.reached}
         return ledger
 

@@ -21,15 +21,14 @@ from hubbub.network.control.bench import Bench, Judges, is_dampened
 from hubbub.network.control.book import Book
 from hubbub.network.control.daily import Daily, Reached
 from hubbub.network.control.dampener import Dampener
-from hubbub.network.control.holds import Holds
 from hubbub.network.control.judgement import Judgement
 from hubbub.network.control.leases import Leases
 from hubbub.network.control.ledger import Ledger
 from hubbub.network.control.notices import Notice, Notices
 from hubbub.network.control.unsaved import Unsaved
 from hubbub.network.lineage import Lineage
-from hubbub.network.threads import Thread, Threads
-from hubbub.network.wakes import Decision
+from hubbub.network.threads import Thread
+from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.spending import LimitName
 
@@ -49,29 +48,6 @@ class Control:
 
     def __init__(
         self,
-        store: Store,
-        threads: Threads,
-        book: Book,
-        daily: Daily,
-        dampener: Dampener,
-        holds: Holds,
-        notices: Notices,
-        unsaved: Unsaved,
-        queues: Queues,
-        clock: Clock,
-    ):
-        self._store, self._threads = store, threads
-        self.book, self.daily, self.holds = book, daily, holds
-        self._dampener, self._notices, self._unsaved = dampener, notices, unsaved
-        self._now: Callable[[], float] = clock.now
-        self._monotonic: Callable[[], float] = clock.monotonic
-        self._plain = not daily.limited
-        self._judges = Judges(holds, daily, dampener, unsaved, queues)
-        self.turns = Leases(store, book, daily, clock.now, self.reach, self._spent_up)
-
-    @classmethod
-    def of(
-        cls,
         file: NetworkFile,
         store: Store,
         log: Log,
@@ -79,22 +55,21 @@ class Control:
         queues: Queues,
         clock: Clock,
         post: Callable[[Notice], None],
-    ) -> Control:
-        """The judge of a network with this config; `post` says what it has to say."""
+    ):
+        """Of a network with this config; `post` says what it has to say."""
         config = file.network
         own = {name: agent.daily for name, agent in file.agents.items() if agent.daily is not None}
-        return cls(
-            store,
-            state.threads,
-            Book(store, state.threads, config.budgets),
-            Daily(config.daily, own, clock.now()),
-            Dampener(config.wake.dampener),
-            state.halts,
-            Notices(state.threads, post, config.wake.dampener),
-            Unsaved(log, clock.now),
-            queues,
-            clock,
-        )
+        self._store, self._threads, self._halts = store, state.threads, state.halts
+        self._now: Callable[[], float] = clock.now
+        self._monotonic: Callable[[], float] = clock.monotonic
+        self.book = Book(store, state.threads, config.budgets)
+        self.daily = Daily(config.daily, own, clock.now())
+        self._plain = not self.daily.limited
+        self._dampener = Dampener(config.wake.dampener)
+        self._notices = Notices(state.threads, post, config.wake.dampener)
+        self._unsaved = Unsaved(log, clock.now)
+        self._judges = Judges(state.halts, self.daily, self._dampener, self._unsaved, queues)
+        self.turns = Leases(store, self.book, self.daily, clock.now, self.reach, self._spent_up)
 
     async def restore(self) -> None:
         """Read what was spent today. Raises `StoreUnavailable`."""
@@ -125,7 +100,7 @@ class Control:
 
         None: nothing is to be written with the message, and nothing was kept from waking.
         """
-        if lineage.interaction is None and self._plain and not self.holds.any:
+        if lineage.interaction is None and self._plain and not self._halts.any:
             # Most messages are of one of these two kinds, and judged within a microsecond.
             if draft.by_person:
                 self._let_wake(decisions, thread.no)
@@ -134,11 +109,14 @@ class Control:
                 agent, _, reply = decisions[0]
                 if reply is None:
                     return None
-                if draft.awaits or draft.awaited:
-                    return self._weigh(draft, thread, decisions, lineage)
-                if self._dampener.wake(draft.sender_id, agent, self._monotonic()):
-                    self._unsaved.wake(agent, thread.no)
-                    return None
+                if is_dampened(draft, None):
+                    now = self._monotonic()
+                    if self._dampener.wake(draft.sender_id, agent, now):
+                        self._unsaved.wake(agent, thread.no)
+                        return None
+                    if self._dampener.was_told(draft.sender_id, agent, now):
+                        decisions[0] = Decision(agent, Reason.DAMPENED, None)
+                        return None
         return self._weigh(draft, thread, decisions, lineage)
 
     def _let_wake(self, decisions: Sequence[Decision], thread_no: int) -> None:
@@ -157,8 +135,7 @@ class Control:
             return None
         now = self._now()
         if lineage.interaction is None:
-            opener = draft.spoken_by or draft.sender_id
-            ledger = self.book.new(opener, thread.no, now, person=person)
+            ledger = self.book.new(draft.said_by, thread.no, now, person=person)
         else:
             found = self.book.find(lineage.interaction)
             assert found is not None, "loaded before"
@@ -185,7 +162,7 @@ class Control:
                 draft = entry.draft
                 opened(
                     entry.seq,
-                    draft.spoken_by or draft.sender_id,
+                    draft.said_by,
                     draft.by_person,
                     entry.thread.no,
                     now,

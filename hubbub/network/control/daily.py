@@ -37,6 +37,11 @@ class Account:
         self.wakes = self.tokens = self.leased_tokens = 0
         self.usd = self.leased_usd = 0.0
 
+    @property
+    def reserves(self) -> bool:
+        """Whether anything is reserved."""
+        return self.leased_tokens > 0 or self.leased_usd > EPSILON
+
     def used(self, limits: DailyBudget) -> Iterator[tuple[LimitName, float, float]]:
         """Limit, what is used of it, leases included, and what there is."""
         if limits.tokens is not None:
@@ -91,13 +96,15 @@ class Daily:
     def today(self, now: float) -> str:
         """The day it is; with a new one all accounts begin anew, but for what is reserved."""
         if not self._until - DAY_S <= now < self._until:
-            before = (self._network, self._threads, self._agents)
+            network, threads, agents = self._network, self._threads, self._agents
             self._starts(now)
-            self._network = _reserved(before[0])
-            for no, account in before[1].items():
-                self._threads[no] = _reserved(account)
-            for agent, account in before[2].items():
-                self._agents[agent] = _reserved(account)
+            self._network = _reserved(network)
+            for no, account in threads.items():
+                if account.reserves:
+                    self._threads[no] = _reserved(account)
+            for agent, account in agents.items():
+                if account.reserves:
+                    self._agents[agent] = _reserved(account)
         return self.day
 
     def _accounts(

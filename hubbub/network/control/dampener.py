@@ -73,6 +73,11 @@ class Dampener:
         wakes.told = now
         return True
 
+    def was_told(self, sender: str, agent: str, now: float) -> bool:
+        """Whether that was told, and not so long ago, of what agents have opened themselves."""
+        wakes = self._pairs.get(_pair(sender, agent, 0))
+        return wakes is not None and wakes.told > now - self._within
+
     def take_back(self, sender: str, agent: str, interaction: int = 0) -> None:
         """The last wake of the pair was not made after all."""
         wakes = self._pairs.get(_pair(sender, agent, interaction))

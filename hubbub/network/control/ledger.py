@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hubbub.config.models import Budgets
-from hubbub.protocol.spending import LimitName, Sums
+from hubbub.ids import interaction_id
+from hubbub.protocol.spending import LIMITS, LimitName, Sums
 
 __all__ = ["EPSILON", "Cost", "Ledger", "Limits", "exceeds"]
 
@@ -31,9 +32,6 @@ class Cost(NamedTuple):
             self.tokens_out - other.tokens_out,
             self.usd - other.usd,
         )
-
-    def negated(self) -> Cost:
-        return Cost(-self.tokens_in, -self.tokens_out, -self.usd)
 
 
 class Limits(NamedTuple):
@@ -129,7 +127,7 @@ class Ledger:
 
     @property
     def interaction(self) -> str:
-        return f"i{self.seq}"
+        return interaction_id(self.seq)
 
     @property
     def of_person(self) -> int:
@@ -221,12 +219,5 @@ class Ledger:
 
     def budget(self) -> dict[LimitName, float]:
         """The limits that there are."""
-        limits = self.limits._asdict().items()
-        return {_limit_name(name): float(limit) for name, limit in limits if limit is not None}
-
-
-def _limit_name(name: str) -> LimitName:
-    match name:
-        case "hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd":
-            return name
-    raise AssertionError(f"{name} is no limit")
+        limits = self.limits._asdict()
+        return {name: float(limits[name]) for name in LIMITS if limits[name] is not None}

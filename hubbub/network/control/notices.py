@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue
 
 from hubbub.config.budgets import DampenerConfig
+from hubbub.ids import interaction_id, message_id
 from hubbub.network.control.daily import Reached
 from hubbub.network.control.judgement import Judgement
 from hubbub.network.control.ledger import Ledger
@@ -96,7 +97,7 @@ class Notices:
         """Two agents have woken each other as often as they may: told where the interaction was
         opened, and to nobody by name."""
         sender, config, ledger = entry.draft.sender_id, self._dampener, judgement.ledger
-        interaction = entry.interaction or f"i{entry.seq}"
+        interaction = entry.interaction or interaction_id(entry.seq)
         for agent in judgement.breathless:
             text = (
                 f"{sender} and {agent} have woken each other {config.wakes} times within "
@@ -123,12 +124,11 @@ class Notices:
         ]
         details: dict[str, JsonValue] = {
             "code": judgement.kept[judgement.owed[0]].value,
-            "message": f"m{entry.seq}",
+            "message": message_id(entry.seq),
             "agents": list(judgement.owed),
         }
-        person = draft.spoken_by or draft.sender_id
         once = f"unheard:m{entry.seq}"
-        self._post(Notice(entry.thread.id, " ".join(told), details, once, (person,)))
+        self._post(Notice(entry.thread.id, " ".join(told), details, once, (draft.said_by,)))
 
 
 def reached_text(limit: LimitName, used: float, of: float, *, person: bool) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from hubbub.errors import StoreUnavailable
 from hubbub.network.control.daily import day_of
 from hubbub.network.control.ledger import Ledger
 from hubbub.network.log import Change, Log
@@ -77,14 +76,5 @@ class Unsaved:
 
     async def saved(self) -> None:
         """Write what has gathered, and wait until it is in the store. Raises `StoreUnavailable`."""
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(error: Exception | None) -> None:
-            if not written.done() and error is None:
-                written.set_result(None)
-            elif not written.done():
-                written.set_exception(error or StoreUnavailable("nothing was written"))
-
         self.flush()
-        self._log.change(Change(lambda head: (), done))
-        await written
+        await self._log.write(lambda head: ())

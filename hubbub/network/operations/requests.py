@@ -12,6 +12,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.operations.messages import voice
 from hubbub.network.requests.book import over
 from hubbub.network.router import nearest
+from hubbub.network.speaking import cause_position
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
     Delegate,
@@ -57,11 +58,23 @@ async def report(call: Caller, args: Report) -> Speaking:
         raise OperationError(ErrorCode.FORBIDDEN, text)
     if request.state != "open":
         raise over(request.id, request)
+    if args.cause is not None:
+        await _check_cause(call, args.cause, who)
     thread = hub.state.threads.ensure(request.thread_id)
     draft = hub.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
     outcome = "reported" if args.status == "failed" else ""
     mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
     return Speaking(replace(draft, request=mark, cause_id=args.cause or request.id))
+
+
+async def _check_cause(call: Caller, cause: str, who: str) -> None:
+    """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by the
+    request instead, and does not look at it."""
+    state, (seq, _) = call.hub.state, cause_position(cause, who)
+    found = await call.hub.writes.ancestor(seq)
+    thread = state.threads.by_no(found.thread_no) if found is not None else None
+    if thread is None or not state.may_read(thread, who):
+        raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"cause: {cause[:100]} never reached you")
 
 
 async def _visible(call: Caller, id: str, who: str) -> Request:

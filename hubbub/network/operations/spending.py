@@ -8,9 +8,9 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.control.ledger import Ledger
+from hubbub.network.operations.threads import find_thread
 from hubbub.network.operations.turns import turn_account
 from hubbub.network.stored import StoredSpending
-from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
@@ -92,7 +92,7 @@ async def read_spending(call: Caller, args: ReadSpending) -> Spending:
     """Read what was spent by day, agent and thread: everything for an owner, for others what they
     take part in. With the day's limits and what is used of them."""
     hub = call.hub
-    thread_no = _thread_no(call, args.thread)
+    thread_no = None if args.thread is None else find_thread(call, args.thread, look=True).no
     await hub.control.saved()
     since = datetime.fromtimestamp(hub.clock.now(), UTC) - timedelta(days=args.days - 1)
     stored = await hub.store.spending(since.strftime("%Y-%m-%d"), args.agent, thread_no)
@@ -107,19 +107,6 @@ async def read_spending(call: Caller, args: ReadSpending) -> Spending:
             Left(limit=each.limit, whose=each.whose, used=each.used, of=each.of) for each in today
         ),
     )
-
-
-def _thread_no(call: Caller, shown: str | None) -> int | None:
-    """The thread that was asked for. Raises `OperationError` unless the caller may look into it."""
-    if shown is None:
-        return None
-    canonical = thread_ids.canonical(shown, call.participant) or shown
-    thread = call.hub.state.threads.get(canonical)
-    if thread is None or not call.may_look(thread):
-        raise OperationError(
-            ErrorCode.UNKNOWN_THREAD, f"there is no thread {shown[:200]!r} for you"
-        )
-    return thread.no
 
 
 def _may_see(call: Caller, row: StoredSpending) -> bool:

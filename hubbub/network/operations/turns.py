@@ -15,7 +15,6 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.control.turn_account import TurnAccount
 from hubbub.network.people.running import over
-from hubbub.network.people.saying import say
 from hubbub.network.people.waiting import asker, unanswered
 from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
 from hubbub.network.speaking import cause_position
@@ -245,7 +244,7 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
         }
         once = f"notice:{stored.id}:{messages[0].seq}"[:200]
         people = dict.fromkeys(map(asker, messages))
-        say(hub, thread_id, text, details, once, to=people)
+        hub.writes.notice(thread_id, text, details, once, to=people)
 
 
 @operation(tool=False)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from hubbub.network.people.saying import say
 from hubbub.network.people.verdicts import as_told, may_see, owners_of
 from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Signal
@@ -43,4 +42,4 @@ def announce(hub: Hub, approval: Approval) -> None:
         "tool": approval.tool,
     }
     # Should a mod let nobody say it, who may decide is told all the same.
-    say(hub, approval.thread_id, text, details, f"approval:{approval.id}", to=whom)
+    hub.writes.notice(approval.thread_id, text, details, f"approval:{approval.id}", to=whom)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 from pydantic import JsonValue
 
 from hubbub.network.people.halts import BREAKER
-from hubbub.network.people.saying import say
 from hubbub.network.people.waiting import asker
 from hubbub.network.stored import StoredHalt
 from hubbub.protocol.messages import Message
@@ -132,7 +131,7 @@ class Notices:
         # Ids may be long, a cid may not: the moment tells two stops of the same apart.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
         people = dict.fromkeys(asker(message) for _, message in waits)
-        say(self._hub, thread_id, text, details, once, to=people)
+        self._hub.writes.notice(thread_id, text, details, once, to=people)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ agents a person speaks for. Pure memory; what is durable about it is in the stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from hubbub.errors import OperationError
 from hubbub.network.people.takeovers import Takeovers
@@ -88,10 +88,6 @@ class Halts:
             found = held.get(("thread", up)) or held.get((BREAKER, up))
             up = thread_ids.parent(up)
         return found
-
-    def targets(self, scope: str) -> Collection[str]:
-        """What is stopped in this scope."""
-        return [target for of_scope, target in self._held if of_scope == scope]
 
 
 def refusal(halt: StoredHalt) -> OperationError:

@@ -44,8 +44,6 @@ class Latching:
         within = hub.state.halts.stopper(halt)
         try:
             async with hub.ending.alone():
-                if hub.state.halts.get(halt.scope, halt.target) is not halt:
-                    return  # it was released meanwhile
                 await hub.ending.end(tuple(hub.state.agents), within, why, [HaltSet(*halt)])
         except StoreUnavailable:
             hub.state.halts.lift(halt.scope, halt.target)

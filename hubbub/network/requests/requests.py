@@ -204,6 +204,8 @@ class Requests:
                 self._end_with(seq, end)
 
     def _end_with(self, seq: int, end: TurnEnd) -> None:
+        if seq not in self._open:
+            return  # it was reported while the store was asked
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")

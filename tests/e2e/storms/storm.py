@@ -101,8 +101,11 @@ class Storm:
 
     async def saw(self, condition: Callable[[Message], bool]) -> Message:
         """The first message, from the beginning of the log, for which the condition holds."""
-        async with asyncio.timeout(DEADLINE_S), self._news:
-            await self._news.wait_for(lambda: any(map(condition, self.log)))
+        try:
+            async with asyncio.timeout(DEADLINE_S), self._news:
+                await self._news.wait_for(lambda: any(map(condition, self.log)))
+        except TimeoutError as error:
+            raise AssertionError(await self._what_goes_on()) from error
         return next(filter(condition, self.log))
 
     # When it is over ----------------------------------------------------------------------
@@ -124,7 +127,9 @@ class Storm:
     async def _what_goes_on(self) -> str:
         wakes = [w for i in {m.interaction_id for m in self.log} for w in await self.wakes(i)]
         left = [f"{w.turn} ({w.state}, {w.message_id})" for w in wakes if w.state != "ended"]
-        return f"{len(self.log)} messages, and still there are: {', '.join(left) or 'no turns'}"
+        said = [f"{m.id} {m.sender_id} in {m.thread_id}: {m.text[:80]}" for m in self.log[-20:]]
+        more = "\n".join([*said, *self.network.output[-20:]])
+        return f"{len(self.log)} messages, still there are: {', '.join(left) or 'no turns'}\n{more}"
 
     async def _is_quiet(self) -> bool:
         """Whether every turn that was asked for has ended, and nothing was said meanwhile."""

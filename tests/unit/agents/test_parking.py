@@ -4,52 +4,68 @@ from __future__ import annotations
 
 import pytest
 
+from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.parking import Parking
 from hubbub.agents.turn.loop import CallResult
 from hubbub.agents.turn.taint import Taint, carriers
 from hubbub.protocol.turns import Step, ToolCallRecord
 from tests.unit.agents.builders import message, plan
 
-PLAN = plan(message(1))
+PLAN, OTHER = plan(message(1)), plan(message(2))
 
 
 @pytest.mark.behaviour("H-83")
 class TestParking:
+    def setup_method(self) -> None:
+        self.again: list[TurnPlan] = []
+        self.parking = Parking(self.again.append)
+
     def test_a_parked_turn_goes_on_once_when_something_is_decided(self) -> None:
-        parking = Parking()
-        parking.park(PLAN)
-        assert parking.ended(PLAN.id) is None
-        assert parking.decided(PLAN.id, running=False) is PLAN
-        assert parking.decided(PLAN.id, running=False) is None
+        self.parking.park(PLAN)
+        self.parking.ended(PLAN.id)
+        assert self.again == []
+        self.parking.decided(PLAN.id, running=False)
+        self.parking.decided(PLAN.id, running=False)
+        assert self.again == [PLAN]
 
     def test_what_is_decided_while_the_turn_runs_is_not_forgotten(self) -> None:
-        parking = Parking()
-        assert parking.decided(PLAN.id, running=True) is None
-        parking.park(PLAN)
-        assert parking.ended(PLAN.id) is PLAN
-        assert parking.all() == []
+        self.parking.decided(PLAN.id, running=True)
+        self.parking.park(PLAN)
+        assert self.again == []
+        self.parking.ended(PLAN.id)
+        assert self.again == [PLAN]
+        assert not self.parking.drop(PLAN.id), "it waits no more"
 
     def test_it_means_nothing_for_a_turn_that_has_come_to_its_end(self) -> None:
-        parking = Parking()
-        parking.decided(PLAN.id, running=True)
-        assert parking.ended(PLAN.id) is None
-        parking.park(PLAN)
-        assert parking.ended(PLAN.id) is None, "that was another time"
+        self.parking.decided(PLAN.id, running=True)
+        self.parking.ended(PLAN.id)
+        self.parking.park(PLAN)
+        self.parking.ended(PLAN.id)
+        assert self.again == [], "that was another time"
 
     def test_a_turn_that_is_dropped_is_not_parked_any_more(self) -> None:
-        parking = Parking()
-        parking.park(PLAN)
-        assert parking.drop(PLAN.id)
-        assert not parking.drop(PLAN.id)
-        assert parking.decided(PLAN.id, running=False) is None
+        self.parking.park(PLAN)
+        assert self.parking.drop(PLAN.id)
+        assert not self.parking.drop(PLAN.id)
+        self.parking.decided(PLAN.id, running=False)
+        assert self.again == []
 
-    def test_all_of_them_can_be_taken_up_or_forgotten(self) -> None:
-        parking = Parking()
-        parking.park(PLAN)
-        assert parking.all() == [PLAN]
-        parking.park(PLAN)
-        parking.clear()
-        assert parking.all() == []
+    def test_after_a_lost_connection_all_go_on_and_those_that_run_ask_once_more(self) -> None:
+        self.parking.park(PLAN)
+        self.parking.look_again([OTHER])
+        assert self.again == [PLAN]
+        self.parking.park(OTHER)
+        self.parking.ended(OTHER.id)
+        assert self.again == [PLAN, OTHER]
+
+    def test_all_of_them_can_be_forgotten(self) -> None:
+        self.parking.park(PLAN)
+        self.parking.decided(OTHER.id, running=True)
+        self.parking.clear()
+        self.parking.park(OTHER)
+        self.parking.ended(OTHER.id)
+        self.parking.look_again([])
+        assert self.again == [OTHER]
 
 
 def result(id: str, *, outside: bool) -> CallResult:

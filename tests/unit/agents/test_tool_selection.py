@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import Tool
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.conduct import SELECT_OVER, Conduct
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
 from hubbub.agents.tools.registry import SELECT
@@ -29,7 +29,7 @@ def made(name: str, permission: Permission = "read") -> Tool:
     return FunctionTool(function, name=name, permission=permission)
 
 
-MANY = [made(f"tool_{n:02}") for n in range(21)]
+MANY = [made(f"tool_{n:02}") for n in range(SELECT_OVER + 1)]
 
 
 def described(box: Toolbox, *steps: Step) -> list[str]:
@@ -43,8 +43,8 @@ def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
 
 class TestStages:
     def test_up_to_the_bound_all_are_described(self) -> None:
-        box = Toolbox(MANY[:20])
-        assert described(box) == [*(t.name for t in MANY[:20]), "finish"]
+        box = Toolbox(MANY[:SELECT_OVER])
+        assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
         assert SELECT not in box.names
 
     @pytest.mark.behaviour("K-9")
@@ -52,7 +52,7 @@ class TestStages:
         box = Toolbox(MANY)
         assert described(box) == [SELECT, "finish"]
         assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
-        assert len(summary_lines(box.specs)) == 21
+        assert len(summary_lines(box.specs)) == len(MANY)
         assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
 
     @pytest.mark.behaviour("K-9")

@@ -117,5 +117,5 @@ def test_what_agents_with_roles_ignore_is_told_with_its_line(
 
 
 def test_what_holds_anyway_may_be_said_of_roles(tmp_path: Path) -> None:
-    usual = "mode: auto, begin_with: null, fork: null, skills: [], select_over: 20, max_steps: 10"
+    usual = "mode: auto, begin_with: null, fork: null, skills: [], select_over: 24, max_steps: 10"
     assert loaded(tmp_path, f"  bot: {{kind: router, model: large, {usual}}}").max_steps == 10

@@ -69,7 +69,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
 def test_an_agent_may_do_everything_by_default() -> None:
     conduct = conduct_of(AgentConfig())
     assert (conduct.mode, conduct.disabled, conduct.tuning) == ("full", frozenset(), {})
-    assert (conduct.budget, conduct.select_over, conduct.approver) == (4000, 20, None)
+    assert (conduct.budget, conduct.select_over, conduct.approver) == (4000, 24, None)
 
 
 @pytest.mark.parametrize(
