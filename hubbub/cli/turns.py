@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.chat.text import visible
-from hubbub.cli.control.words import dollars
+from hubbub.cli.control.words import dollars, took_words
 from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.protocol.operations import Turns, TurnSummary
@@ -49,7 +49,7 @@ def _row(turn: TurnSummary) -> tuple[str, ...]:
     return (
         turn.id,
         clock_time(turn.started_at),
-        f"{turn.duration_ms:.0f} ms" if turn.duration_ms is not None else "",
+        took_words(turn.duration_ms) if turn.duration_ms is not None else "",
         turn.outcome or ("parked" if turn.waits_for else "running"),
         str(turn.steps),
         f"{turn.tokens_in}+{turn.tokens_out}",
@@ -160,7 +160,7 @@ def _window(window: Window) -> str:
 
 def _times(at_ms: float | None, duration_ms: float | None) -> str:
     """How long it took, and how long after the turn's start it began, as far as that is known."""
-    took = f"  {duration_ms:.0f} ms" if duration_ms is not None else ""
+    took = f"  {took_words(duration_ms)}" if duration_ms is not None else ""
     return took + (f"  at {at_ms / 1000:.1f} s" if at_ms is not None else "")
 
 

@@ -123,6 +123,7 @@ class Hub:
             self.file, self.store, self.log, state, self.queues, self.clock, self._post
         )
         await self.control.restore()
+        self.requests = Requests(self, stored.requests)
         self.writes = Writes(
             self.store,
             self.log,
@@ -131,6 +132,7 @@ class Hub:
             self._pipeline,
             self.metrics,
             self.control,
+            self.requests,
             self.spawn,
         )
         self.fanout = Fanout(state, self.metrics)
@@ -154,14 +156,12 @@ class Hub:
         self.spawn(tell_again(self))
 
     def _put_in_charge(self, stored: StoreState) -> None:
-        """What people hold of the agents, and agents of each other, as the store has it."""
+        """What people hold of the agents, as the store has it."""
         self.ending, self.latching = Ending(self), Latching(self)
         self.speaking_for = SpeakingFor(self)
         self.approvals = Approvals(self, stored.approvals)
-        self.requests = Requests(self, stored.requests)
         for part in (self.speaking_for, self.approvals, self.requests):
             self._stack.callback(part.stop)
-        self.log.kept_with, self.writes.requests = self.requests.records, self.requests
         self.ending.heard += [self.control.turns.heard, self.approvals.heard, self.requests.heard]
 
     async def __aexit__(self, *exc: object) -> None:
@@ -322,6 +322,9 @@ class Hub:
 
     # The log's listener -------------------------------------------------------------------
 
+    def request_kept(self, entry: Entry) -> Sequence[Record]:
+        return self.requests.records(entry)
+
     def recorded(self, records: Sequence[Record]) -> None:
         self.queues.recorded(records)
 
@@ -371,14 +374,18 @@ class Hub:
             text = f"type: {frame.type} is for the hub to say"
             session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
-        if frame.type in AHEAD_OF_MESSAGES and self._pipeline.judges:
+        ahead = frame.type in AHEAD_OF_MESSAGES
+        if ahead and self._pipeline.judges:
             return  # no mod has seen the words yet
         if frame.thread_id is None:
-            self.news.relay(session, frame, None)
+            if not (ahead and self.state.halts.any):
+                self.news.relay(session, frame, None)
             return
         canonical = thread_ids.canonical(frame.thread_id, caller.participant)
         thread = self.state.threads.get(canonical or "")
-        if thread is not None and self.state.may_read(thread, caller.participant):
+        if thread is None or (ahead and self.state.halts.of(caller.participant, thread.id)):
+            return  # who is stopped says nothing, in whatever way
+        if self.state.may_read(thread, caller.participant):
             self.news.relay(session, frame, thread)
 
 

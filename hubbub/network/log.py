@@ -119,7 +119,11 @@ class Change:
 
 
 class LogListener(Protocol):
-    """Who is told what the log did."""
+    """Who is told what the log did, and asked what belongs to it."""
+
+    def request_kept(self, entry: Entry) -> Sequence[Record]:
+        """What is written of a request with the entry, now numbered, that asks or ends it."""
+        ...
 
     def recorded(self, records: Sequence[Record]) -> None:
         """These records are durable. Called once per batch that has any, before all else."""
@@ -157,8 +161,6 @@ class Log:
         """What the batch that is being written moves."""
         self.head = 0
         """The last committed position."""
-        self.kept_with: Callable[[Entry], Sequence[Record]] = lambda entry: ()
-        """What the store keeps of a request along with the message that asks or ends it."""
 
     @property
     def waiting(self) -> int:
@@ -305,7 +307,7 @@ class Log:
             if entry.turn is not None:
                 records.append(TurnSent(entry.turn, seq))
             if draft.request is not None:
-                records.extend(self.kept_with(entry))
+                records.extend(self._listener.request_kept(entry))
             if entry.judgement is not None:
                 records.extend(entry.judgement.records(seq))
         return Batch(records, messages, deliveries)

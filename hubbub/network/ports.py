@@ -174,10 +174,8 @@ class Store(Protocol):
         """An approval as JSON."""
         ...
 
-    async def approvals(
-        self, states: Collection[str] | None, agent: str | None, limit: int
-    ) -> Sequence[bytes]:
-        """The latest approvals as JSON, newest first; `states` None: in any."""
+    async def approvals(self, agent: str | None, limit: int) -> Sequence[bytes]:
+        """The latest approvals as JSON, newest first; `agent` None: of all."""
         ...
 
     async def request(self, seq: int) -> bytes | None:

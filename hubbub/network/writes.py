@@ -54,12 +54,12 @@ class Writes:
         pipeline: Pipeline,
         metrics: HubMetrics,
         control: Control,
+        requests: Requests,
         spawn: Spawn,
     ):
         self._store, self._log, self._state = store, log, state
         self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
-        self._control, self._spawn = control, spawn
-        self.requests: Requests
+        self._control, self._requests, self._spawn = control, requests, spawn
         self._recent = Recent()
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
@@ -125,17 +125,18 @@ class Writes:
             self._check_may_speak(draft, turn)
         if cause is not None and cause.outside and not draft.by_person:
             draft.outside = True
-        draft.awaited = self.requests.waits.wait_for(draft.sender_id, draft.recipients)
+        alone = len(draft.recipients) == 1  # others who hear an answer do not wait for it
+        draft.awaited = alone and self._requests.waits.wait_for(draft.sender_id, draft.recipients)
         lineage = self._speaker.lineage(draft, cause)
         if draft.request is not None or draft.awaits:
-            self.requests.entering(draft, lineage, turn)
+            self._requests.entering(draft, lineage, turn)
         thread = self._state.threads.ensure(draft.thread_id)
         decisions = self._speaker.decisions(draft, thread, lineage)
         try:
             judgement = self._control.judge(draft, thread, decisions, lineage)
         except OperationError:
             if draft.request is not None or draft.awaits:
-                self.requests.taken_back(draft)
+                self._requests.taken_back(draft)
             raise
         entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn, judgement)
         if cid is not None:
@@ -149,7 +150,8 @@ class Writes:
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
         """Raises `OperationError` if the agent, the thread or the agent's turn is stopped."""
         self._state.halts.refuse(draft.sender_id, draft.thread_id)
-        ended = self._state.turns.why_over(turn) if turn is not None else None
+        # Who names the message that woke it means the turn that it was woken for.
+        ended = self._state.turns.why_over(turn or f"{draft.sender_id}-{draft.cause_id}")
         if ended is not None:
             text = f"{ended.reason}; turn {ended.turn} says no more"
             raise OperationError(ended.code, text, details={"by": ended.by})
@@ -235,8 +237,8 @@ class Writes:
         )
         if entry.cid is not None:
             del self._pending[sender, entry.cid]
-        if draft.request is not None or draft.awaits or self.requests.waits.held:
-            self.requests.committed(entry)
+        if draft.request is not None or draft.awaits or self._requests.waits.held:
+            self._requests.committed(entry)
         entry.asker.sent(entry.ref, entry)
         for asker, ref in entry.also:
             asker.sent(ref, entry, duplicate=True)
@@ -247,7 +249,7 @@ class Writes:
         if entry.cid is not None:
             self._pending.pop((entry.draft.sender_id, entry.cid), None)
         if entry.draft.request is not None or entry.draft.awaits:
-            self.requests.taken_back(entry.draft)
+            self._requests.taken_back(entry.draft)
 
     def repeated(self, entry: Entry) -> None:
         """The entry's cid is in the store already: answer what it was answered then."""

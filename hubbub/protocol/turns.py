@@ -40,7 +40,7 @@ Outcome = Literal[
 
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
 
 class ToolCallRecord(Model):

@@ -101,12 +101,11 @@ class ApprovalsContract(StoreMaker):
         await write(store, _approval("b"), _approval("a"), _approval("c", agent="cy"))
         await write(store, _approval("b", "denied"))
         everything = [_body("c"), _body("a"), _body("b", "denied")]
-        assert await store.approvals(None, None, 9) == everything
-        assert await store.approvals(None, None, 2) == everything[:2]
-        assert await store.approvals({"pending"}, None, 9) == everything[:2]
-        assert await store.approvals({"denied", "pending"}, "bob", 9) == everything[1:]
-        assert await store.approvals(None, "cy", 9) == everything[:1]
-        assert await store.approvals((), None, 9) == []
+        assert await store.approvals(None, 9) == everything
+        assert await store.approvals(None, 2) == everything[:2]
+        assert await store.approvals("bob", 9) == everything[1:]
+        assert await store.approvals("cy", 9) == everything[:1]
+        assert await store.approvals("dee", 9) == []
 
 
 class RequestsContract(StoreMaker):

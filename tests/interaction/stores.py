@@ -129,11 +129,9 @@ class MoodyStore:
         await self._listen()
         return await self._store.approval(id)
 
-    async def approvals(
-        self, states: Collection[str] | None, agent: str | None, limit: int
-    ) -> Sequence[bytes]:
+    async def approvals(self, agent: str | None, limit: int) -> Sequence[bytes]:
         await self._listen()
-        return await self._store.approvals(states, agent, limit)
+        return await self._store.approvals(agent, limit)
 
     async def request(self, seq: int) -> bytes | None:
         await self._listen()

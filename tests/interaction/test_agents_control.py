@@ -82,11 +82,11 @@ class TestCaps:
             tmp_path,
             says(call("sleep"), call("sleep")),
             tools=["slow.py:sleep"],
-            turn_timeout="0.3s",
+            turn_timeout="1500ms",
             tool_timeout="60s",
         )
         assert turn.end is not None
-        assert (turn.end.outcome, turn.end.reason) == ("timeout", "not finished after 0.3 s")
+        assert (turn.end.outcome, turn.end.reason) == ("timeout", "not finished after 1.5 s")
         assert [c.result for c in turn.steps[0].calls] == [None, None]
 
     async def test_a_tools_own_timeout_error_is_not_the_turns(

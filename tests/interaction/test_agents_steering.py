@@ -277,7 +277,7 @@ async def test_a_turn_that_fails_leaves_it_to_the_next(in_memory: Networks, end:
     ]
     async with playing(*script) as model, rig(in_memory) as net:
         ann = await net.person()
-        await net.llm("bot", model, turn_timeout="0.6s" if end == "timeout" else "60s")
+        await net.llm("bot", model, turn_timeout="2s" if end == "timeout" else "60s")
         await ann.say("bot", "first")
         await held(model, "one")
         await steer(net, ann, "second")

@@ -336,3 +336,58 @@ async def test_the_hub_lives_although_a_mod_lets_nobody_tell_of_a_limit(
             await calc.say("bot", "and you?", cause=turn)
             await bot.say("calc", "and you?")
         await ann.say("calc", "still there?")
+
+
+async def test_a_turn_that_is_stopped_does_not_speak_by_naming_its_message(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        await ann.call("stop", scope="turn", target=turn)
+        error = await calc.ask("send_text_message", to="ann", text="4", cause="m1")
+        assert error.get("code") == "stopped", error
+
+
+async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        for n in range(1, 4):
+            await calc.ask("record_step", turn=turn, step={"n": n, "cost_usd": 1.7e308})
+        spent = await ann.call("read_spending")
+        assert isinstance(spent["total"]["usd"], float), spent
+
+
+async def test_an_answer_frees_only_who_waits_for_it(in_memory: Networks) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
+        a, b, _ = [await network.join(name, "agent") for name in "abc"]
+        woke = 0
+        for n in range(6):
+            await a.say("b", "?", awaits=True)
+            sent = await b.say(["a", "c"], str(n))
+            woke += "c" not in sent.get("not_woken", {})
+        assert woke == 3
+
+
+async def test_turns_that_never_end_are_nobody_elses_trouble(in_memory: Networks) -> None:
+    async with in_memory.start(limited(tokens=1000)) as network:
+        network.hub.control.book._size = 2
+        ann = await network.join("ann")
+        eve = await network.join("eve", "agent", turns=True)
+        for _ in range(4):
+            await ann.say("eve", "go")
+            await begin(eve)
+        good = await network.join("good", "agent", turns=True)
+        sent = await ann.say("good", "go")
+        error = await good.ask("send_text_message", to="eve", text="x", cause=sent["id"])
+        assert error["op"] == "result", error
+
+
+async def test_who_is_stopped_streams_no_words(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, _ = await at_work(network)
+        await ann.call("stop", scope="agent", target="calc")
+        words = {"type": "partial", "thread_id": "dm.ann.calc", "data": {"text": "I speak"}}
+        await calc.send(op="signal", **words)
+        await calc.call("list_stops")
+        await ann.sync()
+        assert not any(signal["type"] == "partial" for signal in ann.signals)

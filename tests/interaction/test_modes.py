@@ -311,7 +311,7 @@ class TestFork:
         answers = [helped("the lamp"), says(LAMP)]
         async with playing(*answers) as model, rig(in_memory) as net:
             ann = await net.person()
-            await start(net, model, fork={}, turn_timeout="500ms")
+            await start(net, model, fork={}, turn_timeout="1500ms")
             await ann.say("bot", "go")
             turn = await net.turn("bot-m1")
             assert turn.end is not None

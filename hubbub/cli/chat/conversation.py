@@ -82,9 +82,9 @@ class Status:
             parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
         elif self.sending:
             parts.append(("quiet", "sending…"))
+        parts += self.session.charge.status()
         if unread := self.session.unread:
             parts.append(("unread", "unread: " + ", ".join(unread)))
-        parts += self.session.charge.status()
         doing = self.session.activities.now(self._clock.monotonic())
         if doing:
             parts.append(("quiet", ", ".join(doing)))
@@ -342,6 +342,15 @@ class Conversation:
         self._do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
+    def _other_way(self, exc: OperationError, args: dict[str, str]) -> str:
+        """How to speak in a thread that only an agent is in, for whom this person speaks."""
+        thread = thread_ids.root(args.get("to", ""))
+        if exc.code != ErrorCode.UNKNOWN_THREAD or not thread.startswith("dm."):
+            return ""
+        members = thread_ids.members_of(thread)
+        agents = [agent for agent in self.session.charge.spoken_for if agent in members]
+        return f"; you speak there by /as {agents[0]} <text>" if agents else ""
+
     async def _deliver(
         self, text: str, operation: str, args: dict[str, str], mode: commands.Mode | None
     ) -> None:
@@ -354,7 +363,8 @@ class Conversation:
             self._show(self.session.sent(text, result, now, mode))
             self._tell_read(result.thread_id)
         except OperationError as exc:
-            self._refuse(f"✗ not sent: {told(exc)}: {_beginning(text)}")
+            why = told(exc) + self._other_way(exc, args)
+            self._refuse(f"✗ not sent: {why}: {_beginning(text)}")
         finally:
             self.status.sending -= 1
             self._console.refresh()

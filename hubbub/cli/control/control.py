@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from hubbub.cli.chat.text import one_line
 from hubbub.cli.control import deeds, told
 from hubbub.cli.control.asker import Asker
 from hubbub.cli.control.halting import Halting
-from hubbub.cli.control.state import takeover_words
+from hubbub.cli.control.state import decided_words, takeover_words
 from hubbub.cli.control.stories import Stories
 from hubbub.cli.control.told import Answer
 from hubbub.cli.control.words import Typed, kept_back
 from hubbub.errors import UserError
+from hubbub.protocol import thread_ids
 from hubbub.protocol.control import (
     Approval,
     Approvals,
@@ -68,7 +70,14 @@ class Control:
     async def approval(self, name: str) -> Approval:
         """The pending approval that somebody means, as the hub has it now."""
         found = await self._asker.ask(Approvals, "list_approvals", state="pending", limit=200)
-        return self._asker.names.approval(name, found.approvals)
+        try:
+            return self._asker.names.approval(name, found.approvals)
+        except UserError:
+            found = await self._asker.ask(Approvals, "list_approvals", state="all", limit=200)
+            over = [each for each in found.approvals if name and name in each.id]
+            if len(over) != 1 or over[0].state == "pending":
+                raise
+        raise UserError(f"nothing to decide: {decided_words(over[0])}")
 
     async def _decide(self, deed: deeds.Approve | deeds.Deny) -> Answer:
         charge = self._asker.known.charge
@@ -96,6 +105,8 @@ class Control:
                 )
             case deeds.HandBack(agent):
                 name = self._asker.names.agent(agent) if agent else await self._only_takeover()
+                if name not in [held.agent for held in await self._takeovers()]:
+                    return told.good({"handed_back": name}, f"nobody speaks for {name}")
                 heard = self._asker.known.charge.tells_end("takeover", name)
                 await self._asker.ask(Done, "hand_back", agent=name)
                 line = f"{name} speaks for itself again"
@@ -107,11 +118,20 @@ class Control:
                     SendResult, operation, text=text, speak_as=name, **where
                 )
                 line = f"{sent.id} said as {name} in {self._asker.shown(sent.thread_id)}"
+                if not self._in(sent.thread_id):
+                    line += f": {one_line(text)}"  # the hub brings it to the thread's members only
                 return Answer(sent, [line, *kept_back(sent, self._asker.typed)], good=True)
 
+    def _in(self, thread: str) -> bool:
+        """Whether what is said in a thread reaches this person."""
+        top = thread_ids.root(thread)
+        return not top.startswith("dm.") or self._asker.known.me in thread_ids.members_of(top)
+
+    async def _takeovers(self) -> tuple[Takeover, ...]:
+        return (await self._asker.ask(Takeovers, "list_takeovers")).takeovers
+
     async def _only_takeover(self) -> str:
-        found = (await self._asker.ask(Takeovers, "list_takeovers")).takeovers
-        mine = [held.agent for held in found if held.by == self._asker.known.me]
+        mine = [held.agent for held in await self._takeovers() if held.by == self._asker.known.me]
         if len(mine) != 1:
             raise UserError(f"name one of {', '.join(mine)}" if mine else "you speak for no agent")
         return mine[0]

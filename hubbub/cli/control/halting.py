@@ -8,7 +8,7 @@ from hubbub.cli.control import deeds, told
 from hubbub.cli.control.state import stopped_words
 from hubbub.cli.control.told import Answer
 from hubbub.errors import UserError
-from hubbub.protocol.control import Breakers, Stopped, Stops
+from hubbub.protocol.control import Breakers, BreakerState, Stopped, Stops
 from hubbub.protocol.operations import Done, Turns, TurnSummary
 
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ class Halting:
             case deeds.Resume():
                 return await self._resume(deed)
         thread = await self._latched(deed.thread)
+        was = [each.thread_id for each in await self._breakers()]
         heard = self._asker.known.charge.tells_end("breaker", thread)
         await self._asker.ask(Done, "release_breaker", thread=thread)
+        if thread not in was:
+            return told.good({"released": thread}, f"{self._asker.shown(thread)} was not latched")
         line = f"{self._asker.shown(thread)} is released"
         return told.good({"released": thread}, line, heard=heard)
 
@@ -119,11 +122,13 @@ class Halting:
             )
         return deeds.Resume(found[0].scope, found[0].target)
 
+    async def _breakers(self) -> tuple[BreakerState, ...]:
+        return (await self._asker.ask(Breakers, "list_breakers")).latched
+
     async def _latched(self, thread: str | None) -> str:
         if thread is not None:
             return self._asker.names.thread(thread)
-        found = (await self._asker.ask(Breakers, "list_breakers")).latched
-        threads = [latched.thread_id for latched in found]
+        threads = [latched.thread_id for latched in await self._breakers()]
         if self._asker.here and self._asker.known.current in threads:
             return self._asker.known.current
         if len(threads) != 1:

@@ -48,8 +48,7 @@ def scope_of(word: str) -> StopScope:
     for scope in SCOPES:
         if scope == word.lower():
             return scope
-    raise UserError(f"stops and resumes a turn, thread, agent or all, not {word!r}"
-                    f"{nearest(word, SCOPES)}")  # fmt: skip
+    raise UserError(f"takes turn, thread, agent or all, not {word!r}{nearest(word, SCOPES)}")
 
 
 def json_object(text: str) -> dict[str, JsonValue]:

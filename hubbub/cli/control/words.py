@@ -33,6 +33,7 @@ __all__ = [
     "span_words",
     "sums_words",
     "thousands",
+    "took_words",
     "turn_words",
 ]
 
@@ -102,6 +103,13 @@ def span_words(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def took_words(milliseconds: float) -> str:
+    """`7 ms`, `1.3 s`."""
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s"
+
+
 def amount(limit: LimitName, value: float) -> str:
     """So much of what is limited."""
     if limit == "usd":
@@ -168,7 +176,7 @@ def turn_words(turn: TurnSummary) -> str:
     if turn.cost_usd is not None:
         parts.append(dollars(turn.cost_usd))
     if turn.duration_ms is not None:
-        parts.append(f"{turn.duration_ms / 1000:.1f} s")
+        parts.append(took_words(turn.duration_ms))
     return "  ".join(parts)
 
 

@@ -57,7 +57,7 @@ class Book:
         """An account is to be found from now on."""
         self._ledgers[ledger.seq] = ledger
         if len(self._ledgers) > self._size:
-            self._let_go()
+            self._let_go(ledger)
 
     def find(self, interaction: str) -> Ledger | None:
         """The account, if it is at hand."""
@@ -134,9 +134,10 @@ class Book:
         self.keep(ledger)
         return ledger
 
-    def _let_go(self) -> None:
-        """Forget the account that was asked for longest ago and that nothing uses."""
+    def _let_go(self, new: Ledger) -> None:
+        """Forget the account that was asked for longest ago and that nothing uses; the new one is
+        just about to be used."""
         for seq, ledger in self._ledgers.items():
-            if not ledger.pins:
+            if not ledger.pins and ledger is not new:
                 del self._ledgers[seq]
                 return

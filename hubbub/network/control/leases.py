@@ -195,7 +195,7 @@ class Leases:
             self._reach(ledger, limit)
         for reached in days:
             self._spent_up(reached, account.thread_no)
-        told = "; ".join(f"{_whose(each)}: {each.used:g} of {each.of:g} used" for each in left)
+        told = "; ".join(map(_told, left))
         raise OperationError(
             ErrorCode.BUDGET_EXHAUSTED,
             f"too little is left for this question ({told})",
@@ -259,6 +259,8 @@ def _left(reached: Reached) -> Left:
     return Left(limit=reached.limit, whose=reached.whose, used=reached.used, of=reached.of)
 
 
-def _whose(left: Left) -> str:
+def _told(left: Left) -> str:
     day = "" if left.whose == "interaction" else " today"
-    return f"{left.limit} of the {left.whose}{day}"
+    form = "${:.4g}" if left.limit == "usd" else "{:,.0f}"
+    used, of = form.format(left.used), form.format(left.of)
+    return f"{left.limit} of the {left.whose}{day}: {used} of {of} used or leased"

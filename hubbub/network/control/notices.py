@@ -139,7 +139,7 @@ def reached_text(limit: LimitName, used: float, of: float, *, person: bool) -> s
     remedy = f"{who}, or raise network.budgets.{limit}"
     fully = "as much as it may"
     if limit in ("tokens", "usd") and used < of:
-        fully = "and its next question needs more than is left"
+        fully = "questions under way included, and the next one needs more than is left"
     return f"This has {done}, {fully} ({limit}). {after}. {remedy}."
 
 

@@ -139,7 +139,7 @@ async def _candidates(call: Caller, args: ListApprovals) -> tuple[list[Approval]
         return [each for each in waiting if agent in (None, each.agent)], False
     sees_all = call.owner or call.kind == "agent"
     most = args.limit + 1 if sees_all else MOST_LOOKED
-    bodies = await hub.store.approvals(None, agent, most)
+    bodies = await hub.store.approvals(agent, most)
     more = not sees_all and len(bodies) == most
     return [Approval.model_validate_json(body) for body in bodies], more
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
 
 from hubbub.network.store.connection import snapshot
@@ -102,18 +101,12 @@ def approval(db: sqlite3.Connection, id: str) -> bytes | None:
     return row[0] if row else None
 
 
-def approvals(
-    db: sqlite3.Connection, states: Collection[str] | None, agent: str | None, limit: int
-) -> Sequence[bytes]:
+def approvals(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence[bytes]:
     """The latest approvals, by when they were first asked for."""
-    where = "true"
-    if states is not None:
-        where += " AND state IN (SELECT value FROM json_each(:states))"
-    if agent is not None:
-        where += " AND agent = :agent"
+    where = "true" if agent is None else "agent = :agent"
     rows = db.execute(
         f"SELECT CAST(body AS BLOB) FROM approval WHERE {where} ORDER BY no DESC LIMIT :limit",
-        {"states": json.dumps(sorted(states or ())), "agent": agent, "limit": limit},
+        {"agent": agent, "limit": limit},
     )
     return [body for (body,) in rows]
 

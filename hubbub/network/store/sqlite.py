@@ -166,10 +166,8 @@ class SqliteStore:
     async def approval(self, id: str) -> bytes | None:
         return await self.reading.run(control.approval, id)
 
-    async def approvals(
-        self, states: Collection[str] | None, agent: str | None, limit: int
-    ) -> Sequence[bytes]:
-        return await self.reading.run(control.approvals, states, agent, limit)
+    async def approvals(self, agent: str | None, limit: int) -> Sequence[bytes]:
+        return await self.reading.run(control.approvals, agent, limit)
 
     async def request(self, seq: int) -> bytes | None:
         return await self.reading.run(control.request, seq)

@@ -260,6 +260,7 @@ def test_a_latched_thread_is_listed_and_released(town: str, hubbub: Command) -> 
     assert hubbub("stops").out == listed
     assert "is released" in hubbub("breaker", "release").out
     assert hubbub("breaker", "list").out == "nothing is latched\n"
+    assert hubbub("breaker", "release", "@bot").out == "@bot was not latched\n"
 
 
 # Approvals ----------------------------------------------------------------------------------------
@@ -346,6 +347,7 @@ def test_an_agent_is_spoken_for_and_handed_back(worked: str, hubbub: Command) ->
     assert "[ann as bot] #general  a word" in hubbub("log", "-n", "1").out
     assert "ann speaks for bot until" in hubbub("stops").out
     assert hubbub("hand-back", "bot").out == "bot speaks for itself again\n"
+    assert hubbub("hand-back", "bot").out == "nobody speaks for bot\n"
     assert hubbub("send", "-c", "general", "more", "--speak-as", "bot").code == 2
 
 

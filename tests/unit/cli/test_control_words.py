@@ -24,6 +24,7 @@ from hubbub.cli.control.words import (
     sentence,
     span_words,
     thousands,
+    took_words,
 )
 from hubbub.network.wakes import Reason
 from hubbub.protocol.messages import Message
@@ -54,6 +55,16 @@ def test_large_numbers_are_short(count: float, words: str) -> None:
 )
 def test_times_are_in_the_unit_that_fits(seconds: float, words: str) -> None:
     assert span_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [(0, "0 ms"), (7.4, "7 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (28_304, "28.3 s")],
+)
+def test_what_took_less_than_a_second_is_told_in_milliseconds(
+    milliseconds: float, words: str
+) -> None:
+    assert took_words(milliseconds) == words
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
