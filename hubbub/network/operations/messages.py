@@ -115,9 +115,7 @@ async def reply(call: Caller, args: Reply) -> Speaking:
     thread = speaker.reply_thread(under, message.seq)
     if thread.tseq == 0 and message.sender_kind == "agent":
         thread.last_agent = message.sender_id
-    draft = speaker.draft(
-        who, kind, thread, args.text, args, reply_to=message.id, spoken_by=person
-    )
+    draft = speaker.draft(who, kind, thread, args.text, args, reply_to=message.id, spoken_by=person)
     return Speaking(draft)
 
 

@@ -16,7 +16,7 @@ from hubbub.protocol.spending import LimitName
         ("wakes", 64, 64, "started 64 turns, as much as it may"),
         ("wall_clock", 1801, 1800, "gone on for 30 minutes, as much as it may"),
         ("tokens", 1000, 1000, "used 1,000 of its 1,000 tokens, as much as it may"),
-        ("tokens", 900, 1000, "used 900 of its 1,000 tokens, questions under way included, and the"),
+        ("tokens", 900, 1000, "used 900 of its 1,000 tokens, questions under way included, and"),
         ("usd", 0.25, 0.5, "used $0.25 of its $0.5, questions under way included, and the next"),
     ],
 )
