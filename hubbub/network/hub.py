@@ -306,7 +306,8 @@ class Hub:
         not_woken: dict[str, str] = {}
         for participant, reason, reply in entry.decisions:
             if reply is not None:
-                queued[participant] = self.queues.depth(participant)
+                parked = self.approvals.parked(participant)
+                queued[participant] = self.queues.depth(participant, parked)
             elif reason in KEPT_BACK:
                 not_woken[participant] = reason
         return encode_send_result(

@@ -37,10 +37,12 @@ class Queues:
         self._over: set[str] = set()
         """Turns that have ended while anything was still to be restored."""
 
-    def depth(self, agent: str) -> int:
-        """How many wakes wait at the agent, or are worked on."""
+    def depth(self, agent: str, without: Collection[str] = ()) -> int:
+        """How many wakes wait at the agent, or are worked on; not those of the turns `without`."""
         found = self._open.get(agent)
-        return len(found) if found is not None else 0
+        if found is None:
+            return 0
+        return len(found) - sum(len(self._turns.get(turn, ())) for turn in without)
 
     def holds(self, agent: str, seq: int) -> bool:
         """Whether the message at `seq` has woken the agent, who is not done with it."""

@@ -42,6 +42,19 @@ async def test_who_speaks_learns_how_much_waits_at_the_agent(networks: Networks)
         assert "queued" not in await bob.say("ann", "people have no queue")
 
 
+@pytest.mark.behaviour("H-101")
+async def test_a_turn_that_waits_for_a_person_keeps_nobody_waiting(networks: Networks) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)
+        await ann.say("bob", "pay")
+        await begin(bob, "bob-m1", "m1")
+        asked: dict[str, Any] = {"turn": "bob-m1", "call": "1:a", "tool": "pay", "arguments": {}}
+        approval = await bob.call("request_approval", **asked)
+        assert (await ann.say("bob", "two"))["queued"] == {"bob": 1}
+        await ann.call("approve", id=approval["id"])
+        assert (await ann.say("bob", "three"))["queued"] == {"bob": 3}, "it works again"
+
+
 async def test_a_steered_message_is_gone_with_the_turn_that_let_it_in(networks: Networks) -> None:
     async with networks.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob", "agent", turns=True)

@@ -72,6 +72,41 @@ async def test_a_deadline_that_passes_wakes_who_asked(networks: Networks) -> Non
         assert "wake" not in seen
 
 
+async def handed_on(network: Network) -> tuple[Peer, Peer, str, str]:
+    """A worker that has handed a task on, and has its result before its own turn ends: the boss,
+    the worker, the request, the turn that is to take the result up."""
+    boss, worker, request, turn = await asked(network)
+    helper = await network.join("helper", "agent", turns=True)
+    await begin(worker, turn, request)
+    part = await worker.call("delegate", to="helper", task="count for me", cause=turn)
+    await helper.event()
+    await helper.call("report", request=part["id"], status="result", text="42", cause=part["id"])
+    result = await worker.event()
+    await end(worker, turn)
+    await begin(worker, result["wake"]["turn"], result["message"]["id"])
+    return boss, worker, request, result["wake"]["turn"]
+
+
+@pytest.mark.behaviour("H-51")
+async def test_a_result_that_waits_to_be_taken_up_keeps_the_request_open(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        boss, worker, request, turn = await handed_on(network)
+        await worker.call("report", request=request, status="result", text="42", cause=turn)
+        event = await boss.event()
+        assert mark(event) == {"id": request, "kind": "result", "outcome": ""}
+
+
+@pytest.mark.behaviour("H-51")
+async def test_who_takes_up_the_result_and_reports_nothing_has_failed(networks: Networks) -> None:
+    async with networks.start() as network:
+        boss, worker, request, turn = await handed_on(network)
+        await end(worker, turn)
+        event = await boss.event()
+        assert mark(event) == {"id": request, "kind": "failed", "outcome": "no_report"}
+
+
 @pytest.mark.behaviour("H-51")
 async def test_a_turn_that_ends_without_a_report_has_failed(networks: Networks) -> None:
     async with networks.start() as network:

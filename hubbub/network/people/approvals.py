@@ -13,7 +13,7 @@ from there, so that two people who decide at the same time are told who was firs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,6 +105,12 @@ class Approvals:
     def waiting_of(self, turn: str) -> tuple[str, ...]:
         """Ids of the approvals that the turn waits for."""
         return tuple(each.id for each in self.pending() if each.turn == turn)
+
+    def parked(self, agent: str) -> Collection[str]:
+        """The turns of the agent that wait for a person, and hold nothing meanwhile."""
+        if not self._held:
+            return ()
+        return {each.turn for each in self.pending() if each.agent == agent}
 
     def pending(self) -> Sequence[Approval]:
         """Those that wait for a person, oldest first."""

@@ -66,6 +66,11 @@ class Requests:
         """Those that the hub is to end: outcome and why, until it is done."""
         self._saying: set[int] = set()
         """Those of them of which the hub's word is on its way."""
+        self._handed: set[int] = set()
+        """Those whose worker's turn has ended while it waited for somebody else's work."""
+        self._answers: dict[str, list[int]] = {}
+        """By worker: messages that ended requests of its own, and that no turn may have taken up.
+        """
         self._restored = True
         self._timer = Timer(hub.clock, self._due)
         for body in stored:
@@ -171,6 +176,7 @@ class Requests:
             return
         if mark.kind != "task":
             self.waits.end(mark.id)
+            self._answered(position(mark.id), entry.seq)
             self._over(position(mark.id))
             return
         request = self._open[entry.seq] = asked_by(entry, mark, self._hub.clock.now())
@@ -187,7 +193,17 @@ class Requests:
             self._ending.discard(position(mark.id))
             self._again()
 
+    def _answered(self, seq: int, answer: int) -> None:
+        asker = self._open[seq].requester
+        self._answers[asker] = [*self._untaken(asker), answer]
+
+    def _untaken(self, agent: str) -> list[int]:
+        """The ends of the agent's own requests that it is woken by and is not done with."""
+        holds = self._hub.queues.holds
+        return [answer for answer in self._answers.pop(agent, ()) if holds(agent, answer)]
+
     def _over(self, seq: int) -> None:
+        self._handed.discard(seq)
         self._open.pop(seq, None)
         self._lost.pop(seq, None)
         self._ending.discard(seq)
@@ -202,6 +218,9 @@ class Requests:
             request = self._open.get(seq)
             if request is not None and request.worker == agent:
                 self._end_with(seq, end)
+        for seq in tuple(self._handed):
+            if self._open[seq].worker == agent and not self._handed_on(seq):
+                self._end_with(seq, end)
 
     def _end_with(self, seq: int, end: TurnEnd) -> None:
         if seq not in self._open:
@@ -209,12 +228,19 @@ class Requests:
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")
-        elif end.outcome != "finished" or not self._handed_on(seq):
+        elif end.outcome == "finished" and self._handed_on(seq):
+            self._handed.add(seq)
+        else:
             self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
 
     def _handed_on(self, seq: int) -> bool:
-        """Whether the worker waits for somebody else's work, and may report when that is done."""
+        """Whether the worker waits for somebody else's work, or has yet to take it up: it may
+        report when that is done."""
         worker = self._open[seq].worker
+        untaken = self._untaken(worker)
+        if untaken:
+            self._answers[worker] = untaken
+            return True
         later = (other for at, other in self._open.items() if at > seq and at not in self._lost)
         return any(other.requester == worker for other in later)
 
