@@ -14,6 +14,8 @@ from hubbub.protocol.turns import Step, TurnStart
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.full_rig import FILE, Desk, next_event, sitting
 
+pytestmark = pytest.mark.slow  # a whole screen is drawn for each key
+
 ASKED = {"path": "a.txt"}
 
 
