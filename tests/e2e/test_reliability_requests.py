@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pydantic import JsonValue
 
 from hubbub.client import Backoff, Client, Disconnected, WebSocketTransport
 from hubbub.errors import OperationError
@@ -22,17 +21,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 KILLS = 6
 ASKED = 60
 SEED = 20_26
-UNBOUND: dict[str, JsonValue] = {
-    "wake": {"dampener": {"enabled": False}},
-    "breaker": {"enabled": False},
-}
-"""Two agents that are at it for long."""
 QUICK = Backoff(first_s=0.02, most_s=0.1)
 
 
 @pytest.mark.behaviour("H-54")
 async def test_kills_leave_each_request_with_one_end(tmp_path: Path) -> None:
-    hub, chance = HubProcess(tmp_path, network=UNBOUND), random.Random(SEED)
+    hub, chance = HubProcess(tmp_path), random.Random(SEED)
     await hub.start()
     try:
         async with (

@@ -23,16 +23,19 @@ _ANSWERS = {
 }
 
 
-def receipt_words(receipt: Receipt) -> str:
-    """`delivered; woken (mention): it mentions the agent; turn editor-m4 runs; it answered`."""
+def receipt_words(receipt: Receipt, *, why: bool = True) -> str:
+    """`delivered; woken (mention): it mentions the agent; turn editor-m4 runs; it answered`.
+
+    Without `why`: what stands beside it says whether it was woken, and by which turn.
+    """
     there = receipt.delivered or receipt.step is not None
     got = "read" if receipt.read else "delivered" if there else "not there yet"
     away = "" if receipt.present or there else " (away)"
     parts = [got + away]
-    if receipt.kind == "agent":
+    if receipt.kind == "agent" and why:
         verb = "woken" if receipt.woken else "not woken"
         parts.append(f"{verb} ({receipt.reason}): {receipt.explanation}")
-    if receipt.turn is not None:
+    if receipt.turn is not None and why:
         how = f": {outcome_words(receipt.outcome)}" if receipt.outcome else ""
         state = {"pending": "is to begin", "running": "runs"}.get(receipt.state or "", "ended")
         parts.append(f"turn {receipt.turn} {state}{how}")

@@ -162,7 +162,8 @@ def explained(found: WakeExplanation, receipts: Receipts | None) -> Answer:
     if found.wake is not None:
         lines.append(f"turn {found.wake.turn}: {found.state}, reply {found.wake.reply}")
     told = receipts.receipts if receipts is not None else ()
-    lines += [stories.receipt_words(r) for r in told if r.participant == found.agent]
+    own = [receipt for receipt in told if receipt.participant == found.agent]
+    lines += [stories.receipt_words(receipt, why=False) for receipt in own]
     return Answer(found, list(map(one_line, lines)))
 
 

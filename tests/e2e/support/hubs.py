@@ -12,7 +12,6 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -23,6 +22,11 @@ DEADLINE_S = 60.0
 """How long a process may take to start or to end before the test fails."""
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
 """The limiter counts, but does not stop a test's load."""
+UNBOUND: Mapping[str, JsonValue] = {
+    "wake": {"dampener": {"enabled": False}},
+    "breaker": {"enabled": False},
+}
+"""Agents that are at it for long."""
 
 
 class HubProcess:
@@ -35,7 +39,7 @@ class HubProcess:
         limits: Mapping[str, JsonValue] = NO_LIMIT,
         channels: Sequence[str] = (),
         prefix: Sequence[str] = (),
-        network: Mapping[str, JsonValue] = MappingProxyType({}),
+        network: Mapping[str, JsonValue] = UNBOUND,
     ):
         """`prefix` is a command that runs the hub, `strace` for example; `network` is more of its
         config."""

@@ -148,7 +148,9 @@ def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write
     servers = "mcp_servers: {shop: {url: 'http://127.0.0.1:1/mcp'}}\n"
     agent = "    tools: [tools.py:scales, finish]\n    mcp: [shop]\n    begin_with: weigh\n"
     settings = "    tool_settings: {weigh: {timeout: 5s}, shop_buy: {confirm: true}}\n"
-    path = write("net.yaml", servers + CLERK + agent + settings + "    disabled_tools: [shop_x]\n")
+    people = "humans: {ann: {roles: [owner]}}\n"
+    disabled = "    disabled_tools: [shop_x]\n"
+    path = write("net.yaml", people + servers + CLERK + agent + settings + disabled)
     assert load_valid(path).file.agents["a"].begin_with == "weigh"
     with pytest.raises(ConfigProblems, match=r"no tool 'scales'"):
         load_valid(write("net.yaml", path.read_text().replace("{weigh:", "{scales:")))
