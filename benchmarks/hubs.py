@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
+
+from pydantic import JsonValue
 
 from benchmarks.bench import Bench
 from benchmarks.fill import admit, fill
@@ -20,7 +22,11 @@ UNLIMITED = 1_000_000_000
 """Calls per second and burst: the limiter counts, but does not stop the load."""
 
 
-def write_config(store: Path) -> Path:
+MODS: Sequence[JsonValue] = [{"moderation": {"max_length": 20_000}}]
+"""Of the hubs to be measured, unless the mods are what is measured."""
+
+
+def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
     """A network as users write it, on `store`, with a mod in the pipeline; JSON is YAML."""
     config = {
         "network": {
@@ -31,7 +37,7 @@ def write_config(store: Path) -> Path:
             # Two agents that write to each other all the time are what it is about.
             "wake": {"dampener": {"enabled": False}},
         },
-        "mods": [{"moderation": {"max_length": 20_000}}],
+        "mods": list(mods),
     }
     path = store.with_suffix(".yaml")
     path.write_text(json.dumps(config), encoding="utf-8")
@@ -40,7 +46,10 @@ def write_config(store: Path) -> Path:
 
 @asynccontextmanager
 async def hub(
-    bench: Bench, participants: Iterable[str], store: Path | None = None
+    bench: Bench,
+    participants: Iterable[str],
+    store: Path | None = None,
+    mods: Sequence[JsonValue] = MODS,
 ) -> AsyncIterator[Server]:
     """A hub process that the participants may join; on a new store unless one is given."""
     store = store or bench.scratch / f"{uuid4().hex[:8]}.db"
@@ -50,14 +59,14 @@ async def hub(
         await admit(opened, [(name, token_of(name)) for name in participants])
     finally:
         await opened.close()
-    async with start_hub(store) as server:
+    async with start_hub(store, mods) as server:
         yield server
 
 
 @asynccontextmanager
-async def start_hub(store: Path) -> AsyncIterator[Server]:
+async def start_hub(store: Path, mods: Sequence[JsonValue] = MODS) -> AsyncIterator[Server]:
     """A hub process on a store that is there already."""
-    async with start("benchmarks.hub_process", str(write_config(store))) as server:
+    async with start("benchmarks.hub_process", str(write_config(store, mods))) as server:
         yield server
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hubbub.agents.turn.hooks import Hooks as Hooks
     from hubbub.agents.turn.hooks import Proceed as Proceed
     from hubbub.agents.turn.hooks import Refused as Refused
+    from hubbub.errors import OperationError as OperationError
     from hubbub.errors import RequestFailed as RequestFailed
     from hubbub.protocol.messages import Message as Message
 
@@ -32,6 +33,7 @@ __all__ = [
     "Hooks",
     "IdempotencyKey",
     "Message",
+    "OperationError",
     "Proceed",
     "Refused",
     "RequestFailed",
@@ -46,6 +48,7 @@ _HOMES = {
     "Hooks": "hubbub.agents.turn.hooks",
     "IdempotencyKey": "hubbub.agents.tools.given",
     "Message": "hubbub.protocol.messages",
+    "OperationError": "hubbub.errors",
     "Proceed": "hubbub.agents.turn.hooks",
     "Refused": "hubbub.agents.turn.hooks",
     "RequestFailed": "hubbub.errors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.bench import Scenario
-from benchmarks.scenarios import direct, fanout, log_size, memory, prompt, start, turn, wake
+from benchmarks.scenarios import direct, fanout, log_size, memory, mods, prompt, start, turn, wake
 
 __all__ = ["SCENARIOS"]
 
@@ -13,6 +13,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "direct": direct.run,
     "fanout": fanout.run,
     "memory": memory.run,
+    "mods": mods.run,
     "log_size": log_size.run,
     "wake": wake.run,
     "prompt": prompt.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, Thread
+from hubbub.agents.inbox import KEPT_MESSAGES, Inbox
 from hubbub.client import Client
 from hubbub.protocol.operations import ThreadPage, Threads
 
@@ -63,17 +63,7 @@ async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
     """
     told = Threads.model_validate(await client.call("list_threads", limit=MOST_GAPS))
     for summary in told.threads:
-        if summary.last_seq > after and not _is_whole(
-            inbox.thread(summary.id), summary.head, after
-        ):
+        thread = inbox.thread(summary.id)
+        if summary.last_seq > after and not (thread and thread.is_whole(summary.head, after)):
             page = await client.call("read_thread", thread=summary.id, limit=KEPT_MESSAGES)
             inbox.note(*ThreadPage.model_validate(page).messages)
-
-
-def _is_whole(thread: Thread | None, head: int, after: int) -> bool:
-    if thread is None:
-        return False
-    first, last = thread.messages[0], thread.messages[-1]
-    if first.seq > after and first.tseq > 1:
-        return False  # it was not known before, and it did not begin with this message
-    return last.tseq >= head and last.tseq - first.tseq == len(thread.messages) - 1

@@ -14,7 +14,6 @@ from hubbub.agents.fork import ForkTool
 from hubbub.agents.hub_approvals import HubApprover
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
-from hubbub.agents.loading import construct, load_attribute
 from hubbub.agents.memory import Memory
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
@@ -39,6 +38,7 @@ from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
+from hubbub.loading import construct, load_attribute
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.operations import ThreadPage

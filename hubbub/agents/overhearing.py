@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from hubbub.agents.brain import Brain
-from hubbub.agents.user_code import contained
 from hubbub.errors import ConnectionLost
 from hubbub.protocol.messages import Message
+from hubbub.user_code import contained
 
 __all__ = ["Overhearing"]
 

@@ -21,7 +21,6 @@ from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.leasing import Experience
 from hubbub.agents.turn.steering import Steer, wished
-from hubbub.agents.user_code import contained, told
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -29,6 +28,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
+from hubbub.user_code import contained, told
 
 __all__ = ["GRACE_S", "AgentRunner"]
 
@@ -157,6 +157,12 @@ class AgentRunner:
 
     async def _event(self, event: Event) -> None:
         message = event.message
+        if message.amends is not None:  # nobody says anything by it
+            self._inbox.receive(event)
+            self._catching_up.note(event.seq)
+            self._acks.opened(event.seq)
+            await self._done(event.seq)
+            return
         woken = Woken(message, event.wake) if event.wake is not None else None
         self._acks.opened(event.seq)
         ignored = self._inbox.ignores(message.sender_id)

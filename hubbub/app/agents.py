@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.agents.launch import run_agent
-from hubbub.agents.loading import load_module
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
 from hubbub.app.launch import RUN, URL, agent_tokens
@@ -24,6 +23,7 @@ from hubbub.config.loader import load
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
+from hubbub.loading import load_module
 from hubbub.protocol.thread_ids import is_participant_id
 
 __all__ = ["AgentJob", "Job", "from_config", "from_file", "run", "run_job"]

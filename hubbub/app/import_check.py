@@ -12,11 +12,11 @@ import os
 import sys
 from pathlib import Path
 
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.function import as_tool
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.errors import ConfigError
+from hubbub.loading import load_attribute
 
 __all__ = ["main"]
 

@@ -41,7 +41,8 @@ async def serve(
     database that cannot be used, before any agent is started.
     """
     stop = stop or asyncio.Event()
-    hub = Hub(config.file, open_store(config.file.network.store), mods=load_mods(config.file.mods))
+    mods = load_mods(config.file.mods, config.file.network.allow_mods)
+    hub = Hub(config.file, open_store(config.file.network.store), mods=mods)
     site = _site(config)
     async with hub, serve_hub(hub, pages=site) as listening:
         tokens = _mint(hub, config)

@@ -28,7 +28,7 @@ from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
 from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.loader import known_mods
+from hubbub.mods.loader import check_company, find_mod, known_mods
 
 __all__ = [
     "OPENAI",
@@ -108,16 +108,20 @@ def check_port(address: Address) -> None:
 
 
 def check_mods(config: LoadedConfig) -> None:
-    """The mods of the config have the settings they understand. Raises ConfigProblems."""
-    known = known_mods()
+    """The mods of the config can be imported, live together, and have settings that they
+    understand. Raises ConfigProblems."""
     problems: list[ConfigError] = []
-    seen: set[str] = set()
+    before: list[type[Mod]] = []
     for n, entry in enumerate(config.file.mods):
         name, settings = (entry, None) if isinstance(entry, str) else next(iter(entry.items()))
-        if name in seen:
-            problems.append(config.problem(("mods", n), f"the mod '{name}' is listed twice"))
-        seen.add(name)
-        problems += _mod_problems(config, ("mods", n, name), known[name], settings or {})
+        try:
+            kind = find_mod(name, config.file.network.allow_mods).kind
+            check_company(kind, before)
+        except UserError as error:
+            problems.append(config.problem(("mods", n), str(error)))
+            continue
+        before.append(kind)
+        problems += _mod_problems(config, ("mods", n, name), kind, settings or {})
     if problems:
         raise ConfigProblems(problems)
 
@@ -139,11 +143,10 @@ def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_
     `functions` are the tools that the agents' functions make, by `file.py:function`: see
     `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
     """
-    from hubbub.mods.loader import load_mods
+    from hubbub.mods.loader import operations_of
     from hubbub.network.operations import CORE_OPERATIONS
 
-    mods = [op for mod in load_mods(config.file.mods) for op in mod.operations()]
-    told = (op.info() for op in (*CORE_OPERATIONS, *mods))
+    told = (op.info() for op in (*CORE_OPERATIONS, *operations_of(config.file)))
     offered = [
         KnownTool(op.name, op.permission, speaks(op))
         for op in told

@@ -49,23 +49,18 @@ def mod_notes(entries: Sequence[str | Mapping[str, object]]) -> tuple[Note, ...]
     names = [entry if isinstance(entry, str) else next(iter(entry), "") for entry in entries]
     if not names:
         return ()
-    from hubbub.mods.loader import known_mods  # imports all that is installed
+    from hubbub.mods.loader import docs_of, find_mod  # imports the mods
 
-    known = known_mods()
-    return tuple(
-        Note(name, " ".join((known[name].__doc__ or "").split("\n\n")[0].split()))
-        for name in names
-        if name in known
-    )
+    kinds = [find_mod(name).kind for name in names if name]
+    return tuple(Note(kind.name, docs_of(kind)) for kind in kinds)
 
 
 def operations(file: NetworkFile) -> tuple[OperationInfo, ...]:
     """What the hub of this config would offer. Raises UserError for mods that there are not."""
-    from hubbub.mods.loader import load_mods
+    from hubbub.mods.loader import operations_of
     from hubbub.network.operations import CORE_OPERATIONS
 
-    mods = [operation for mod in load_mods(file.mods) for operation in mod.operations()]
-    return tuple(operation.info() for operation in (*CORE_OPERATIONS, *mods))
+    return tuple(operation.info() for operation in (*CORE_OPERATIONS, *operations_of(file)))
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,9 @@ def _check_mods(document: Document, known: Collection[str]) -> None:
         if isinstance(entry, dict) and len(entry) != 1:
             document.report(("mods", n), "a mod is its name, or its name with its settings below")
         for name in names:
-            if name not in known:
+            if split_spec(name) is not None:
+                _check_spec(document, ("mods", n), name, "ClassName")
+            elif name not in known:
                 document.report(("mods", n), f"unknown mod '{name}'{nearest(name, known)}")
 
 

@@ -123,6 +123,8 @@ class NetworkConfig(Section):
     """When a thread is latched."""
     approvals: ApprovalsConfig = ApprovalsConfig()
     """Who is asked about tools that need a person's word."""
+    allow_mods: list[str] | None = None
+    """Names of the mods that may run besides the built-in ones; left out: all that `mods` names."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 
@@ -149,7 +151,8 @@ class NetworkFile(Section):
     channels: dict[Id, ChannelConfig] = {}
     """By name."""
     mods: list[str | dict[str, dict[str, JsonValue] | None]] = []
-    """Names, or a name with its settings; their order is the order of the pipeline."""
+    """Names of built-in or installed mods, or `file.py:ClassName`, alone or with their settings;
+    their order is the order of the pipeline."""
     models: dict[Id, ModelConfig] = {}
     """By the name that agents use."""
     mcp_servers: dict[Id, McpServerConfig] = {}

@@ -24,11 +24,30 @@ def anchor_paths(document: Document) -> None:
     """Make the relative paths of one file absolute, in place.
 
     They stand in `network.store`, an agent's `class`, `template`, `tools`, `hooks`, `skills` and
-    `prompt` (its folder and the files of its components), and in `knowledge`; in the settings of an
+    `prompt` (its folder and the files of its components), in `knowledge`, and in the names of mods
+    that are files; in the settings of an
     agent or mod a text is a path when it starts with `./` or `../`.
     """
     folder = document.place(()).file.parent
     document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
+    _anchor_mods(document, folder)
+
+
+def _anchor_mods(document: Document, folder: Path) -> None:
+    """A mod with settings is a key, `mods/thanks.py:Thanks: {...}`: the places of what stands below
+    it move along."""
+    mods = document.data.get("mods")
+    for n, entry in enumerate(mods) if isinstance(mods, list) else ():
+        if not isinstance(entry, dict):
+            continue
+        for key in list(entry):
+            spec = split_spec(key)
+            if spec is not None:
+                moved = f"{_absolute(spec[0], folder)}:{spec[1]}"
+                entry[moved] = entry.pop(key)
+                old: Loc = ("mods", n, key)
+                for loc in [loc for loc in document.places if loc[:3] == old]:
+                    document.places["mods", n, moved, *loc[3:]] = document.places.pop(loc)
 
 
 def _anchored(value: JsonValue, loc: Loc, folder: Path) -> JsonValue:
@@ -46,7 +65,7 @@ def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
     match loc:
         case ("network", "store") if text.startswith(SQLITE) and text not in (SQLITE, MEMORY_STORE):
             return SQLITE + _absolute(text.removeprefix(SQLITE), folder)
-        case ("agents", _, "class") | ("agents", _, "tools" | "hooks", _):
+        case ("agents", _, "class") | ("agents", _, "tools" | "hooks", _) | ("mods", int()):
             spec = split_spec(text)
             return f"{_absolute(spec[0], folder)}:{spec[1]}" if spec else text
         case ("mcp_servers", _, "cwd"):

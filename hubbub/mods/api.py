@@ -1,20 +1,52 @@
-"""The mod API: a class with hooks around messages and operations of its own.
+"""The mod API: one class with hooks around what happens, and operations of its own.
 
-A hook answers with a verdict, a closed union: there is no way to say nothing by accident.
+    hook          called                                   answers
+    on_message    for each message before it is routed     a verdict: Pass, Replace or Reject
+    on_references before that, for one that quotes or      a verdict
+                  has attachments: may look them up
+    on_wake       for each message that would wake agents  those whom it shall not wake
+    on_stored     when a message enters the log            rows to write in the same transaction
+    on_join       a participant has joined                 nothing
+    on_leave      its last connection is gone              nothing
+    on_turn       a turn has ended                         nothing
+    on_timer      at the time that the mod has asked for   nothing
+    shown         when messages are read                   the messages as they are shown
+
+A verdict is a closed union: there is no way to say nothing by accident. Hooks are plain functions
+that run inside the hub's loop: they decide from what they are given, and have the mod's time limit
+to do it in. What takes longer is work for `host.spawn`. A hook that raises or takes too long is a
+failure of its mod alone: the message passes or is refused as `on_failure` says, the operator reads
+a notice, and the hub goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from hubbub.config.units import Span
+from hubbub.mods.host import Host
 from hubbub.mods.operation import Operation
-from hubbub.protocol.messages import Draft
+from hubbub.mods.rows import Statement
+from hubbub.protocol.messages import Draft, Message, Permission
+from hubbub.protocol.turns import Turn
 
-__all__ = ["PASS", "Mod", "ModConfig", "Pass", "Reject", "Replace", "Verdict"]
+__all__ = [
+    "PASS",
+    "Mod",
+    "ModConfig",
+    "OnFailure",
+    "Pass",
+    "Reject",
+    "Replace",
+    "Verdict",
+]
+
+OnFailure = Literal["pass", "reject"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +78,101 @@ class ModConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
+    on_failure: OnFailure = "pass"
+    """What becomes of a message whose hook has failed: it passes, or is refused."""
+    time_limit: Span = 1.0
+    """Seconds that one call of a hook may take, and one step of an operation, in which nothing
+    else runs."""
+    permissions: Mapping[str, Permission] = Field(default_factory=dict)
+    """Who may call its operations, by name, where that differs from what the mod says: `read` and
+    `write` are for everybody, `admin` for owners."""
+
 
 class Mod:
     """An extension of the hub.
 
-    A subclass sets `name` and `Config`, and overrides the hooks it needs. Hooks are plain functions
-    that decide from what they are given: they run inside the hub's loop and must not block.
+    A subclass sets `name`, and `Config` if it has settings; overrides the hooks it needs; and lists
+    its operations. `self.host` is what it may ask of the hub: there from `start` on.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type[ModConfig]] = ModConfig
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Mods that must stand before it in the YAML's list."""
+    conflicts: ClassVar[tuple[str, ...]] = ()
+    """Mods that may not be in the same network."""
+    migrations: ClassVar[str | None] = None
+    """A folder beside the module of the class with the numbered scripts of its tables
+    (0001_name.sql). All names in them begin with the mod's own: `polls_vote`."""
+    thread: ClassVar[bool] = False
+    """Whether the mod has a thread of its own, `mod.<name>`, which everybody reads."""
 
     def __init__(self, config: ModConfig):
         self.config = config
+        self.host: Host
+
+    async def start(self) -> None:
+        """The hub is ready to be asked; nobody has joined yet. Read here what memory needs."""
+
+    async def stop(self) -> None:
+        """The hub ends: no hook and no operation is called any more."""
+
+    def reconfigure(self, config: ModConfig) -> None:
+        """The settings have changed while the network runs."""
+        self.config = config
 
     def on_message(self, draft: Draft) -> Verdict:
-        """Called for each message before the hub routes it."""
+        """A message, before the hub routes it. What a mod says from within is not shown to it."""
         return PASS
 
-    def operations(self) -> Sequence[Operation]:
-        """Operations that the mod adds to the network."""
+    async def on_references(self, draft: Draft) -> Verdict:
+        """A message that quotes another or has attachments, before `on_message`: what it refers to
+        may be looked up. It may replace these (and the rest, as `on_message` may)."""
+        return PASS
+
+    def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
+        """Those of the agents, whom the message would wake, that it shall not wake: it reaches them
+        all the same. Asked before limits and people are, and before the wakes are counted; never
+        about what ends a request."""
         return ()
+
+    async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Messages as they are shown to whoever reads them: the same ones in the same order. Asked
+        when they are read from the log, not when they are delivered."""
+        return messages
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        """A message as it enters the log: what the mod writes about it, in the same transaction.
+        Asked once more, for the same message, when that has to be written anew."""
+        return ()
+
+    def on_join(self, participant: str) -> None:
+        """A participant has joined who was not connected before."""
+
+    def on_leave(self, participant: str) -> None:
+        """A participant is connected no longer."""
+
+    def on_turn(self, turn: Turn) -> None:
+        """A turn has ended, by its agent or by a stop. Wakes that were dropped before a turn began
+        are no turns."""
+
+    def on_timer(self, key: str) -> None:
+        """The time that the mod asked for (`host.at`) under this key has come."""
+
+    def operations(self) -> Sequence[Operation]:
+        """Operations that the mod adds to the network; agents find them as tools. They are the
+        methods that are declared with `@operation`."""
+        found: dict[str, Operation] = {}
+        for kind in reversed(type(self).__mro__):
+            found.update((k, v) for k, v in vars(kind).items() if isinstance(v, Operation))
+        return [self._own(operation) for operation in found.values()]
+
+    def _own(self, operation: Operation) -> Operation:
+        """The operation of this very mod, with the permission that its settings give it."""
+        permission = self.config.permissions.get(operation.name, operation.permission)
+        return replace(
+            operation,
+            handler=partial(operation.handler, self),
+            permission=permission,
+            mod=self.name,
+        )

@@ -1,66 +1,212 @@
-"""Mods by name: the built-in ones, and those that installed packages register.
+"""Mods by name: the built-in ones, those that installed packages register, and files.
 
-A package registers its mods with the entry point group `hubbub.mods`; pluggy finds them. A mod runs
-only when the network's YAML names it.
+A package registers its mods with the entry point group `hubbub.mods`, under their names. A file is
+named as `mods/thanks.py:Thanks`. A mod runs only when the network's YAML names it, and is imported
+only then; `allow_mods` may narrow down which can be named at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import pluggy
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
+from hubbub.config.models import NetworkFile
+from hubbub.config.paths import split_spec
 from hubbub.errors import UserError
+from hubbub.loading import load_attribute
 from hubbub.mods.api import Mod
+from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.operation import Operation
+from hubbub.mods.settings import check_permissions, settings_of
+from hubbub.mods.tables import scripts_of, table_prefix
+from hubbub.user_code import told
 
-__all__ = ["ENTRY_POINTS", "known_mods", "load_mods"]
+__all__ = [
+    "ENTRY_POINTS",
+    "NAME",
+    "Found",
+    "Named",
+    "check_company",
+    "docs_of",
+    "find_mod",
+    "known_mods",
+    "load_mods",
+    "named",
+    "operations_of",
+]
 
 ENTRY_POINTS = "hubbub.mods"
 
+NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+"""What a mod may be called."""
 
-def known_mods() -> dict[str, type[Mod]]:
-    """All mods that can be named, by name."""
-    from hubbub.mods.moderation import Moderation
+Entry = str | Mapping[str, Mapping[str, JsonValue] | None]
+"""Of the YAML's list: a name, or a name with its settings."""
 
-    found: dict[str, type[Mod]] = {Moderation.name: Moderation}
-    plugins = pluggy.PluginManager(ENTRY_POINTS)
-    plugins.load_setuptools_entrypoints(ENTRY_POINTS)
-    for plugin in plugins.get_plugins():
-        if isinstance(plugin, type) and issubclass(plugin, Mod):
-            found.setdefault(plugin.name, plugin)
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A mod that can be named, and where it comes from."""
+
+    name: str
+    origin: str
+    """For people: `built in`, `package acme-mods 1.2`, or the file."""
+    load: partial[object]
+    """Imports it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A mod of the YAML's list."""
+
+    kind: type[Mod]
+    origin: str
+    settings: Mapping[str, JsonValue]
+
+
+def known_mods() -> Mapping[str, Found]:
+    """All mods that can be named by their name alone. Nothing is imported."""
+    found = {
+        name: Found(name, "built in", partial(_built_in, place))
+        for name, place in sorted(BUILT_IN.items())
+    }
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name not in found:  # a package cannot take a built-in one's place
+            found[entry.name] = Found(entry.name, _package(entry), partial(_installed, entry.name))
     return found
 
 
-def load_mods(
-    entries: Sequence[str | Mapping[str, Mapping[str, JsonValue] | None]],
-) -> list[Mod]:
-    """The mods of a YAML list, in its order: names, or a name with its settings.
+def _package(entry: EntryPoint) -> str:
+    return f"package {entry.dist.name} {entry.dist.version}" if entry.dist else "a package"
 
-    Raises `UserError` for an unknown name (with the nearest known one) and for wrong settings.
+
+def _built_in(place: str) -> object:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _installed(name: str) -> object:
+    plugins = pluggy.PluginManager(ENTRY_POINTS)
+    plugins.load_setuptools_entrypoints(ENTRY_POINTS, name)
+    return plugins.get_plugin(name)
+
+
+def find_mod(name: str, allowed: Collection[str] | None = None) -> Named:
+    """The mod that the YAML means: by name, or `file.py:Class`. Without settings.
+
+    Raises `UserError` for one that there is not, that is not allowed, that cannot be imported, or
+    that is no mod.
     """
+    found = _find(name)
+    if allowed is not None and found.name not in allowed and found.origin != "built in":
+        raise UserError(
+            f"mods: {name!r} ({found.origin}) is not among network.allow_mods; it would run inside "
+            f"the hub with all of its rights: add {found.name!r} there if you trust it"
+        )
+    try:
+        kind = found.load()
+    except UserError:
+        raise
+    except Exception as exc:  # a module of others may raise anything
+        text = f"mods: {name!r} ({found.origin}) cannot be imported: {told(exc)}"
+        raise UserError(text) from exc
+    return Named(_checked(name, found.origin, kind), found.origin, {})
+
+
+def _find(name: str) -> Found:
+    spec = split_spec(name)
+    if spec is not None:
+        return Found(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
     known = known_mods()
-    mods: list[Mod] = []
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+    raise UserError(f"mods: there is no mod {name!r}; {hint}")
+
+
+def _checked(name: str, origin: str, kind: object) -> type[Mod]:
+    if not (isinstance(kind, type) and issubclass(kind, Mod)):
+        raise UserError(f"mods: {name!r} ({origin}) is no class that derives from hubbub's Mod")
+    own = getattr(kind, "name", None)
+    if not isinstance(own, str) or not NAME.fullmatch(own):
+        raise UserError(
+            f"mods: {name!r} ({origin}) needs a `name` of lower-case letters, digits and _"
+        )
+    if own != name and split_spec(name) is None:
+        raise UserError(f"mods: {name!r} ({origin}) calls itself {own!r}; the two must be the same")
+    scripts_of(kind)
+    return kind
+
+
+def named(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[Named]:
+    """The mods of a YAML list, in its order. Raises `UserError`, also for lists that do not fit
+    together: one named twice, one that another needs and that does not stand before it, two that
+    cannot live in one network."""
+    mods: list[Named] = []
     for entry in entries:
-        named = {entry: None} if isinstance(entry, str) else entry
-        for name, settings in named.items():
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                hint = (
-                    f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
-                )
-                raise UserError(f"mods: there is no mod {name!r}; {hint}")
-            if any(mod.name == name for mod in mods):
-                raise UserError(f"mods: {name!r} is listed twice")
-            mods.append(_make(known[name], settings or {}))
+        pairs = {entry: None} if isinstance(entry, str) else entry
+        for name, settings in pairs.items():
+            found = find_mod(name, allowed)
+            try:
+                check_company(found.kind, [mod.kind for mod in mods])
+            except UserError as error:
+                raise UserError(f"mods: {error}") from None
+            mods.append(Named(found.kind, found.origin, settings or {}))
     return mods
 
 
-def _make(kind: type[Mod], settings: Mapping[str, JsonValue]) -> Mod:
-    try:
-        return kind(kind.Config.model_validate(dict(settings)))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(["mods", kind.name, *map(str, first["loc"])])
-        raise UserError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+def check_company(kind: type[Mod], before: Sequence[type[Mod]]) -> None:
+    """Raises `UserError` if a mod cannot join those that stand before it."""
+    names = [other.name for other in before]
+    if kind.name in names:
+        raise UserError(f"the mod {kind.name!r} is listed twice")
+    for needed in kind.requires:
+        if needed not in names:
+            raise UserError(f"{kind.name!r} needs {needed!r}, which must stand before it")
+    for other in before:
+        if other.name in kind.conflicts or kind.name in other.conflicts:
+            raise UserError(f"{kind.name!r} and {other.name!r} cannot be in one network")
+        if _begins(kind.name, other.name) or _begins(other.name, kind.name):
+            raise UserError(
+                f"{kind.name!r} and {other.name!r} cannot be in one network: tables are told apart "
+                "by what their names begin with"
+            )
+
+
+def _begins(one: str, other: str) -> bool:
+    """Whether tables of the mod `one` may have names that belong to `other`."""
+    return one.startswith(table_prefix(other))
+
+
+def load_mods(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[Mod]:
+    """The mods of a YAML list, made with their settings. Raises `UserError` as `named`, and for
+    wrong settings."""
+    return [_make(mod) for mod in named(entries, allowed)]
+
+
+def _make(mod: Named) -> Mod:
+    made = mod.kind(settings_of(mod.kind, mod.settings))
+    check_permissions(made, made.config)
+    return made
+
+
+def operations_of(file: NetworkFile) -> Sequence[Operation]:
+    """The operations that the mods of a config add. Raises `UserError` as `load_mods`."""
+    mods = load_mods(file.mods, file.network.allow_mods)
+    return [operation for mod in mods for operation in mod.operations()]
+
+
+def docs_of(kind: type[Mod]) -> str:
+    """The first paragraph of a mod's docstring, as one line."""
+    return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol, get_type_hints
@@ -46,8 +47,8 @@ class Speaking:
 class Operation:
     """A declared operation.
 
-    `handler(call, args)` returns the output, a `Speaking`, or a coroutine of either. It raises
-    `OperationError` to refuse.
+    `handler(call, args)` returns the output, a `Speaking`, a mod's `Keeping`, or a coroutine of one
+    of them. It raises `OperationError` to refuse.
 
     `idempotent` says that repeating the call changes nothing, so that its `cid` need not be kept.
     `cost` is what a call takes of the caller's rate limit.
@@ -63,6 +64,8 @@ class Operation:
     output: type[BaseModel]
     handler: Callable[..., Any]  # sync or async, of any subtype of Calling: checked at declaration
     is_async: bool
+    mod: str = ""
+    """The mod that adds it; empty: it is the hub's own."""
 
     def info(self) -> OperationInfo:
         """What `ready` tells of it."""
@@ -72,7 +75,7 @@ class Operation:
             permission=self.permission,
             tool=self.tool,
             input_schema=_schema(self.input, "validation"),
-            output_schema=_schema(self.output, "serialization"),
+            output_schema=_answer_schema(self.output),
         )
 
 
@@ -80,6 +83,21 @@ class Operation:
 def _schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
     # Any: a JSON Schema, as pydantic gives it. Nobody changes it.
     return model.model_json_schema(mode=mode)
+
+
+@lru_cache(maxsize=256)
+def _answer_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """What an answer looks like: fields without a value are left out of it."""
+    schema = deepcopy(_schema(model, "serialization"))
+    for each in (schema, *schema.get("$defs", {}).values()):
+        fields = each.get("properties", {})
+        each["required"] = [name for name in each.get("required", ()) if not _empty(fields[name])]
+    return schema
+
+
+def _empty(schema: dict[str, Any]) -> bool:
+    """Whether a field may be without a value."""
+    return any(each.get("type") == "null" for each in schema.get("anyOf", ()))
 
 
 def operation(

@@ -73,3 +73,5 @@ class Recording:
     """Takes the change over into memory."""
     failed: Callable[[], None] | None = None
     """Takes back what was reserved."""
+    instead: Callable[[], BaseModel | OperationError | None] | None = None
+    """After the commit: what is answered in place of `answer`, if anything is."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Operation, Speaking
+from hubbub.mods.rows import Keeping
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
@@ -132,22 +133,28 @@ class Calls:
         caller: Caller,
         call: TypedCall[Input],
         operation: Operation,
-        outcome: BaseModel | Speaking | Recording,
+        outcome: BaseModel | Speaking | Recording | Keeping,
     ) -> Coroutine[Any, Any, None] | None:
         """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
         ref, cid = call.ref, call.cid
         if isinstance(outcome, Speaking):
             digest = None if cid is None else call_digest(call)
             return self._hub.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
+        if isinstance(outcome, Keeping):
+            outcome = self._hub.mods.recording(operation.mod, outcome)
         if isinstance(outcome, Recording):
             keep = cid is not None and not operation.idempotent
             settle = (caller.participant, cid or "", call_digest(call)) if keep else None
 
             def done(answer: BaseModel | Exception) -> None:
-                if isinstance(answer, BaseModel):
-                    session.result(ref, answer.model_dump_json(exclude_none=True).encode())
-                else:
+                if not isinstance(answer, BaseModel):
                     self._refuse(session, caller, call, operation, answer)
+                    return
+                try:
+                    session.result(ref, answer.model_dump_json(exclude_none=True).encode())
+                except Exception as error:  # a mod's answer may hold what is no JSON
+                    log.exception("operation failed", operation=operation.name)
+                    session.failed(ref, error)
 
             self._hub.writes.record(outcome, done, settle)
         else:

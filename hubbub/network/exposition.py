@@ -51,6 +51,7 @@ class Exposition(Collector):
             yield CounterMetricFamily(f"hubbub_{name}", text, value)
         yield _labelled("wakes", "Wake decisions that start a turn", "reason", m.wakes)
         yield _labelled("turns", "Turns that ended", "outcome", m.turns)
+        yield _labelled("mod_failures", "Failures of mods", "mod", m.mod_failures)
         yield self._commits()
 
     def _commits(self) -> Metric:

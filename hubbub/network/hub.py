@@ -20,7 +20,6 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
 from hubbub.mods.operation import Operation
-from hubbub.mods.pipeline import Pipeline
 from hubbub.network.backplane import Backplane, LocalBackplane
 from hubbub.network.caller import Caller
 from hubbub.network.calls import Calls
@@ -32,6 +31,7 @@ from hubbub.network.joining import Joining
 from hubbub.network.limits import TokenBucket
 from hubbub.network.log import Entry, Log
 from hubbub.network.metrics import HubMetrics
+from hubbub.network.mods.room import Mods
 from hubbub.network.news import AHEAD_OF_MESSAGES, HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.operations.turns import tell_again
@@ -86,7 +86,8 @@ class Hub:
         self.backplane = backplane or LocalBackplane()
         self.metrics = HubMetrics()
         self.trials = Trials()
-        self.operations = _all_operations(mods)
+        self.mods = Mods(self, mods)
+        self.operations = _all_operations(self.mods.operations())
         self.decoder = Decoder(
             {op.name: op.input for op in self.operations.values()},
             max_bytes=self.limits.frame,
@@ -95,9 +96,10 @@ class Hub:
         self.draining = False
         self.call = Calls(self).take
         """Runs what a session asks for, and answers it."""
-        self._pipeline = Pipeline(mods)
         self._buckets: dict[str, TokenBucket] = {}
         self._sessions: set[Session] = set()
+        self._replacing = ""
+        """The agent whose older connection gives way to a newer one now."""
         self._stack = AsyncExitStack()
 
     # Life ---------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ class Hub:
             self.log,
             state,
             self.speaker,
-            self._pipeline,
+            self.mods.pipeline,
             self.metrics,
             self.control,
             self.requests,
@@ -144,9 +146,12 @@ class Hub:
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(self.log.run(), name="log")
         try:
+            await self.mods.admit()
             await self.joining.declare()
             await self.ending.start()
+            await self.mods.start()
         except BaseException:
+            await self.mods.stop()
             self.log.stop()
             raise
         self.speaking_for.begin()
@@ -181,6 +186,7 @@ class Hub:
         self.control.flush()
         if not self._writer.done():
             await self.log.settle()
+        await self.mods.stop()
         self.news.stop()
         self.speaking_for.stop()
         self.approvals.stop()
@@ -238,13 +244,17 @@ class Hub:
         if session.state is SessionState.CLOSED:
             return
         if caller.kind == "agent":
+            self._replacing = caller.participant
             for older in list(self.fanout.of(caller.participant)):
                 older.close(CloseCode.REPLACED, "the agent has connected again")
+            self._replacing = ""
         session.write(ready)
         session.start(caller, cursor, behind=behind)
         self.fanout.add(session)
         self.metrics.sessions = len(self.fanout)
         self.news.joined(session)
+        if not session.observe:
+            self.mods.joined(caller.participant)
         if caller.kind == "agent":
             self.ending.remind(caller.participant)
         self.approvals.joined(session)
@@ -256,7 +266,9 @@ class Hub:
             self.metrics.sessions = len(self.fanout)
             self.trials.left(session)
             self.news.left(session)
-            if not self.fanout.of(session.participant):
+            if not (session.observe or self.fanout.of(session.participant)):
+                if session.participant != self._replacing:
+                    self.mods.left(session.participant)
                 self.control.turns.left(session.participant)
                 self.requests.left(session.participant)
 
@@ -319,6 +331,8 @@ class Hub:
             draft.unresolved,
             queued,
             not_woken,
+            draft.amends,
+            draft.notes,
         )
 
     # The log's listener -------------------------------------------------------------------
@@ -328,6 +342,7 @@ class Hub:
 
     def recorded(self, records: Sequence[Record]) -> None:
         self.queues.recorded(records)
+        self.mods.recorded(records)
 
     def committed(self, entries: Sequence[Entry], seconds: float) -> None:
         self.metrics.committed(seconds)
@@ -341,7 +356,7 @@ class Hub:
                 if reply is not None:
                     woken(participant, entry.seq)
             self.writes.committed(entry)
-            if entry.draft.sender_kind == "human":
+            if entry.draft.sender_kind == "human" and entry.draft.sent_at is None:
                 self.cursors.spoke(entry.draft.sender_id, entry.thread, entry.tseq)
         self.backplane.announce(entries)
         if self.state.takeovers:
@@ -376,7 +391,7 @@ class Hub:
             session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
         ahead = frame.type in AHEAD_OF_MESSAGES
-        if ahead and self._pipeline.judges:
+        if ahead and self.mods.pipeline.judges:
             return  # no mod has seen the words yet
         if frame.thread_id is None:
             if not (ahead and self.state.halts.any):
@@ -390,9 +405,9 @@ class Hub:
             self.news.relay(session, frame, thread)
 
 
-def _all_operations(mods: Sequence[Mod]) -> dict[str, Operation]:
+def _all_operations(of_mods: Sequence[Operation]) -> dict[str, Operation]:
     found: dict[str, Operation] = {}
-    for operation in (*CORE_OPERATIONS, *(op for mod in mods for op in mod.operations())):
+    for operation in (*CORE_OPERATIONS, *of_mods):
         if operation.name in found:
             raise ValueError(f"the operation {operation.name} is declared twice")
         found[operation.name] = operation

@@ -27,6 +27,7 @@ from hubbub.network.records import (
     Record,
     ThreadCreated,
 )
+from hubbub.network.showing import shown_bodies, shown_tails
 from hubbub.network.state import ChannelState, Known
 from hubbub.network.stored import PendingRow
 from hubbub.network.threads import Thread
@@ -93,6 +94,7 @@ class Joining:
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
         records += self._named_members(new)
+        records += self._hub.mods.threads()
         if records:
             await self._writes.write(lambda head: records)
 
@@ -129,7 +131,7 @@ class Joining:
         state.add(Known(name, kind, text, known.cursor if known else head))
         if known is not None:
             return
-        scopes = [state.broadcast.no] + [
+        scopes = [state.broadcast.no, *self._hub.mods.scopes()] + [
             state.channels[channel].scope
             for channel, config in self._file.channels.items()
             if config.members == "all"
@@ -278,6 +280,8 @@ class Joining:
         pending: Sequence[PendingRow] = ()
         if frame.turns:
             pending = await self._store.pending(name, cursor)
+            bodies = await shown_bodies(self._hub.mods.pipeline, [row.body for row in pending])
+            pending = [row._replace(body=b) for row, b in zip(pending, bodies, strict=True)]
         threads = b"" if frame.observe else await self._threads(name, cursor)
         people = [state.describe(known) for known in state.everybody()]
         channels = [state.describe_channel(c, name) for c in state.channels.values()]
@@ -304,7 +308,10 @@ class Joining:
         latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[:SNAPSHOT_THREADS]
         latest = [thread for thread in latest if thread.tseq]
         numbers = [thread.no for thread in latest]
-        tails = await self._store.tails(numbers, cursor, SNAPSHOT_MESSAGES) if numbers else {}
+        pipeline = self._hub.mods.pipeline
+        most = SNAPSHOT_MESSAGES * 2 if pipeline.shows else SNAPSHOT_MESSAGES
+        tails = await self._store.tails(numbers, cursor, most) if numbers else {}
+        tails = await shown_tails(pipeline, tails, SNAPSHOT_MESSAGES)
         found: list[bytes] = []
         size = 0
         for thread in latest:
@@ -313,6 +320,10 @@ class Joining:
                 found.append(thread_json(thread, tails[thread.no], read))
                 size += len(found[-1])
         return b",".join(found)
+
+    def operations_changed(self) -> None:
+        """Who joins from now on is told of the operations as they are now."""
+        self._operations.clear()
 
     def _operations_for(self, caller: Caller, schemas: bool) -> bytes:
         made = self._operations.get((caller.owner, schemas))

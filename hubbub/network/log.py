@@ -62,6 +62,7 @@ class Entry:
         "interaction",
         "judgement",
         "ref",
+        "sent_at",
         "seq",
         "thread",
         "tseq",
@@ -92,6 +93,7 @@ class Entry:
         self.judgement = judgement
         """What accounts it moves, and whom it was kept from waking."""
         self.seq = self.tseq = 0
+        self.sent_at = ""
         self.body = ""
 
     def fail(self, error: Exception) -> None:
@@ -159,6 +161,8 @@ class Log:
         self._stopped = False
         self._under_way = _Undo()
         """What the batch that is being written moves."""
+        self.rows_of: Callable[[Entry], Sequence[Record]] | None = None
+        """What mods write about a message, in its transaction; None: there is no such mod."""
         self.head = 0
         """The last committed position."""
 
@@ -293,9 +297,9 @@ class Log:
                     self._create(thread, records, undo)
             thread.tseq = tseq = thread.tseq + 1
             thread.last_seq = seq
-            if draft.sender_kind == "agent":
+            if draft.sender_kind == "agent" and draft.amends is None:
                 thread.last_agent, thread.remembered = draft.sender_id, True
-            entry.seq, entry.tseq = seq, tseq
+            entry.seq, entry.tseq, entry.sent_at = seq, tseq, sent_at
             interaction = entry.interaction or f"i{seq}"
             entry.body = body = encode_message(draft, seq, tseq, interaction, entry.hop, sent_at)
             who, cid, digest = draft.sender_id, entry.cid, entry.digest
@@ -310,6 +314,8 @@ class Log:
                 records.extend(self._listener.request_kept(entry))
             if entry.judgement is not None:
                 records.extend(entry.judgement.records(seq))
+            if self.rows_of is not None:
+                records.extend(self.rows_of(entry))
         return Batch(records, messages, deliveries)
 
     def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:

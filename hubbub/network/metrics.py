@@ -33,6 +33,7 @@ class HubMetrics:
         self.refused = 0
         self.wakes: Counter[str] = Counter()
         self.turns: Counter[str] = Counter()
+        self.mod_failures: Counter[str] = Counter()
         self.tokens_in = 0
         self.tokens_out = 0
         self.commits = [0] * (len(COMMIT_BUCKETS) + 1)

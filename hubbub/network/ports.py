@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from hubbub.mods.rows import Value
 from hubbub.network.records import Batch
 from hubbub.network.stored import (
     OpenWake,
@@ -187,6 +188,22 @@ class Store(Protocol):
     ) -> Sequence[bytes]:
         """The latest requests as JSON, newest first: of whom the participant is requester or
         worker; None: of everybody, or in any state."""
+        ...
+
+    async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
+        """Bring the tables of a mod to what its scripts make of them. Raises `UserError` for a
+        script that fails or that touches what is not the mod's, for tables of a newer version of
+        the mod, and for a mod whose names are taken, also if it has no scripts: it could read and
+        write what is called so.
+        """
+        ...
+
+    async def mod_rows(
+        self, mod: str, sql: str, values: Sequence[Value]
+    ) -> Sequence[tuple[Value, ...]]:
+        """Rows of a mod's own tables. Raises `ValueError` for a statement that fails, writes, or
+        touches what is not the mod's (a defect of the mod).
+        """
         ...
 
     async def memory(self, participant: str, key: str) -> bytes | None:

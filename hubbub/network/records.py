@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from hubbub.mods.rows import Statement
 
 __all__ = [
     "ApprovalKept",
@@ -19,6 +22,7 @@ __all__ = [
     "MemberJoined",
     "MemberLeft",
     "MessageRow",
+    "ModRows",
     "ParticipantSeen",
     "ReadMarked",
     "Record",
@@ -325,6 +329,23 @@ class Spent:
     usd: float = 0.0
 
 
+@dataclass(slots=True)
+class ModRows:
+    """What a mod writes in its own tables: all of it, or nothing where it contradicts them.
+
+    The rest of the batch is written either way.
+    """
+
+    mod: str
+    statements: Sequence[Statement]
+    settled: CallSettled | None = None
+    """Written with it, and only if it is."""
+    refused: Exception | None = None
+    """Why it was not written; known when the batch is."""
+    asked: bool = True
+    """Whether somebody waits for it, and is told when it is refused."""
+
+
 Record = (
     ParticipantSeen
     | ThreadCreated
@@ -352,6 +373,7 @@ Record = (
     | RequestKept
     | LedgerMoved
     | Spent
+    | ModRows
 )
 
 

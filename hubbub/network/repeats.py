@@ -10,6 +10,7 @@ from hubbub.network.ports import Store
 from hubbub.network.stored import Settled
 from hubbub.protocol.codec import TypedCall, encode_send_result
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Amendment
 from hubbub.protocol.operations import Input
 
 __all__ = ["call_digest", "conflict", "first_result"]
@@ -26,7 +27,8 @@ async def first_result(store: Store, settled: Settled) -> bytes:
     if settled.seq is None:
         return settled.value or b"null"
     body = json.loads(await store.message(settled.seq) or b"{}")
-    return encode_send_result(settled.seq, body["tseq"], body["thread_id"])
+    amends = Amendment.model_validate(body["amends"]) if "amends" in body else None
+    return encode_send_result(settled.seq, body["tseq"], body["thread_id"], amends=amends)
 
 
 def conflict(cid: str, first: bytes) -> OperationError:

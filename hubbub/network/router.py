@@ -70,7 +70,8 @@ def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> st
 
 def _check_members(thread: str, directory: Directory) -> None:
     for member in thread_ids.members_of(thread):
-        _check_known(member, directory)
+        if member != "hub":  # what it has said to somebody may be answered there: a note to oneself
+            _check_known(member, directory)
 
 
 def _check_known(participant: str, directory: Directory) -> None:

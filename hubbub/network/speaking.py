@@ -18,10 +18,20 @@ from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.router import find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.network.wakes import Decision, Facts, Reason, decide, decide_direct, decide_result
+from hubbub.network.wakes import (
+    Decision,
+    Facts,
+    Reason,
+    decide,
+    decide_amendment,
+    decide_direct,
+    decide_imported,
+    decide_result,
+    decide_timer,
+)
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Kind, SenderKind
+from hubbub.protocol.messages import Attachment, Draft, Kind, NewAttachment, SenderKind
 from hubbub.protocol.operations import Speech
 
 if TYPE_CHECKING:
@@ -105,7 +115,7 @@ class Speaker:
         `OperationError`."""
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
-            self._check_size(content, text_representation)
+            self.check_size(content, text_representation)
         if thread.type == "mod":
             raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
         if speech.speak_as is not None or speech.mode is not None:
@@ -126,7 +136,7 @@ class Speaker:
             reply_to,
             speech.quote,
             mentions,
-            speech.attachments,
+            tuple(map(_unstamped, speech.attachments)) if speech.attachments else (),
             speech.cause,
             unresolved,
             spoken_by,
@@ -136,7 +146,8 @@ class Speaker:
             speech.awaits,
         )
 
-    def _check_size(self, content: JsonValue, text_representation: str | None) -> None:
+    def check_size(self, content: JsonValue, text_representation: str | None) -> None:
+        """Raises `OperationError` for a text, or content, that is too long."""
         limit = self._limits.text
         for name, value in (("text", content), ("text_representation", text_representation)):
             size = len(value.encode() if isinstance(value, str) else to_json(value))
@@ -153,18 +164,31 @@ class Speaker:
         """The lineage of a draft. A person always opens an interaction. Raises `OperationError`."""
         human = draft.by_person
         if cause is None:
-            return opening(human, self._hops)
+            # Whose timer it is has set it in motion.
+            return opening(human or self._state.set_by_person(draft.timer_of), self._hops)
+        amends = draft.amends
         thread = self._state.threads.by_no(cause.thread_no)
         known = draft.sender_kind == "system" or cause.sender == draft.sender_id
+        known = known or (amends is not None and amends.message_id == draft.cause_id)
         if not known and not self._state.may_read(thread, draft.sender_id):
             raise OperationError(
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
             )
+        if amends is not None:  # it belongs to what caused it, and is no step in that
+            return Lineage(cause.interaction, cause.hop, cause.hop_limit)
         return opening(human, self._hops) if human else descend(cause)
 
     def decisions(self, draft: Draft, thread: Thread, lineage: Lineage) -> list[Decision]:
         """Whom the draft reaches by name, and whom it wakes."""
         state = self._state
+        if draft.sent_at is not None:
+            return decide_imported(thread.members)
+        if draft.timer_of is not None:
+            return decide_timer(draft.recipients, draft.mentions, state.agents)
+        if draft.amends is not None:
+            # Whoever says it may have other sockets, which find it by its delivery.
+            own = [Decision(draft.sender_id, Reason.OWN, None)] if draft.by_person else []
+            return [*decide_amendment(draft.recipients), *(own if thread.scope is None else [])]
         at_limit = lineage.at_limit
         if thread.scope is None:
             if draft.request is not None and draft.request.kind != "task":
@@ -191,6 +215,11 @@ class Speaker:
             at_hop_limit=at_limit,
         )
         return decide(facts, self._wake)
+
+
+def _unstamped(given: NewAttachment) -> Attachment:
+    """What a sender says of an attachment: no more than that."""
+    return Attachment(name=given.name, media_type=given.media_type, uri=given.uri, size=given.size)
 
 
 def _voice(draft: Draft) -> SenderKind:

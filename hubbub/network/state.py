@@ -151,6 +151,10 @@ class NetworkState:
         known = self._known.get(participant)
         return known is None or known.kind == "human"
 
+    def set_by_person(self, timer_of: str | None) -> bool:
+        """Whether it is the timer of a person, or of who runs the network; None: it is no timer."""
+        return timer_of is not None and self._is_person(timer_of)
+
     def readers(self, thread: Thread, without: str) -> Set[str]:
         """Who receives what is said in the thread, the speaker left out."""
         audience = thread.members if thread.scope is None else self.members.of(thread.scope)

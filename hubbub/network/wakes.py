@@ -29,8 +29,11 @@ __all__ = [
     "Rule",
     "Whom",
     "decide",
+    "decide_amendment",
     "decide_direct",
+    "decide_imported",
     "decide_result",
+    "decide_timer",
     "explain_absence",
 ]
 
@@ -44,6 +47,7 @@ class Reason(StrEnum):
     BROADCAST = "broadcast"
     NOT_AN_AGENT = "not_an_agent"
     RESULT = "result"
+    TIMER = "timer"
     HOP_LIMIT = "hop_limit"
     # What keeps a message from waking whom the rules would wake.
     BUDGET_WAKES = "budget_wakes"
@@ -59,11 +63,14 @@ class Reason(StrEnum):
     STOPPED = "stopped"
     LATCHED = "latched"
     TAKEN_OVER = "taken_over"
+    MUTED = "muted"
     # The remaining ones need no record: they follow from the message.
     OWN = "own"
     SYSTEM = "system"
     NOT_RECEIVED = "not_received"
     NOT_MENTIONED = "not_mentioned"
+    AMENDMENT = "amendment"
+    IMPORTED = "imported"
     BROADCAST_POLICY = "broadcast_policy"
 
 
@@ -75,6 +82,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NOT_AN_AGENT: "only agents are woken",
     Reason.HOP_LIMIT: "its interaction has reached its hop limit: it arrives, but wakes nobody",
     Reason.RESULT: "it ends a request of the agent's",
+    Reason.TIMER: "a timer has come that was set for the agent",
     Reason.BUDGET_WAKES: "its interaction has started as many turns as it may",
     Reason.BUDGET_FAN_OUT: "one message wakes no more agents than that",
     Reason.BUDGET_AGENTS: "its interaction has woken as many different agents as it may",
@@ -88,6 +96,9 @@ SENTENCES: dict[Reason, str] = {
     Reason.STOPPED: "a person has stopped the agent, the thread or everything",
     Reason.LATCHED: "too many turns began in this thread; a person must release it",
     Reason.TAKEN_OVER: "a person speaks for the agent at present",
+    Reason.MUTED: "the agent has muted the thread, and the message does not mention it",
+    Reason.AMENDMENT: "it edits or deletes an earlier message",
+    Reason.IMPORTED: "it comes from a transcript: it was said long ago, and elsewhere",
     Reason.OWN: "nobody is woken by a message of its own",
     Reason.SYSTEM: "notices of the hub wake nobody",
     Reason.NOT_RECEIVED: "the message did not reach the agent",
@@ -98,6 +109,7 @@ SENTENCES: dict[Reason, str] = {
 
 KEPT_BACK: Mapping[Reason, str] = {
     Reason.HOP_LIMIT: "network.budgets.hops",
+    Reason.MUTED: "mute_thread",
     Reason.STOPPED: "hubbub stop",
     Reason.LATCHED: "network.breaker",
     Reason.TAKEN_OVER: "hubbub take-over",
@@ -125,6 +137,9 @@ class Place(StrEnum):
     BROADCAST = "broadcast"
     RESULT = "result of a request, or its failure"
     NOTICE = "notice of the hub"
+    AMENDMENT = "edit or deletion of an earlier message"
+    TIMER = "timer that has come"
+    IMPORTED = "imported from a transcript"
 
 
 class Whom(StrEnum):
@@ -133,6 +148,7 @@ class Whom(StrEnum):
     LAST_SPEAKER = "the agents that it mentions; if nobody, the agent that spoke last there"
     EVERYBODY = "every agent"
     ASKER = "the agent that asked"
+    NAMED = "the agents for which it was set"
     NOBODY = "nobody"
 
 
@@ -165,6 +181,9 @@ RULES = (
     Rule(Place.BROADCAST, False, Whom.MENTIONED, "optional", None, "mentioned"),
     Rule(Place.RESULT, None, Whom.ASKER, "optional"),
     Rule(Place.NOTICE, None, Whom.NOBODY, None),
+    Rule(Place.AMENDMENT, None, Whom.NOBODY, None),
+    Rule(Place.TIMER, None, Whom.NAMED, "optional"),
+    Rule(Place.IMPORTED, None, Whom.NOBODY, None),
 )
 """Who wakes."""
 
@@ -270,6 +289,31 @@ def decide_result(
     ]
 
 
+def decide_amendment(recipients: Iterable[str]) -> list[Decision]:
+    """Decisions for an edit or a deletion: it reaches whom the message reached, and wakes nobody,
+    not even those whom the new text mentions."""
+    return [_decision(p, Reason.AMENDMENT, None) for p in recipients]
+
+
+def decide_timer(
+    recipients: Iterable[str], named: Iterable[str], agents: Set[str]
+) -> list[Decision]:
+    """Decisions for what a timer says: it wakes those agents among whom it names."""
+    found = {p: _decision(p, Reason.SYSTEM, None) for p in recipients}
+    for p in named:
+        found[p] = (
+            _decision(p, Reason.TIMER, "optional")
+            if p in agents
+            else _decision(p, Reason.NOT_AN_AGENT, None)
+        )
+    return list(found.values())
+
+
+def decide_imported(recipients: Iterable[str]) -> list[Decision]:
+    """Decisions for a message of a transcript: it is there, and wakes nobody."""
+    return [_decision(p, Reason.IMPORTED, None) for p in recipients]
+
+
 def _temper(
     decision: Decision, sender_kind: SenderKind, agents: Set[str], at_hop_limit: bool
 ) -> Decision:
@@ -283,13 +327,26 @@ def _temper(
 
 
 def explain_absence(
-    *, own: bool, received: bool, type: MessageType, sender_kind: SenderKind
+    *,
+    own: bool,
+    received: bool,
+    type: MessageType,
+    sender_kind: SenderKind,
+    amends: bool = False,
+    imported: bool = False,
+    timer: bool = False,
 ) -> Reason:
     """Why a message that has no decision for an agent did not wake it."""
     if own:
         return Reason.OWN
     if not received:
         return Reason.NOT_RECEIVED
-    if sender_kind == "system":
+    if imported:
+        return Reason.IMPORTED
+    if sender_kind == "system" and not timer:
         return Reason.SYSTEM
+    if amends:
+        return Reason.AMENDMENT
+    if timer:
+        return Reason.NOT_MENTIONED
     return Reason.BROADCAST_POLICY if type == "broadcast" else Reason.NOT_MENTIONED

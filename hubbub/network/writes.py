@@ -14,16 +14,18 @@ from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Recording
+from hubbub.network.causes import Causes
 from hubbub.network.control.control import Control
-from hubbub.network.lineage import Ancestor, Recent
+from hubbub.network.lineage import Ancestor, Lineage
 from hubbub.network.log import Asker, Change, Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.ports import Store
-from hubbub.network.records import CallSettled, Record
+from hubbub.network.records import CallSettled, ModRows, Record
 from hubbub.network.repeats import conflict, first_result
 from hubbub.network.speaking import Speaker, cause_position
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
+from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
@@ -60,7 +62,7 @@ class Writes:
         self._store, self._log, self._state = store, log, state
         self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
         self._control, self._requests, self._spawn = control, requests, spawn
-        self._recent = Recent()
+        self.causes = Causes(store, log, state, speaker)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
         """Calls that are no message and whose answer is on its way to the store, by (sender, cid).
@@ -84,6 +86,14 @@ class Writes:
         """
         if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
             return None
+        if (draft.quote is not None or draft.attachments) and self._pipeline.refers:
+            return self._refer_later(draft, asker, ref, cid, digest)
+        return self._judged(draft, asker, ref, cid, digest)
+
+    def _judged(
+        self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
+    ) -> Coroutine[Any, Any, None] | None:
+        """What is left to do once the mods have judged the draft. Raises `OperationError`."""
         draft = self._pipeline.run(draft)
         cause = seq = turn = None
         if draft.cause_id is not None:
@@ -91,13 +101,28 @@ class Writes:
             if draft.request is not None and draft.request.id:
                 # What ends a request is a word about that, by whatever way the worker came to it.
                 seq = parse_message_id(draft.request.id) or seq
-            cause = self._recent.get(seq)
+            cause = self.causes.recent(seq)
             if cause is not None and self._needs_account(draft, cause):
                 cause = None
         if (seq is not None and cause is None) or self._asks_who_spoke(draft):
             return self._enter_later(draft, seq, turn, asker, ref, cid, digest)
         self._enter(draft, cause, turn, asker, ref, cid, digest)
         return None
+
+    async def _refer_later(
+        self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
+    ) -> None:
+        """Let the mods look up what the draft refers to, and go on with it."""
+        try:
+            draft = await self._pipeline.referred(draft)
+            if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
+                return
+            later = self._judged(draft, asker, ref, cid, digest)
+        except (OperationError, StoreUnavailable) as error:
+            asker.failed(ref, error)
+            return
+        if later is not None:
+            await later
 
     def _join_pending(
         self, sender: str, cid: str, digest: int | None, asker: Asker, ref: str
@@ -132,6 +157,8 @@ class Writes:
             self._requests.entering(draft, lineage, turn)
         thread = self._state.threads.ensure(draft.thread_id)
         decisions = self._speaker.decisions(draft, thread, lineage)
+        if self._pipeline.mutes:
+            self._mute(draft, decisions)
         try:
             judgement = self._control.judge(draft, thread, decisions, lineage)
         except OperationError:
@@ -141,6 +168,41 @@ class Writes:
         entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn, judgement)
         if cid is not None:
             self._pending[draft.sender_id, cid] = entry
+        self._log.append(entry)
+
+    def _mute(self, draft: Draft, decisions: list[Decision]) -> None:
+        """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
+        a request is not asked about: somebody waits for it."""
+        waking = [who for who, _, reply in decisions if reply is not None]
+        if waking and not (draft.request is not None and draft.request.id):
+            asleep = self._pipeline.asleep(draft, waking)
+            for n, decision in enumerate(decisions if asleep else ()):
+                if decision.reply is not None and decision.participant in asleep:
+                    decisions[n] = Decision(decision.participant, Reason.MUTED, None)
+
+    def restore(
+        self,
+        draft: Draft,
+        interaction: str | None,
+        hop: int,
+        asker: Asker,
+        cid: str,
+        digest: int,
+    ) -> None:
+        """Bring a message of a transcript into the log, as it was said: it wakes nobody, is charged
+        to nobody, and neither asks nor ends anything. `interaction` is None if it opened its own.
+
+        Mods judge it as any other. Raises `OperationError`.
+        """
+        assert draft.sent_at is not None, "a message of a transcript says when it was said"
+        if self._join_pending(draft.sender_id, cid, digest, asker, ""):
+            return
+        draft = self._pipeline.run(draft)
+        lineage = Lineage(interaction, hop, max(hop, self._speaker.hop_limit(draft.sender_kind)))
+        thread = self._state.threads.ensure(draft.thread_id)
+        decisions = self._speaker.decisions(draft, thread, lineage)
+        entry = Entry(draft, thread, decisions, lineage, asker, "", cid, digest, None)
+        self._pending[draft.sender_id, cid] = entry
         self._log.append(entry)
 
     def _needs_account(self, draft: Draft, cause: Ancestor) -> bool:
@@ -158,7 +220,7 @@ class Writes:
 
     def _asks_who_spoke(self, draft: Draft) -> bool:
         """Whether the draft may wake who spoke last in its thread, and that is not known yet."""
-        if not draft.by_person or draft.mentions:
+        if not draft.by_person or draft.mentions or draft.amends is not None:
             return False
         thread = self._state.threads.get(draft.thread_id)
         return thread is not None and thread.is_reply and not thread.remembered
@@ -169,7 +231,8 @@ class Writes:
         under = await self._store.message(int(thread.id.rpartition(".t")[2]))
         for body in [*([under] if under else []), *bodies]:
             message = json.loads(body)
-            if message["sender_kind"] == "agent" and not thread.remembered:
+            speaks = message["sender_kind"] == "agent" and "amends" not in message
+            if speaks and not thread.remembered:
                 thread.last_agent = message["sender_id"]
         thread.remembered = True
 
@@ -187,7 +250,7 @@ class Writes:
         try:
             if self._asks_who_spoke(draft):
                 await self._remember(self._state.threads.ensure(draft.thread_id))
-            cause = await self.ancestor(seq) if seq is not None else None
+            cause = await self.causes.ancestor(seq) if seq is not None else None
             if seq is not None and cause is None:
                 raise OperationError(
                     ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
@@ -199,45 +262,15 @@ class Writes:
         except (OperationError, StoreUnavailable) as error:
             asker.failed(ref, error)
 
-    async def ancestor(self, seq: int) -> Ancestor | None:
-        """What must be known of the message at `seq` to name it as a cause; None: there is none."""
-        known = self._recent.get(seq)
-        if known is not None:
-            return known
-        body = await self._store.message(seq) if seq <= self._log.head else None
-        if body is None:
-            return None
-        message = json.loads(body)
-        opened = int(message["interaction_id"][1:])
-        opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
-        by_person = opener["sender_kind"] == "human" or "spoken_by" in opener
-        limit = self._speaker.hop_limit("human" if by_person else opener["sender_kind"])
-        thread = self._state.threads.ensure(message["thread_id"])
-        return Ancestor(
-            thread.no,
-            message["sender_id"],
-            message["interaction_id"],
-            message["hop"],
-            limit,
-            message.get("outside", False),
-        )
-
     def committed(self, entry: Entry) -> None:
         """An entry is durable: remember it as a possible cause and answer who asked."""
         draft = entry.draft
         sender = draft.sender_id
-        self._recent.add(
-            entry.seq,
-            entry.thread.no,
-            sender,
-            entry.interaction,
-            entry.hop,
-            entry.hop_limit,
-            draft.outside,
-        )
+        self.causes.add(entry)
         if entry.cid is not None:
             del self._pending[sender, entry.cid]
-        if draft.request is not None or draft.awaits or self._requests.waits.held:
+        means = draft.request is not None or draft.awaits or self._requests.waits.held
+        if means and draft.sent_at is None:  # what a transcript tells answers nobody who waits now
             self._requests.committed(entry)
         entry.asker.sent(entry.ref, entry)
         for asker, ref in entry.also:
@@ -336,7 +369,7 @@ class Writes:
             made = list(recording.records(head))
             if settle is not None and isinstance(recording.answer, BaseModel):
                 first = recording.answer.model_dump_json(exclude_none=True)
-                made.append(CallSettled(*settle, first))
+                _settle(made, CallSettled(*settle, first))
             return made
 
         def committed(error: Exception | None) -> None:
@@ -349,7 +382,10 @@ class Writes:
                 return
             if recording.committed:
                 recording.committed()
-            if isinstance(recording.answer, BaseModel):
+            other = recording.instead() if recording.instead else None
+            if other is not None:
+                done(other)
+            elif isinstance(recording.answer, BaseModel):
                 done(recording.answer)
             else:
                 self._spawn(_answer(recording.answer, done))
@@ -359,6 +395,12 @@ class Writes:
     async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
         """Write records of the hub itself and wait for the commit. Raises `StoreUnavailable`."""
         await self._log.write(records)
+
+    def say(self, draft: Draft, once: str | None = None) -> None:
+        """Bring a message into the log that nobody waits for. Raises `OperationError`."""
+        later = self.speak(draft, _Waiter(), cid=once, digest=0)
+        if later is not None:
+            self._spawn(later)
 
     def notice(
         self,
@@ -392,6 +434,15 @@ class Writes:
             log.warning("a notice was refused", thread=thread_id, code=error.code, error=str(error))
         except Exception:  # a mod may raise anything
             log.exception("a notice could not be posted", thread=thread_id)
+
+
+def _settle(made: list[Record], settled: CallSettled) -> None:
+    """Keep the answer with the records; with rows of a mod only if those are written."""
+    rows = next((record for record in made if isinstance(record, ModRows)), None)
+    if rows is None:
+        made.append(settled)
+    else:
+        rows.settled = settled
 
 
 async def _answer(

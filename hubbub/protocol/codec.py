@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails, to_json
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
-from hubbub.protocol.messages import Draft, Model
+from hubbub.protocol.messages import Amendment, Draft, Model
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -303,6 +303,12 @@ def encode_message(
         rest += f',"attachments":{to_json(draft.attachments, exclude_none=True).decode()}'
     if draft.outside or draft.spoken_by or draft.request is not None or draft.mode:
         rest += _marks(draft)
+    if draft.amends is not None:
+        rest += f',"amends":{draft.amends.model_dump_json()}'
+    if draft.timer_of is not None:
+        rest += f',"timer_of":"{draft.timer_of}"'
+    if draft.sent_at is not None:
+        rest, sent_at = f'{rest},"imported":true', draft.sent_at
     return (
         f'{{"id":"m{seq}","seq":{seq},"thread_id":"{draft.thread_id}","tseq":{tseq},'
         f'"sender_id":"{draft.sender_id}","sender_kind":"{draft.sender_kind}",'
@@ -361,6 +367,8 @@ def encode_send_result(
     unresolved: Iterable[str] = (),
     queued: Mapping[str, int] | None = None,
     not_woken: Mapping[str, str] | None = None,
+    amends: Amendment | None = None,
+    notes: Sequence[str] = (),
 ) -> bytes:
     """A `SendResult` as JSON."""
     rest = ""
@@ -375,6 +383,10 @@ def encode_send_result(
     if not_woken:
         told = ",".join(f'"{who}":"{code}"' for who, code in not_woken.items())
         rest += f',"not_woken":{{{told}}}'
+    if amends is not None:
+        rest += f',"amends":{amends.model_dump_json()}'
+    if notes:
+        rest += f',"notes":{to_json(notes).decode()}'
     return f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest}}}'.encode()
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 from hubbub.protocol.thread_ids import ID_PATTERN
 
 __all__ = [
+    "Amendment",
     "Attachment",
     "Card",
     "Channel",
@@ -56,22 +57,51 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
-class Attachment(Model):
-    """Something that belongs to a message and is stored elsewhere."""
+class NewAttachment(Model):
+    """Something that belongs to a message and is stored elsewhere, as its sender names it."""
 
+    name: Annotated[str, Field(max_length=255)]
+    media_type: Annotated[str, Field(max_length=127)] = "application/octet-stream"
+    uri: Annotated[str, Field(max_length=2048)]
+    """Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps."""
+    size: int | None = None
+    """Bytes."""
+
+
+class Attachment(NewAttachment):
+    """Something that belongs to a message. Of a file of this network all that it says is true."""
+
+    # Without limits: what a log has is read, whatever limits held when it was written.
     name: str
     media_type: str = "application/octet-stream"
     uri: str
-    """Where it is to be had."""
-    size: int | None = None
-    """Bytes."""
+    """Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps."""
+    excerpt: str | None = None
+    """How the text of the file begins; None: nothing is known of it."""
+    gone: bool | None = None
+    """Whether the file was deleted since. It stands in no log: whoever shows messages says so."""
 
 
 class Quote(Model):
     """A piece of an earlier message that this one speaks of."""
 
     message_id: str
-    text: str
+    text: str = ""
+    """The words that are quoted. The mod `threads` fills in the beginning where there are none, and
+    refuses words that do not stand in the message."""
+
+
+class Amendment(Model):
+    """What a message is that changes an earlier one of the same thread: by itself it says nothing.
+
+    Of several, the last one in the log counts; what was deleted stays so.
+    """
+
+    message_id: str
+    """The message that is changed."""
+    kind: Literal["edited", "deleted"]
+    """edited: `content` and `text_representation` of this message take the place of the other's.
+    deleted: nothing does, and this message has no content."""
 
 
 class RequestMark(Model):
@@ -126,6 +156,17 @@ class Message(Model):
     """Of messages that ask for work, or end such a request."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """What a person wishes for a turn that runs in the thread."""
+    amends: Amendment | None = None
+    """Of messages that edit or delete another."""
+    timer_of: str | None = None
+    """Of messages of the hub that a timer has set off: whose timer it is; `operator` for those of
+    the network's config."""
+    imported: bool = False
+    """Whether it comes from a transcript of another network: it is history, nobody was woken by it,
+    and nothing here vouches for who said it."""
+    amended: Literal["edited", "deleted"] | None = None
+    """What became of the message since it was sent. It stands in no log: whoever shows messages
+    says so, and then `content` is the latest. A deleted one has none."""
     sent_at: AwareDatetime
     """When the hub accepted it, UTC."""
 
@@ -174,6 +215,14 @@ class Draft:
     """Whether the sender does nothing until it is answered."""
     awaited: bool = False
     """Whether it answers somebody who does nothing until then."""
+    amends: Amendment | None = None
+    """The message that it edits or deletes. Such a draft wakes nobody."""
+    timer_of: str | None = None
+    """Whose timer sets it off."""
+    sent_at: str | None = None
+    """Of an imported message: when it was said, as it stands in the log (ISO 8601, UTC)."""
+    notes: tuple[str, ...] = ()
+    """What mods let the sender know: sentences that stand in the result, not in the log."""
 
     @property
     def by_person(self) -> bool:

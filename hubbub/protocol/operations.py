@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from hubbub.protocol.messages import (
-    Attachment,
+    Amendment,
     Channel,
     Kind,
     Message,
     MessageType,
     Model,
+    NewAttachment,
     Participant,
     Quote,
     ReplyNeed,
@@ -66,6 +67,7 @@ __all__ = [
     "SendMessage",
     "SendResult",
     "SendTextMessage",
+    "Tainted",
     "ThreadPage",
     "Threads",
     "TokenFor",
@@ -93,13 +95,18 @@ Recipients = Annotated[
 ]
 
 
+Tainted = Annotated[bool, Field(json_schema_extra={"x-runtime": True})]
+"""Of inputs: whether who asks has read something from outside the network. The runtime of an agent
+says so, not its model."""
+
+
 class Speech(Input):
     """What all messages may carry."""
 
     mentions: tuple[str, ...] = ()
     """Ids of participants to mention besides the @names in the text."""
     quote: Quote | None = None
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[NewAttachment, ...] = ()
     cause: str | None = None
     """The message (m42) or turn that made you speak."""
     speak_as: Name | None = None
@@ -162,6 +169,10 @@ class SendResult(Model):
     stop)."""
     unresolved: tuple[str, ...] = ()
     """@names in the text that belong to nobody here."""
+    notes: tuple[str, ...] = ()
+    """What mods let the sender know, for example that a secret was taken out."""
+    amends: Amendment | None = None
+    """What it does to an earlier message, if it is no message of its own."""
 
 
 class ListParticipants(Input):

@@ -33,10 +33,12 @@ __all__ = [
     "is_participant_id",
     "kind_of",
     "members_of",
+    "mod",
     "parent",
     "relative",
     "reply_thread",
     "root",
+    "within",
 ]
 
 ThreadKind = Literal["direct", "channel", "broadcast", "mod"]
@@ -93,6 +95,11 @@ def channel(name: str) -> str:
     return f"channel.{name}"
 
 
+def mod(name: str) -> str:
+    """What a mod has to say."""
+    return f"mod.{name}"
+
+
 def reply_thread(thread_id: str, seq: int) -> str:
     """The thread of replies to the message at `seq`, which stands in `thread_id`."""
     return f"{thread_id}.t{seq}"
@@ -103,6 +110,14 @@ def parent(thread_id: str) -> str | None:
     match = _REPLY.search(thread_id)
     up = thread_id[: match.start()] if match else ""
     return up if "." in up or up == BROADCAST else None  # channel.t5 is a channel called t5
+
+
+def within(thread_id: str, top: str) -> bool:
+    """Whether it is that thread, or a reply thread somewhere in it."""
+    inner: str | None = thread_id
+    while inner is not None and inner != top:
+        inner = parent(inner)
+    return inner is not None
 
 
 def depth(thread_id: str) -> int:

@@ -14,7 +14,7 @@ __all__ = ["ChatMessage", "ChatRequest", "RequestRefused", "parse_request"]
 
 _INCOMING = re.compile(
     r'<incoming_message\b[^>]*?\bsender="(?P<sender>[^"]*)"[^>]*>\s*'
-    r"<content>(?P<text>.*?)</content>\s*</incoming_message>",
+    r"<content>(?P<text>.*?)</content>\s*(?:<attachment\b.*?</attachment>\s*)*</incoming_message>",
     re.DOTALL,
 )
 _RESULTS = "<tool_results"

@@ -11,6 +11,7 @@ from hubbub.client.memory import MemoryTransport
 from hubbub.client.transport import Transport, WebSocketTransport
 from hubbub.clock import Clock
 from hubbub.config.models import NetworkConfig, NetworkFile
+from hubbub.config.paths import MEMORY_STORE
 from hubbub.mods.api import Mod
 from hubbub.network.hub import Hub
 from hubbub.network.ports import Store
@@ -42,6 +43,11 @@ class LocalNetwork:
         clock: Clock | None = None,
     ):
         self.file = file or NetworkFile(network=NetworkConfig(auth="open"))
+        place = store if isinstance(store, str) else MEMORY_STORE
+        if isinstance(store, str) or "store" not in self.file.network.model_fields_set:
+            # What mods keep in files lies beside the store: never in the folder of who tests.
+            section = self.file.network.model_copy(update={"store": place})
+            self.file = self.file.model_copy(update={"network": section})
         kept = open_store(store) if isinstance(store, str) else store
         self.hub = Hub(self.file, kept, mods=mods, clock=clock)
         self.url = ""

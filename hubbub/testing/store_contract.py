@@ -53,6 +53,7 @@ from hubbub.network.stored import (
 from hubbub.testing.store_contract_control import ControlContract, DurableControlContract
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
 from hubbub.testing.store_contract_memory import MemoryContract
+from hubbub.testing.store_contract_mods import DurableModsContract, ModsContract
 from hubbub.testing.store_contract_searches import SearchesContract
 from hubbub.testing.store_rows import (
     body,
@@ -292,12 +293,13 @@ class StoreContract(
     SearchesContract,
     MemoryContract,
     ControlContract,
+    ModsContract,
     FailureContract,
 ):
     """Everything that needs no second `open`."""
 
 
-class DurableStoreContract(DurableControlContract, StoreContract):
+class DurableStoreContract(DurableControlContract, DurableModsContract, StoreContract):
     """What must survive a restart of the hub."""
 
     async def test_what_the_hub_keeps_in_memory_is_there_again(self, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.contract.full_disk import full_disk
 
 
 @pytest.mark.behaviour("S-7")
+@pytest.mark.behaviour("M-22")
 class TestSqliteMemory(StoreContract):
     def new_store(self, folder: Path) -> Store:
         return open_store("sqlite::memory:")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
+from hubbub.mods.rows import Value
 from hubbub.network.ports import Store
 from hubbub.network.records import Batch
 from hubbub.network.store import open_store
@@ -142,6 +143,15 @@ class MoodyStore:
     ) -> Sequence[bytes]:
         await self._listen()
         return await self._store.requests(participant, state, limit)
+
+    async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
+        await self._store.admit_mod(mod, scripts)
+
+    async def mod_rows(
+        self, mod: str, sql: str, values: Sequence[Value]
+    ) -> Sequence[tuple[Value, ...]]:
+        await self._listen()
+        return await self._store.mod_rows(mod, sql, values)
 
     async def memory(self, participant: str, key: str) -> bytes | None:
         await self._listen()

@@ -9,8 +9,8 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub import Agent, Message
-from hubbub.agents.loading import load_attribute
 from hubbub.errors import OperationError
+from hubbub.loading import load_attribute
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script
 from tests.doc_pages import example

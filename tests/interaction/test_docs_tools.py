@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.tuning import Tuning
 from hubbub.config.loader import load
+from hubbub.loading import load_attribute
 from tests.doc_pages import example
 from tests.unit.agents.calling import Pauses, call, failed, text
 

@@ -237,10 +237,16 @@ async def test_observers_hear_the_signals_of_all_threads(networks: Networks) -> 
         assert [s for s in bob.signals if s["type"] == "typing"] == []
 
 
+class Silent(Mod):
+    """A mod that has nothing to say."""
+
+    name = "silent"
+
+
 @pytest.mark.behaviour("Y-9")
 @pytest.mark.parametrize(
     ("mods", "told"),
-    [([], True), ([Mod(ModConfig())], True), ([Moderation(ModerationConfig())], False)],
+    [([], True), ([Silent(ModConfig())], True), ([Moderation(ModerationConfig())], False)],
 )
 async def test_text_that_no_mod_has_judged_is_not_passed_on(
     networks: Networks, mods: list[Mod], told: bool

@@ -644,4 +644,6 @@ async def test_a_mod_that_refuses_notices_keeps_nobody_from_stopping(
     async with in_memory.start(mods=[mod]) as network:
         ann, _calc, turn = await at_work(network)
         assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
-        assert await notices(network, ann) == []
+        codes = [message["content"]["code"] for message in await notices(network, ann)]
+        # A verdict holds for the hub too; a defect does not keep from people what it has to say.
+        assert ("stopped" in codes) if broken else codes == []

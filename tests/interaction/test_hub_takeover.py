@@ -153,11 +153,11 @@ class Forger(Mod):
 
 @pytest.mark.behaviour("H-28")
 async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
-    async with in_memory.start(mods=[Forger(ModConfig())]) as network:
+    async with in_memory.start(mods=[Forger(ModConfig(on_failure="reject"))]) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await ann.call("take_over", agent="calc")
         error = await ann.ask("send_text_message", to="ann", text="x", speak_as="calc")
-        assert error["code"] == "internal"
+        assert error["code"] == "rejected"
         assert await calc.texts() == []
 
 

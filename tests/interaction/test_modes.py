@@ -33,7 +33,7 @@ DIALECTS = pytest.mark.parametrize("dialect", ["native", "tool_call", "final_out
 
 @pytest.fixture(autouse=True)
 def shop() -> trade.Shop:
-    from hubbub.agents.loading import load_module
+    from hubbub.loading import load_module
 
     fresh = trade.Shop()
     vars(load_module(trade.FILE))["shop"] = fresh

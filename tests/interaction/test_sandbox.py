@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.loading import load_attribute
 from tests.interaction import risky
 from tests.interaction.peers import soon
 from tests.unit.agents.calling import call

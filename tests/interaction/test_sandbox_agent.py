@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.sandbox.syscalls import MACHINES
+from hubbub.loading import load_attribute
 from tests.interaction import meddling
 from tests.interaction.test_sandbox import left, result
 

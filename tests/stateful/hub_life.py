@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
+from hubbub.clock import Clock
 from hubbub.config.models import NetworkFile
+from hubbub.mods.api import Mod
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.peers import DEADLINE_S, Network
@@ -19,10 +21,16 @@ T = TypeVar("T")
 class HubLife:
     """One loop, one hub in it. `run` takes a step from outside the loop."""
 
-    def __init__(self, file: NetworkFile, store: str | Store = "sqlite::memory:"):
+    def __init__(
+        self,
+        file: NetworkFile,
+        store: str | Store = "sqlite::memory:",
+        mods: Sequence[Mod] = (),
+        clock: Clock | None = None,
+    ):
         self._runner = asyncio.Runner()
         self._stop = asyncio.Event()
-        self._local = LocalNetwork(file, store=store)
+        self._local = LocalNetwork(file, store=store, mods=mods, clock=clock)
         self._life: asyncio.Task[None] | None = None
         self.network = self.run(self._begin())
 

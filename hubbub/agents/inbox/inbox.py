@@ -85,9 +85,14 @@ class Inbox:
     def note(self, *messages: Message) -> None:
         """Add messages to their threads, wherever in the order they belong; known ones are skipped.
 
-        The agent's own messages come in this way: the hub does not send them back.
+        The agent's own messages come in this way: the hub does not send them back. Edits and
+        deletions change what is here, and have no place of their own.
         """
         self._threads.note(*messages)
+        for message in messages:
+            queue = self._queues.get(message.thread_id) if message.amends is not None else None
+            if queue is not None:
+                queue.amend(message)
 
     def drop(self, turns: Set[str]) -> None:
         """The hub has ended these turns before they began here: nothing waits for them."""
@@ -184,6 +189,9 @@ class Inbox:
         return pending.message.seq > self.position
 
     def _queue(self, woken: Woken, started: str | None) -> None:
+        thread = self._threads.get(woken.message.thread_id)
+        if thread is not None and thread.amendments:  # it may have been held, and edited meanwhile
+            woken = woken._replace(message=thread.latest(woken.message))
         self._queues.setdefault(woken.message.thread_id, WakeQueue()).put(woken, started)
 
     def _forget_empty(self) -> None:

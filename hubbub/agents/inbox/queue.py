@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from hubbub.agents.inbox.plan import Woken, by_person
+from hubbub.protocol.amending import amended
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 
@@ -62,6 +63,12 @@ class WakeQueue:
         woken, self.collected = self.collected, []
         return None, woken
 
+    def amend(self, amendment: Message) -> None:
+        """A message that waits here may have been edited."""
+        self.collected = [_amended(woken, amendment) for woken in self.collected]
+        for id, several in self.resumed.items():
+            self.resumed[id] = [_amended(woken, amendment) for woken in several]
+
     def drop(self, turns: Set[str]) -> None:
         """These turns have ended before they began here."""
         self.collected = [w for w in self.collected if w.wake.turn not in turns]
@@ -79,3 +86,9 @@ class WakeQueue:
         for woken in self.resumed.values():
             yield from woken
         yield from self.collected
+
+
+def _amended(woken: Woken, amendment: Message) -> Woken:
+    if amendment.amends is None or amendment.amends.message_id != woken.message.id:
+        return woken
+    return woken._replace(message=amended(woken.message, (amendment,)))

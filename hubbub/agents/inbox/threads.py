@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from hubbub.protocol.amending import amended
 from hubbub.protocol.messages import Message, ThreadSummary
 
 __all__ = ["KEPT_MESSAGES", "KEPT_THREADS", "Thread", "Threads"]
+
+KEPT_AMENDMENTS = 200
+"""Edits and deletions of a thread that stay in memory."""
 
 KEPT_MESSAGES = 50
 """Messages of a thread that stay in memory: as many as a prompt may show."""
@@ -23,11 +27,54 @@ class Thread:
     id: str
     """Canonical."""
     messages: tuple[Message, ...]
-    """At most `KEPT_MESSAGES`, oldest first."""
+    """At most `KEPT_MESSAGES`, oldest first, each as its latest edit has it."""
+    amendments: tuple[Message, ...] = ()
+    """The edits and deletions among them and since, oldest first: at most `KEPT_AMENDMENTS`."""
 
     @property
     def last_seq(self) -> int:
         return self.messages[-1].seq if self.messages else 0
+
+    def latest(self, message: Message) -> Message:
+        """A message of the thread with what has been edited since, as far as that is known."""
+        return amended(message, (a for a in self.amendments if _amends(a) == message.id))
+
+    def is_whole(self, head: int, after: int) -> bool:
+        """Whether nothing is missing from the first message to the position `head`, and nothing of
+        the time since `after` (seq) before the first. Positions in a thread are dense."""
+        if not self.messages:
+            return False
+        first = self.messages[0]
+        if first.seq > after and first.tseq > 1:
+            return False  # it was not known before, and it did not begin with this message
+        known = [m.tseq for m in (*self.messages, *self.amendments) if m.tseq >= first.tseq]
+        return max(known) >= head and max(known) - first.tseq == len(known) - 1
+
+    def with_more(self, messages: Sequence[Message]) -> Thread:
+        """The thread with these messages (oldest first), of which it has none, wherever in the
+        order they belong."""
+        edits = [m for m in messages if m.amends is not None]
+        said = [m for m in messages if m.amends is None]
+        amendments = _in_order(self.amendments, edits)[-KEPT_AMENDMENTS:]
+        merged = _in_order(self.messages, said)[-KEPT_MESSAGES:]
+        if amendments and len(merged) == KEPT_MESSAGES:
+            amendments = tuple(a for a in amendments if a.seq > merged[0].seq)
+        if amendments:
+            concerned = {_amends(a) for a in amendments}
+            thread = Thread(self.id, (), amendments)
+            merged = tuple(thread.latest(m) if m.id in concerned else m for m in merged)
+        return Thread(self.id, merged, amendments)
+
+
+def _amends(message: Message) -> str | None:
+    return message.amends.message_id if message.amends is not None else None
+
+
+def _in_order(known: tuple[Message, ...], fresh: Sequence[Message]) -> tuple[Message, ...]:
+    merged = (*known, *fresh)
+    if fresh and known and fresh[0].seq < known[-1].seq:
+        return tuple(sorted(merged, key=attrgetter("seq")))
+    return merged
 
 
 class Threads:
@@ -37,7 +84,8 @@ class Threads:
         self._by_id: dict[str, Thread] = {}  # least recently active first
 
     def __iter__(self) -> Iterator[Thread]:
-        return (self._by_id[id] for id in reversed(self._by_id))
+        threads = (self._by_id[id] for id in reversed(self._by_id))
+        return (thread for thread in threads if thread.messages)
 
     def get(self, thread_id: str) -> Thread | None:
         return self._by_id.get(thread_id)
@@ -64,14 +112,12 @@ class Threads:
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
         """Add messages (oldest first) to a thread, which becomes the last in order."""
         thread = self._by_id.get(thread_id, Thread(thread_id, ()))
-        known = {m.seq for m in thread.messages}
+        known = {m.seq for m in (*thread.messages, *thread.amendments)}
         fresh = [m for m in messages if m.seq not in known]
-        if fresh:
-            merged = (*thread.messages, *fresh)
-            if fresh[0].seq < thread.last_seq:
-                merged = tuple(sorted(merged, key=attrgetter("seq")))
+        if any(m.amends is None for m in fresh):
             self._by_id.pop(thread_id, None)
-            self._by_id[thread_id] = Thread(thread_id, merged[-KEPT_MESSAGES:])
+        if fresh:  # an edit alone leaves the thread where it stands in the order
+            self._by_id[thread_id] = thread.with_more(fresh)
 
     def _sort(self) -> None:
         ordered = sorted(self._by_id.values(), key=attrgetter("last_seq"))

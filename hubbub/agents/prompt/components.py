@@ -60,6 +60,11 @@ _TASKS = (
     "end it with `report`, giving its `request`, before you finish, or once you have what others "
     "do for you."
 )
+_FILES = (
+    " An <attachment> of a message is a file; in it stands how its text begins, as far as there is "
+    "any. `read_file` reads on, by its `id`. To send a file, put "
+    '`{"name": "notes.md", "uri": "file:<id>"}` into `attachments`.'
+)
 _SCRATCHPAD = (
     "Before you act you may think in <scratchpad>…</scratchpad>, in the text of your answer beside "
     "the tool call. It is kept for your operator and sent to nobody. Put what you want to say into "
@@ -73,7 +78,8 @@ def _untrusted(context: PromptContext) -> str:
 
 
 def _speaking(context: PromptContext) -> str:
-    return _SPEAKING + (_TASKS if _has(context, "report") else "")
+    files = _FILES if _has(context, "read_file") else ""
+    return _SPEAKING + (_TASKS if _has(context, "report") else "") + files
 
 
 def _delegation(context: PromptContext) -> str:

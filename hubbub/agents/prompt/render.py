@@ -19,12 +19,13 @@ from hubbub.config.models import History
 from hubbub.errors import ConfigError
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Attachment, Message
 
 __all__ = [
     "SHIPPED",
     "ConversationTemplate",
     "ThreadView",
+    "attachments",
     "attributes",
     "select_history",
 ]
@@ -155,6 +156,7 @@ def _compile(environment: type[Environment], path: Path) -> Template:
         keep_trailing_newline=False,
     )
     env.filters["attributes"] = attributes
+    env.filters["attachments"] = attachments
     try:
         source = read_prompt_file(path)
         code = env.compile(source, filename=str(path))
@@ -182,7 +184,8 @@ def attributes(message: Message) -> Escaped:
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
     )
-    if message.outside or message.spoken_by is not None or message.request is not None:
+    rare = message.spoken_by or message.request or message.amended
+    if message.outside or rare is not None:
         return Escaped(plain + "".join(f' {key}="{value}"' for key, value in _marks(message)))
     return Escaped(plain)
 
@@ -193,6 +196,8 @@ def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
         yield "spoken_by", _escaped_id(message.spoken_by)
     if message.outside:
         yield "outside", "true"
+    if message.amended is not None:
+        yield message.amended, "true"
     request = message.request
     if request is None:
         return
@@ -202,6 +207,24 @@ def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
         yield "outcome", escaped(request.outcome)
     if request.deadline is not None:
         yield "deadline", _time(request.deadline)
+
+
+def attachments(message: Message) -> Escaped:
+    """What belongs to a message: an element each, with how the text of a file begins. Files of the
+    network have the id that `read_file` takes."""
+    return Escaped("".join(f" {_attachment(each)}" for each in message.attachments))
+
+
+def _attachment(attachment: Attachment) -> str:
+    scheme, _, id = attachment.uri.partition(":")
+    where = ("id", id) if scheme == "file" else ("uri", attachment.uri)
+    known = [where, ("name", attachment.name), ("type", attachment.media_type)]
+    if attachment.size is not None:
+        known.append(("size", str(attachment.size)))
+    if attachment.gone:
+        known.append(("gone", "true"))
+    told = " ".join(f'{key}="{escaped(value)}"' for key, value in known)
+    return f"<attachment {told}>{escaped(attachment.excerpt or '')}</attachment>"
 
 
 def _time(at: datetime) -> str:

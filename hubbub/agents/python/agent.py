@@ -132,10 +132,10 @@ class Agent:
 
         Quotes the message if the same turn answers several.
         """
-        scope = current_scope()
-        if scope is None or not scope.several:
+        scope, latest = current_scope(), self._linked.latest(message)
+        if scope is None or not scope.several or latest.amended == "deleted":
             return await self._speak(content, outside, to=message.thread_id)
-        quote = Quote(message_id=message.id, text=message.text[:_QUOTED]).model_dump()
+        quote = Quote(message_id=message.id, text=latest.text[:_QUOTED]).model_dump()
         return await self._speak(content, outside, to=message.thread_id, quote=quote)
 
     async def ask(
@@ -173,6 +173,15 @@ class Agent:
         return await self._linked.speak(
             "report", request=id, status=status, text=text, **marks(outside)
         )
+
+    async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
+        """Call any operation of the hub or of one of its mods by its name, such as `create_task`.
+
+        What comes back is its answer as JSON; fields without a value are left out of it. One that
+        changes something is called once, though the handler may run again after a crash. Raises
+        `OperationError` when the hub refuses, and for one that there is not.
+        """
+        return await self._linked.call(operation, **args)
 
     async def participants(self) -> tuple[Participant, ...]:
         """Everybody in the network, with kind, presence and card."""

@@ -66,6 +66,7 @@ class HandlerBrain:
         await self._call(self._agent.on_start)
 
     async def ready(self, ready: Ready) -> None:
+        self._link.offered(ready.operations)
         await self._activities.repeat()
         if self._first or not ready.resumed:  # later, turns that have begun are our own
             self._first = False
@@ -81,6 +82,8 @@ class HandlerBrain:
             return False
         if message.type == "direct":
             return False  # nobody overhears those; this one was the last of its interaction
+        if message.imported:
+            return False  # it was said long ago, and elsewhere
         return self._defines(_overhears(message))
 
     async def observe(self, message: Message) -> None:

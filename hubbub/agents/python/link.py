@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.asks import Ask, Asks, answers
 from hubbub.agents.python.delegations import Delegations, ends
-from hubbub.agents.python.scope import current_scope
+from hubbub.agents.python.scope import Scope, current_scope
+from hubbub.agents.tools.hub import marked, speaks
 from hubbub.agents.turn.voice import Voice
 from hubbub.errors import OperationError, RequestFailed
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, OperationInfo
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
 
@@ -29,10 +31,29 @@ class Link:
         self._asks = Asks()
         self._delegations = Delegations()
         self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
+        self._operations: Mapping[str, OperationInfo] = {}
 
     @property
     def me(self) -> str:
         return self._inbox.me
+
+    def offered(self, operations: Iterable[OperationInfo]) -> None:
+        """What the hub and its mods can be asked for."""
+        self._operations = {operation.name: operation for operation in operations}
+
+    async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
+        """Call any operation. One that changes something is called once, though the handler may be
+        run again. Raises `OperationError`."""
+        scope, info = current_scope(), self._operations.get(operation)
+        if scope is None or info is None or info.permission == "read":
+            return await self._voice.call(operation, cid=None, cause=None, **args)
+        if scope.outside and marked(info):
+            args["outside"] = True
+        cid, at = scope.next_cid(), scope.clock.ms
+        cause = scope.cause if speaks(info) else None
+        value = await self._voice.call(operation, cid=cid, cause=cause, **args)
+        scope.calls.append(_record(scope, cid, operation, args, value, at))
+        return value
 
     async def read(self, operation: str, /, **args: JsonValue) -> JsonValue:
         """Call an operation that changes nothing. Raises `OperationError`."""
@@ -49,16 +70,7 @@ class Link:
         cid, at = scope.next_cid(), scope.clock.ms
         value = await self._voice.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
-        scope.calls.append(
-            ToolCallRecord(
-                id=cid,
-                name=operation,
-                arguments=args,
-                result=sent.id,
-                at_ms=at,
-                duration_ms=scope.clock.since(at),
-            )
-        )
+        scope.calls.append(_record(scope, cid, operation, args, sent.id, at))
         return sent
 
     async def write(self, operation: str, /, **args: JsonValue) -> None:
@@ -163,9 +175,29 @@ class Link:
             if message.seq in verdicts and not verdicts[message.seq].done():
                 verdicts[message.seq].set_result(True)
 
+    def latest(self, message: Message) -> Message:
+        """The message with what was edited since it came."""
+        thread = self._inbox.thread(message.thread_id)
+        return message if thread is None else thread.latest(message)
+
     def _thread(self, thread_id: str) -> tuple[Message, ...]:
         thread = self._inbox.thread(thread_id)
         return thread.messages if thread is not None else ()
+
+
+def _record(
+    scope: Scope, cid: str, name: str, args: Mapping[str, JsonValue], result: JsonValue, at: float
+) -> ToolCallRecord:
+    """What the turn's record tells of a call that began at `at` ms."""
+    told = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    return ToolCallRecord(
+        id=cid,
+        name=name,
+        arguments=dict(args),
+        result=told,
+        at_ms=at,
+        duration_ms=scope.clock.since(at),
+    )
 
 
 def _check_heard(to: str, sent: SendResult) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
 from hubbub.agents.knowledge import Limits as KnowledgeLimits
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.approval import Approver
@@ -32,6 +31,7 @@ from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import nearest
 from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
 from hubbub.errors import ConfigError
+from hubbub.loading import load_attribute
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import OperationInfo
 

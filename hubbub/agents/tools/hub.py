@@ -16,7 +16,7 @@ from hubbub.errors import OperationError
 from hubbub.protocol.messages import OperationInfo, Permission
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Caller", "HubTool", "refused", "speaks"]
+__all__ = ["Caller", "HubTool", "marked", "refused", "speaks"]
 
 
 class Caller(Protocol):
@@ -44,6 +44,7 @@ class HubTool:
         self.ordered = operation.permission != "read"
         self.idempotent = True  # a read, or a write with a cid
         self._own = _own(operation)
+        self._marked = marked(operation)
         schema = _without(self._own, operation.input_schema)
         self.spec = ToolSpec(operation.name, operation.description, schema)
 
@@ -57,7 +58,7 @@ class HubTool:
         if "cid" in args:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
         cid, cause = site.cid if self.ordered else None, site.turn if self.speaks else None
-        if site.outside and "outside" in self._own:
+        if site.outside and self._marked:
             args["outside"] = True
         try:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
@@ -70,6 +71,12 @@ class HubTool:
 def speaks(operation: OperationInfo) -> bool:
     """Whether a call of the operation sends a message: only those have a cause."""
     return "cause" in _properties(operation.input_schema)
+
+
+def marked(operation: OperationInfo) -> bool:
+    """Whether the hub is told when what a call says carries content from outside the network."""
+    outside = _properties(operation.input_schema).get("outside")
+    return outside is not None and (speaks(operation) or _is_runtimes(outside))
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
@@ -94,10 +101,17 @@ _OF_SPEECH = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments
 
 def _own(operation: OperationInfo) -> frozenset[str]:
     """The arguments that are not the model's business: all messages have the same ones; what a mod
-    has called so in an operation of its own is its own.
+    has called so in an operation of its own is its own, unless it leaves it to the runtime.
     """
-    is_speech = _properties(operation.input_schema).keys() >= _OF_SPEECH
-    return _OF_SPEECH if is_speech else frozenset({"cause"})
+    properties = _properties(operation.input_schema)
+    is_speech = properties.keys() >= _OF_SPEECH
+    ours = _OF_SPEECH if is_speech else frozenset({"cause"})
+    return ours.union(name for name, schema in properties.items() if _is_runtimes(schema))
+
+
+def _is_runtimes(schema: JsonValue) -> bool:
+    """Whether it is an argument that runtimes fill in: `Tainted` (hubbub.protocol.operations)."""
+    return isinstance(schema, dict) and schema.get("x-runtime") is True
 
 
 def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -107,11 +121,19 @@ def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[st
 
 
 def _shows_outside(value: JsonValue) -> bool:
+    """Whether an answer says of itself, or of a message in it, that it carries content from outside
+    the network."""
+    if isinstance(value, dict) and value.get("outside") is True:
+        return True
+    return _shows_message(value)
+
+
+def _shows_message(value: JsonValue) -> bool:
     """Whether one of the messages in it carries content from outside the network."""
     if isinstance(value, list):
-        return any(map(_shows_outside, value))
+        return any(map(_shows_message, value))
     if not isinstance(value, dict):
         return False
     if value.get("outside") is True and "sender_id" in value:
         return True
-    return any(map(_shows_outside, value.values()))
+    return any(map(_shows_message, value.values()))

@@ -29,10 +29,10 @@ from hubbub.agents.tools.tuning import Retry
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.turn.timing import TurnClock
-from hubbub.agents.user_code import contained, told
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import ToolCallRecord
+from hubbub.user_code import contained, told
 
 __all__ = ["CallRunner", "Checks"]
 

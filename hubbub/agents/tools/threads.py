@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from hubbub.agents.user_code import Escape, told
+from hubbub.user_code import Escape, told
 
 __all__ = ["run_in_thread"]
 

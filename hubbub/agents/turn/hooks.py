@@ -29,10 +29,10 @@ from pydantic import JsonValue
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.tools.threads import run_in_thread
 from hubbub.agents.turn.loop import CallResult, failure
-from hubbub.agents.user_code import contained, told
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import ToolCallRecord, TurnEnd
+from hubbub.user_code import contained, told
 
 __all__ = [
     "HOOK_WITHIN_S",

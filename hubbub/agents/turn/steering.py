@@ -13,7 +13,7 @@ from typing import Literal
 
 from hubbub.agents.inbox import Inbox, Woken, by_person
 from hubbub.agents.prompt.escape import escaped
-from hubbub.agents.prompt.render import attributes
+from hubbub.agents.prompt.render import attachments, attributes
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Steering
 
@@ -71,5 +71,5 @@ def shown(woken: Sequence[Woken]) -> tuple[Steering, ...]:
 def _element(message: Message) -> str:
     return (
         f"<incoming_message {attributes(message)}> "
-        f"<content>{escaped(message.text)}</content> </incoming_message>"
+        f"<content>{escaped(message.text)}</content>{attachments(message)} </incoming_message>"
     )

@@ -66,7 +66,7 @@ class Voice:
 
     def _remember(self, name: str, args: dict[str, JsonValue], value: JsonValue) -> None:
         content = args.get("text", args.get("content", args.get("task")))
-        if content is None:
+        if content is None and not (isinstance(value, dict) and "amends" in value):
             return
         try:
             sent = SendResult.model_validate(value)
@@ -104,12 +104,13 @@ class Voice:
             sender_kind="agent",
             type=thread_ids.kind_of(sent.thread_id),
             recipients=tuple(m for m in members if m != me),
-            content=content,
+            content="" if content is None else content,
             text_representation=told if isinstance(told, str) else None,
             interaction_id="",  # the hub's to know; nothing here asks for it
             cause_id=cause if isinstance(cause, str) else None,
             hop=0,
             outside=args.get("outside") is True,
             request=mark,
+            amends=sent.amends,
             sent_at=datetime.fromtimestamp(self._clock.now(), UTC),
         )

@@ -159,6 +159,8 @@ class Bench:
     def _in_the_way(self, agent: str) -> Reason | None:
         halts, daily, dampener, *_ = self._judges
         halted = halts.of(agent, self._thread.id) if halts.any else None
+        if halts.any and halted is None and self._draft.timer_of is not None:
+            halted = halts.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
         if halted is not None:
             return halted
         limit = None if self._person else self._limit(agent)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+
+from pydantic import JsonValue
 
 from hubbub.config.models import Budgets
 from hubbub.ids import parse_interaction_id
@@ -30,11 +32,26 @@ _NOTHING: _Opening = (0, "", False, 0, 0.0, ())
 class Book:
     """Finds the account of an interaction, or loads it."""
 
-    def __init__(self, store: Store, threads: Threads, budgets: Budgets, size: int = 4096):
+    def __init__(
+        self,
+        store: Store,
+        threads: Threads,
+        budgets: Budgets,
+        size: int = 4096,
+        *,
+        set_by_person: Callable[[str], bool] = lambda timer_of: False,
+    ):
+        """`set_by_person` tells whether a timer of this participant counts as a person's word."""
         self._store, self._threads, self._size = store, threads, size
+        self._set_by_person = set_by_person
         self._full, self._half = Limits.of(budgets, halved=False), Limits.of(budgets, halved=True)
         self._ring: list[_Opening] = [_NOTHING] * size
         self._ledgers: OrderedDict[int, Ledger] = OrderedDict()
+
+    def _timed(self, opening: Mapping[str, JsonValue]) -> bool:
+        """Whether a timer of a person has set the message off."""
+        timer_of = opening.get("timer_of")
+        return isinstance(timer_of, str) and self._set_by_person(timer_of)
 
     def new(self, opened_by: str, thread_no: int, at: float, *, person: bool) -> Ledger:
         """The account of an interaction that a message is about to open."""
@@ -96,11 +113,11 @@ class Book:
         sender, person = opening["sender_id"], opening["sender_kind"] == "human"
         ledger = self._made(
             seq,
-            opening.get("spoken_by") or sender,
+            opening.get("timer_of") or opening.get("spoken_by") or sender,
             self._threads.ensure(opening["thread_id"]).no,
             datetime.fromisoformat(opening["sent_at"]).timestamp(),
             [participant for (_, participant), wake in wakes.items() if wake.reply is not None],
-            person=person or opening.get("spoken_by") is not None,
+            person=person or opening.get("spoken_by") is not None or self._timed(opening),
         )
         if row is not None:
             ledger.wakes += row.wakes

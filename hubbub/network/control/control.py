@@ -62,7 +62,8 @@ class Control:
         self._store, self._threads, self._halts = store, state.threads, state.halts
         self._now: Callable[[], float] = clock.now
         self._monotonic: Callable[[], float] = clock.monotonic
-        self.book = Book(store, state.threads, config.budgets)
+        self._set_by_person = state.set_by_person
+        self.book = Book(store, state.threads, config.budgets, set_by_person=state.set_by_person)
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
         self._dampener = Dampener(config.wake.dampener)
@@ -135,7 +136,8 @@ class Control:
             return None
         now = self._now()
         if lineage.interaction is None:
-            ledger = self.book.new(draft.said_by, thread.no, now, person=person)
+            opener, of_person = self._opener(draft)
+            ledger = self.book.new(opener, thread.no, now, person=of_person)
         else:
             found = self.book.find(lineage.interaction)
             assert found is not None, "loaded before"
@@ -149,6 +151,13 @@ class Control:
         ledger.pins += 1
         return judgement
 
+    def _opener(self, draft: Draft) -> tuple[str, bool]:
+        """Who opens an interaction with the draft, and whether that is a person."""
+        of = draft.timer_of
+        if of is not None:
+            return of, self._set_by_person(of)
+        return draft.said_by, draft.by_person
+
     # What became of it --------------------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> None:
@@ -159,11 +168,9 @@ class Control:
             if judgement is not None:
                 self._settle(entry, judgement)
             if entry.interaction is None and (judgement is None or not judgement.moves):
-                draft = entry.draft
                 opened(
                     entry.seq,
-                    draft.said_by,
-                    draft.by_person,
+                    *self._opener(entry.draft),
                     entry.thread.no,
                     now,
                     entry.decisions,

@@ -12,6 +12,7 @@ from hubbub.network.operations import (
     memory,
     mentions,
     messages,
+    mods,
     participants,
     requests,
     spending,
@@ -81,4 +82,6 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     admin.revoke_tokens,
     admin.list_tokens,
     admin.network_status,
+    mods.list_mods,
+    mods.configure_mod,
 )

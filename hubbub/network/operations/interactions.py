@@ -42,7 +42,7 @@ async def read_interaction(call: Caller, args: ReadInteraction) -> InteractionPa
     turns = await hub.store.turns_called(sorted(taken)) if taken else ()
     return InteractionPage(
         id=args.id,
-        messages=tuple(messages),
+        messages=tuple(await hub.mods.pipeline.shown(messages)),
         hidden=len(hidden),
         envelopes=tuple(envelopes),
         wakes=tuple(told),

@@ -22,4 +22,5 @@ async def list_mentions(call: Caller, args: ListMentions) -> MentionPage:
     found = map(Message.model_validate_json, stored.bodies)
     # Who has left a channel no longer reads it, not even where it was called by name.
     seen = [m for m in found if state.may_read(state.threads.ensure(m.thread_id), me)]
-    return MentionPage(messages=tuple(seen), upto=stored.upto, more=stored.upto > 1)
+    shown = await hub.mods.pipeline.shown(seen)
+    return MentionPage(messages=tuple(shown), upto=stored.upto, more=stored.upto > 1)

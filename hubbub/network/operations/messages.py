@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
@@ -22,6 +22,9 @@ from hubbub.protocol.operations import (
     Speech,
 )
 
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
 __all__ = [
     "Voice",
     "broadcast_text_message",
@@ -31,6 +34,8 @@ __all__ = [
     "reply",
     "send_message",
     "send_text_message",
+    "stored_message",
+    "unknown_message",
     "voice",
 ]
 
@@ -122,7 +127,8 @@ async def reply(call: Caller, args: Reply) -> Speaking:
 @operation()
 async def read_message(call: Caller, args: ReadMessage) -> Message:
     """Read one message by its id, for example m42."""
-    return await find_message(call, args.id, look=True)
+    message = await find_message(call, args.id, look=True)
+    return (await call.hub.mods.pipeline.shown([message]))[0]
 
 
 async def find_message(
@@ -133,18 +139,30 @@ async def find_message(
 
     Raises `OperationError`.
     """
+    message = await stored_message(call.hub, message_id)
+    if message is not None:
+        thread = call.hub.state.threads.get(message.thread_id)
+        if unseen or (thread and _sees(call, thread, look=look)):
+            return message
+    raise unknown_message(message_id)
+
+
+async def stored_message(hub: Hub, message_id: str) -> Message | None:
+    """The message, whoever may read it. Raises `OperationError` for what is no id."""
     seq = parse_message_id(message_id)
     if seq is None:
         raise OperationError(
             ErrorCode.BAD_REQUEST, f"{message_id[:64]!r} is no message id; they look like m42"
         )
-    body = await call.hub.store.message(seq) if seq <= call.hub.log.head else None
-    if body is not None:
-        message = Message.model_validate_json(body)
-        thread = call.hub.state.threads.get(message.thread_id)
-        if unseen or (thread and _sees(call, thread, look=look)):
-            return message
-    raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id} for you")
+    body = await hub.store.message(seq) if seq <= hub.log.head else None
+    return None if body is None else Message.model_validate_json(body)
+
+
+def unknown_message(message_id: str) -> OperationError:
+    """What is told of a message that is not there, and of one that somebody may not read."""
+    return OperationError(
+        ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id[:64]} for you"
+    )
 
 
 def _sees(call: Caller, thread: Thread, *, look: bool) -> bool:

@@ -71,7 +71,7 @@ async def _check_cause(call: Caller, cause: str, who: str) -> None:
     """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by the
     request instead, and does not look at it."""
     state, (seq, _) = call.hub.state, cause_position(cause, who)
-    found = await call.hub.writes.ancestor(seq)
+    found = await call.hub.writes.causes.ancestor(seq)
     thread = state.threads.by_no(found.thread_no) if found is not None else None
     if thread is None or not state.may_read(thread, who):
         raise OperationError(ErrorCode.UNKNOWN_MESSAGE, f"cause: {cause[:100]} never reached you")

@@ -153,7 +153,7 @@ async def _find_turn(call: Caller, target: str) -> tuple[str, str, str]:
     """
     hub, (agent, _, message) = call.hub, target.rpartition("-")
     seq = parse_message_id(message)
-    woken_by = await hub.writes.ancestor(seq) if seq else None
+    woken_by = await hub.writes.causes.ancestor(seq) if seq else None
     if seq is not None and woken_by is not None and agent in hub.state.agents:
         thread = hub.state.threads.by_no(woken_by.thread_no)
         if _may_stop(call, thread):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, takewhile
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
@@ -15,6 +16,9 @@ from hubbub.protocol.operations import ListThreads, ReadThread, ThreadPage, Thre
 
 __all__ = ["find_thread", "list_threads", "read_thread"]
 
+ROOM = 256 * 1024
+"""Bytes that the messages of a page may take, about; the store's `PAGE_BYTES`."""
+
 
 @operation()
 async def list_threads(call: Caller, args: ListThreads) -> Threads:
@@ -26,19 +30,25 @@ async def list_threads(call: Caller, args: ListThreads) -> Threads:
     latest = sorted(spoken, key=lambda thread: thread.last_seq, reverse=True)
     page = latest[: args.limit]
     tails = await call.hub.store.tails([t.no for t in page], call.hub.log.head, 1)
-    told = [_summary(t, tails[t.no], state.marks.get(me, t.no)) for t in page if tails.get(t.no)]
+    last = await _shown(call, [tails[t.no][-1] for t in page if tails.get(t.no)])
+    by_id = {message.thread_id: message for message in last}
+    told = [_summary(t, by_id[t.id], state.marks.get(me, t.no)) for t in page if t.id in by_id]
     return Threads(threads=tuple(told), more=len(latest) > len(page))
 
 
-def _summary(thread: Thread, bodies: Sequence[bytes], read: int) -> ThreadSummary:
-    messages = tuple(Message.model_validate_json(body) for body in bodies)
+async def _shown(call: Caller, bodies: Sequence[bytes]) -> Sequence[Message]:
+    messages = [Message.model_validate_json(body) for body in bodies]
+    return await call.hub.mods.pipeline.shown(messages)
+
+
+def _summary(thread: Thread, last: Message, read: int) -> ThreadSummary:
     return ThreadSummary(
         id=thread.id,
         type=thread.type,
-        head=messages[-1].tseq,
-        last_seq=messages[-1].seq,
+        head=last.tseq,
+        last_seq=last.seq,
         read=read,
-        messages=messages,
+        messages=(last,),
     )
 
 
@@ -47,9 +57,19 @@ async def read_thread(call: Caller, args: ReadThread) -> ThreadPage:
     """Read the messages of one of your threads, oldest first; `before` pages back in time."""
     thread = find_thread(call, args.thread, look=True)
     bodies = await call.hub.store.thread_page(thread.no, args.before, args.limit)
-    messages = [Message.model_validate_json(body) for body in bodies]
+    messages = _fitting(await _shown(call, bodies))
     more = bool(messages) and messages[0].tseq > 1  # positions in a thread are dense
     return ThreadPage(thread_id=thread.id, messages=tuple(messages), more=more)
+
+
+def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
+    """As many of the last ones as a page has room for; one at least. The store sees to that with
+    what the log has: in an edited message more may be shown."""
+    if all(message.amended is None for message in messages):
+        return messages
+    sizes = (len(message.model_dump_json()) for message in reversed(messages))
+    fitting = sum(1 for _ in takewhile(lambda size: size <= ROOM, accumulate(sizes)))
+    return messages[-max(1, fitting) :]
 
 
 def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -19,6 +18,7 @@ from hubbub.network.people.waiting import asker, unanswered
 from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
 from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoredTurn
+from hubbub.network.turn_record import turn_record
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -122,7 +122,7 @@ async def turn_account(call: Caller, turn: str) -> TurnAccount:
         return known
     _own_turn(call, turn)
     seq, _ = cause_position(turn, call.participant)
-    woken_by = await hub.writes.ancestor(seq)
+    woken_by = await hub.writes.causes.ancestor(seq)
     if woken_by is None or not await _has_woken(call, seq, woken_by.thread_no):
         raise _unknown(turn)
     return await hub.control.turns.load(
@@ -199,6 +199,8 @@ async def end_turn(call: Caller, args: EndTurn) -> Recording:
             raise _unknown(end.id)
         if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
             hub.metrics.turn_ended(end.outcome, map(Step.model_validate_json, stored.steps))
+            if hub.mods.pipeline.watches_turns:
+                hub.mods.pipeline.turn_ended(turn_record(stored))
         await _tell_who_waits(hub, stored, end)
         hub.requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
         return Done()
@@ -263,7 +265,7 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
 @operation(tool=False)
 async def read_turn(call: Caller, args: ReadTurn) -> Turn:
     """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
-    return _turn(await readable_turn(call, args.id))
+    return turn_record(await readable_turn(call, args.id))
 
 
 _WOKEN_BY = "needs the ids of the messages that woke you"
@@ -303,27 +305,9 @@ async def readable_turn(call: Caller, turn: str) -> StoredTurn:
     return stored
 
 
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _turn(stored: StoredTurn) -> Turn:
-    ended = _time(stored.ended_at) if stored.ended_at is not None else None
-    return Turn(
-        start=TurnStart.model_validate_json(stored.start),
-        agent=stored.agent,
-        started_at=_time(stored.started_at),
-        attempts=stored.attempts,
-        steps=tuple(Step.model_validate_json(step) for step in stored.steps),
-        end=TurnEnd.model_validate_json(stored.end) if stored.end is not None else None,
-        ended_at=ended,
-        sent=tuple(f"m{seq}" for seq in stored.sent),
-    )
-
-
 def summarised(hub: Hub, stored: StoredTurn) -> TurnSummary:
     """A turn as lists show it."""
-    turn = _turn(stored)
+    turn = turn_record(stored)
     duration = None
     if turn.ended_at is not None:
         duration = round((turn.ended_at - turn.started_at).total_seconds() * 1000, 1)

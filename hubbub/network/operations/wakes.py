@@ -82,6 +82,9 @@ def _explain(who: Known, message: Message, stored: StoredWake | None, *, receive
         received=received,
         type=message.type,
         sender_kind=message.sender_kind,
+        amends=message.amends is not None,
+        imported=message.imported,
+        timer=message.timer_of is not None,
     )
     return _Why(reason, None)
 

@@ -151,6 +151,7 @@ class Ending:
             if each.stored is not None:
                 steps = map(Step.model_validate_json, each.stored.steps)
                 hub.metrics.turn_ended("cancelled", steps)
+        hub.mods.turns_stopped([each.turn for each in found if each.begun])
         for agent, of_agent in groupby(ended, key=lambda each: each.agent):
             self.tell(agent, [each.turn for each in of_agent], why)
         for hear in self.heard:

@@ -170,7 +170,7 @@ class Requests:
         draft, mark = entry.draft, entry.draft.request
         if draft.awaits:
             self.waits.rename(id(draft), message_id(entry.seq))
-        if draft.type == "direct":
+        if draft.type == "direct" and draft.amends is None:
             self.waits.answered(draft.sender_id, draft.recipients)
         if mark is None:
             return

@@ -19,6 +19,7 @@ from hubbub.network.records import (
     LedgerMoved,
     MemberJoined,
     MemberLeft,
+    ModRows,
     ParticipantSeen,
     ReadMarked,
     Record,
@@ -38,6 +39,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.store.floors import lift_floor, raise_floors
+from hubbub.network.store.mods import write_mod_rows
 
 __all__ = ["write_records"]
 
@@ -167,7 +169,14 @@ def _takeovers_ended(db: sqlite3.Connection, records: Sequence[TakeoverEnded]) -
     db.executemany("DELETE FROM takeover WHERE agent = ?", [(record.agent,) for record in records])
 
 
+def _mod_rows(db: sqlite3.Connection, records: Sequence[ModRows]) -> None:
+    write_mod_rows(db, records)
+    settled = [rows.settled for rows in records if rows.refused is None and rows.settled]
+    _WRITERS[CallSettled](db, settled)
+
+
 _WRITERS: dict[type[Record], Writer] = {
+    ModRows: _mod_rows,
     ParticipantSeen: _each(
         "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card",

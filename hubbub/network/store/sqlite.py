@@ -10,8 +10,9 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
+from hubbub.mods.rows import Value
 from hubbub.network.records import Batch
-from hubbub.network.store import control, events, memories, reads, searches, turns
+from hubbub.network.store import control, events, memories, mods, reads, searches, turns
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
@@ -176,6 +177,14 @@ class SqliteStore:
         self, participant: str | None, state: str | None, limit: int
     ) -> Sequence[bytes]:
         return await self.reading.run(control.requests, participant, state, limit)
+
+    async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
+        await self.writing.run(mods.bring_up, mod, scripts)
+
+    async def mod_rows(
+        self, mod: str, sql: str, values: Sequence[Value]
+    ) -> Sequence[tuple[Value, ...]]:
+        return await self.reading.run(mods.mod_rows, mod, sql, values)
 
     async def memory(self, participant: str, key: str) -> bytes | None:
         return await self.reading.run(memories.memory, participant, key)

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 
 from hubbub.network.ports import DuplicateCids
-from hubbub.network.records import Batch, CallSettled
+from hubbub.network.records import Batch, CallSettled, ModRows, Record
 from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records
@@ -96,7 +96,7 @@ class BatchWriter:
                     index_log(db, index, head)
         except sqlite3.IntegrityError as error:
             raise ValueError(f"the batch contradicts the log or itself: {error}") from error
-        self._remember(cids)
+        self._remember(cids - _refused_cids(batch))
         if index:
             self._indexed[index] = head
         if index == "by_cid":
@@ -138,12 +138,24 @@ class BatchWriter:
 def _cids_of(batch: Batch) -> set[Pair]:
     pairs = [(row[4], row[5]) for row in batch.messages if row[5] is not None]
     if batch.records:
-        calls = (record for record in batch.records if type(record) is CallSettled)
-        pairs += [(call.sender, call.cid) for call in calls]
+        pairs += [(call.sender, call.cid) for call in map(_settled_by, batch.records) if call]
     cids = set(pairs)
     if len(cids) != len(pairs):
         raise ValueError("the batch contradicts itself: a cid appears twice in it")
     return cids
+
+
+def _settled_by(record: Record) -> CallSettled | None:
+    """The call whose answer is kept with the record, if there is one."""
+    if type(record) is CallSettled:
+        return record
+    return record.settled if type(record) is ModRows else None
+
+
+def _refused_cids(batch: Batch) -> set[Pair]:
+    """Of calls whose rows were refused: they are not in the store, and may come again."""
+    refused = (rows for rows in batch.records if type(rows) is ModRows and rows.refused is not None)
+    return {(rows.settled.sender, rows.settled.cid) for rows in refused if rows.settled}
 
 
 def _chunks(

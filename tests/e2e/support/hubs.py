@@ -40,6 +40,7 @@ class HubProcess:
         channels: Sequence[str] = (),
         prefix: Sequence[str] = (),
         network: Mapping[str, JsonValue] = UNBOUND,
+        mods: Sequence[JsonValue] = (),
     ):
         """`prefix` is a command that runs the hub, `strace` for example; `network` is more of its
         config."""
@@ -48,7 +49,7 @@ class HubProcess:
         self.listening = asyncio.Event()
         """Set while the process listens, as far as this side knows."""
         self._folder, self._limits, self._prefix = folder, dict(limits), prefix
-        self._network = dict(network)
+        self._network, self._mods = dict(network), list(mods)
         self._channels: JsonValue = {name: {"members": "all"} for name in channels}
         self._process: Process | None = None
         self._pid = 0
@@ -127,7 +128,8 @@ class HubProcess:
             **self._network,
         }
         # JSON is YAML.
-        path.write_text(json.dumps({"network": network, "channels": self._channels}))
+        config = {"network": network, "channels": self._channels, "mods": self._mods}
+        path.write_text(json.dumps(config))
         return path
 
 

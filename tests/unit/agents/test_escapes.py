@@ -9,8 +9,8 @@ import pytest
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.user_code import Escape, contained, told
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
+from hubbub.user_code import Escape, contained, told
 from tests.unit.agents.calling import failed, text
 
 

@@ -58,11 +58,11 @@ async def test_a_healthy_network_has_only_good_findings(write: Write, tmp_path: 
 
 
 async def test_mistakes_of_the_config_are_findings(write: Write) -> None:
-    found = await diagnose(write("net.yaml", "netwrk: {}\nmods: [x]\n"), {})
+    found = await diagnose(write("net.yaml", "netwrk: {}\nmods: [moderatio]\n"), {})
     assert not found.healthy
     assert [f.text for f in found.findings if f.verdict == "problem"] == [
         "net.yaml:1: unknown key 'netwrk' in the file; did you mean 'network'?",
-        "net.yaml:2: unknown mod 'x'; valid: moderation",
+        "net.yaml:2: unknown mod 'moderatio'; did you mean 'moderation'?",
     ]
 
 

@@ -52,6 +52,15 @@ def test_the_parts_of_an_agent_that_are_paths_become_absolute() -> None:
     assert data["mods"] == [{"m": {"file": "/conf/f"}}]
 
 
+def test_mods_that_are_files_lie_beside_the_yaml() -> None:
+    mods = ["moderation", "own/a.py:A", {"own/b.py:B": {"file": "./f", "word": "f"}}]
+    assert anchored({"mods": mods}, Path("/conf")).data["mods"] == [
+        "moderation",
+        "/conf/own/a.py:A",
+        {"/conf/own/b.py:B": {"file": "/conf/f", "word": "f"}},
+    ]
+
+
 def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
     data = anchored({"network": {"store": "sqlite:~/x.db"}}, Path("/conf")).data

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
 from hubbub.mods.operation import Calling, Operation, Speaking, operation
 from hubbub.network.operations import CORE_OPERATIONS
@@ -40,6 +41,27 @@ def test_the_declaration_gives_name_description_and_schemas() -> None:
     }
     assert info.input_schema["additionalProperties"] is False
     assert info.output_schema["properties"].keys() == {"done"}  # type: ignore[union-attr]
+
+
+class Finding(BaseModel):
+    place: str
+    line: int | None = None
+
+
+class Findings(BaseModel):
+    first: Finding | None
+    all: tuple[Finding, ...]
+
+
+def test_fields_that_an_answer_may_leave_out_are_not_told_as_required() -> None:
+    @operation()
+    def look(call: Calling, args: Args) -> Findings:
+        """Look for something."""
+        return Findings(first=None, all=())
+
+    told = look.info().output_schema
+    assert told["required"] == ["all"]
+    assert told["$defs"]["Finding"]["required"] == ["place"]  # type: ignore[index,call-overload]
 
 
 def test_what_is_said_explicitly_counts() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hubbub.errors import StoreVersionError
 from hubbub.network.store.control import control_state
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
+from hubbub.network.store.mods import bring_up
 
 NEXT = {1: scripts()[1], 2: "CREATE TABLE added (x); INSERT INTO added VALUES (7);"}
 
@@ -116,3 +117,16 @@ def test_a_database_of_version_3_can_be_controlled(db: sqlite3.Connection) -> No
     migrate(db, "x")
     assert not any(control_state(db).values()), "nothing is stopped, asked for or spent"
     assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
+
+
+@pytest.mark.behaviour("M-20")
+def test_a_database_of_version_4_can_have_tables_of_mods(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in (1, 2, 3, 4)})
+    db.execute("INSERT INTO halt VALUES ('all', '', 'ann', 'enough', 1.0, 0)")
+    assert check_version(db, "x") == 4
+    migrate(db, "x")
+    assert check_version(db, "x") == latest_version()
+    assert db.execute("SELECT * FROM mod_schema").fetchall() == []
+    bring_up(db, "polls", {1: "CREATE TABLE polls_vote (who);"})
+    assert db.execute("SELECT * FROM mod_schema").fetchall() == [("polls", 1)]
+    assert db.execute("SELECT by FROM halt").fetchall() == [("ann",)]

@@ -340,6 +340,9 @@ def test_the_table_has_one_rule_for_each_case() -> None:
 
 def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> None:
     waking = {Reason.DIRECT, Reason.MENTION, Reason.LAST_SPEAKER, Reason.BROADCAST, Reason.RESULT}
+    waking.add(Reason.TIMER)
     follows = {Reason.OWN, Reason.SYSTEM, Reason.NOT_RECEIVED, Reason.NOT_MENTIONED}
-    rest = {*waking, *follows, Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY}
+    follows |= {Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY, Reason.AMENDMENT}
+    follows.add(Reason.IMPORTED)
+    rest = {*waking, *follows}
     assert set(KEPT_BACK) == set(Reason) - rest

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.protocol import thread_ids
-from hubbub.protocol.messages import Attachment, Draft, Quote, SenderKind
+from hubbub.protocol.messages import Amendment, Attachment, Draft, Quote, SenderKind
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
 
@@ -93,6 +93,12 @@ def drafts(draw: st.DrawFn) -> Draft:
         uri=hostile_text(),
         size=st.none() | st.integers(0, 2**50),
     )
+    seqs = st.integers(1, 2**60)
+    amendments = st.builds(
+        Amendment,
+        message_id=seqs.map(lambda seq: f"m{seq}"),
+        kind=st.sampled_from(["edited", "deleted"]),
+    )
     return Draft(
         sender_id=sender,
         sender_kind=draw(st.sampled_from(kinds)),
@@ -106,4 +112,5 @@ def drafts(draw: st.DrawFn) -> Draft:
         mentions=tuple(draw(st.lists(participants(), max_size=3))),
         attachments=tuple(draw(st.lists(attachments, max_size=2))),
         cause_id=draw(st.none() | hostile_text(30)),
+        amends=draw(st.none() | amendments),
     )

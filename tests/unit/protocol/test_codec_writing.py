@@ -52,6 +52,7 @@ def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
         interaction_id="i1",
         cause_id=draft.cause_id,
         hop=hop,
+        amends=draft.amends,
         sent_at=datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
     )
 

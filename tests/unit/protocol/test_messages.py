@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from hubbub.protocol.messages import Card, Message, ThreadSummary
+from hubbub.protocol.messages import Attachment, Card, Message, NewAttachment, ThreadSummary
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -64,3 +64,16 @@ def test_a_card_keeps_what_a_participant_adds_to_it() -> None:
 
 def test_a_summary_needs_no_messages() -> None:
     assert ThreadSummary(id="broadcast", type="broadcast", head=0, last_seq=0).messages == ()
+
+
+@pytest.mark.behaviour("M-392")
+@pytest.mark.parametrize(("field", "most"), [("name", 255), ("media_type", 127), ("uri", 2048)])
+def test_what_is_said_of_an_attachment_has_an_end_and_an_old_log_is_read(
+    field: str, most: int
+) -> None:
+    given = {"name": "a", "uri": "file:f1"}
+    NewAttachment.model_validate({**given, field: "x" * most})
+    longer = {**given, field: "x" * (most + 1)}
+    with pytest.raises(ValidationError, match=field):
+        NewAttachment.model_validate(longer)
+    assert len(getattr(Attachment.model_validate(longer), field)) == most + 1

@@ -23,6 +23,7 @@ from hubbub.protocol.thread_ids import (
     relative,
     reply_thread,
     root,
+    within,
 )
 from tests.unit.protocol.drafts import participants, thread_names
 
@@ -54,6 +55,16 @@ def test_a_reply_thread_hangs_one_level_under_its_parent(thread: str, seq: int) 
     assert root(under) == root(thread)
     assert kind_of(under) == kind_of(thread)
     assert members_of(under) == members_of(thread)
+
+
+@given(thread_names(depth=4), st.integers(1, 10**9))
+def test_a_thread_is_within_itself_and_all_that_it_hangs_in(thread: str, seq: int) -> None:
+    under = reply_thread(reply_thread(thread, seq), seq)
+    assert within(thread, thread)
+    assert within(under, thread)
+    assert within(under, root(thread))
+    assert not within(thread, under)
+    assert not within(under, reply_thread(thread, seq + 1))
 
 
 @given(thread_names())

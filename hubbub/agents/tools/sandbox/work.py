@@ -9,13 +9,13 @@ import inspect
 import linecache
 from pathlib import Path
 
-from hubbub.agents.loading import load_module
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.function import as_text, as_tool
 from hubbub.agents.tools.given import CancelToken
 from hubbub.agents.tools.sandbox import jail
 from hubbub.agents.tools.sandbox.exchange import Answer, Request
-from hubbub.agents.user_code import told
+from hubbub.loading import load_module
+from hubbub.user_code import told
 
 __all__ = ["answer"]
 

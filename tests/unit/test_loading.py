@@ -8,9 +8,9 @@ import pytest
 
 from hubbub import Agent
 from hubbub.agents.launch import load_agent_class
-from hubbub.agents.loading import construct, load_attribute
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
+from hubbub.loading import construct, load_attribute
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeVar
 
-from hubbub.agents.user_code import told
 from hubbub.errors import ConfigError
+from hubbub.user_code import told
 
 __all__ = ["construct", "load_attribute", "load_module"]
 

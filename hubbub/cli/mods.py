@@ -1,0 +1,227 @@
+"""`mods list | show | new | reload`: what extends a network, a first mod of one's own, and
+other settings while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from keyword import iskeyword
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
+from hubbub.cli.output import JsonFlag, console, emit_json, help_if_alone, table
+from hubbub.config.problems import shown_path
+from hubbub.errors import OperationError, UserError
+from hubbub.protocol.mods import ModStates
+
+if TYPE_CHECKING:
+    from hubbub.client import Client
+    from hubbub.config.models import NetworkFile
+    from hubbub.mods.api import Mod, ModConfig
+    from hubbub.mods.loader import Named
+
+__all__ = ["group", "register"]
+
+DEFAULT_CONFIG = Path("hubbub.yaml")
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The network's YAML file; hubbub.yaml if it is there."),
+]
+
+group = typer.Typer(
+    help="List and show mods, begin one of your own, and reload settings.",
+    invoke_without_command=True,
+    callback=help_if_alone,
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="mods")
+
+
+# list -------------------------------------------------------------------------------------------
+
+
+@group.command("list")
+def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
+    """List the mods of a network in the order in which messages pass them, then those that could
+    be named besides."""
+    from hubbub.mods.loader import docs_of, find_mod, known_mods
+
+    rows = [_row(n, mod) for n, mod in enumerate(_mods_of(config), 1)]
+    used = {row["name"] for row in rows}
+    for name, found in known_mods().items():
+        if name not in used:
+            about = docs_of(find_mod(name).kind) if found.origin == "built in" else ""
+            rows.append({"order": "", "name": name, "origin": found.origin, "about": about})
+    if as_json:
+        emit_json(rows)
+        return
+    table(("", "mod", "from", "what it does"), [tuple(row.values()) for row in rows])
+
+
+def _mods_of(config: Path | None) -> list[Named]:
+    """The mods that a config names; without one, none."""
+    from hubbub.app.preflight import load_valid
+
+    if config is None and not DEFAULT_CONFIG.is_file():
+        return []
+    return _named(load_valid(config or DEFAULT_CONFIG).file)
+
+
+def _named(file: NetworkFile) -> list[Named]:
+    """The mods of a config, in its order."""
+    from hubbub.mods.loader import named
+
+    return named(file.mods, file.network.allow_mods)
+
+
+def _row(n: int, mod: Named) -> dict[str, str]:
+    from hubbub.mods.loader import docs_of
+
+    origin = shown_path(Path(mod.origin)) if mod.origin.endswith(".py") else mod.origin
+    about = docs_of(mod.kind)
+    return {"order": str(n), "name": mod.kind.name, "origin": origin, "about": about}
+
+
+# show -------------------------------------------------------------------------------------------
+
+
+@group.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A mod's name, or file.py:ClassName.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a mod: what it does, its settings, and the operations that it adds."""
+    import inspect
+
+    from hubbub.mods.loader import find_mod
+
+    mod = find_mod(name)
+    kind = mod.kind
+    settings, operations = _settings(kind.Config), _operations(kind)
+    if as_json:
+        about = inspect.getdoc(kind) or ""
+        emit_json(
+            {
+                "name": kind.name,
+                "origin": mod.origin,
+                "about": about,
+                "requires": kind.requires,
+                "conflicts": kind.conflicts,
+                "settings": settings,
+                "operations": operations,
+            }
+        )
+        return
+    screen = console()
+    screen.print(f"{kind.name} ({mod.origin})\n\n{inspect.getdoc(kind) or ''}\n")
+    for word, others in (("needs", kind.requires), ("cannot be with", kind.conflicts)):
+        if others:
+            screen.print(f"{word}: {', '.join(others)}")
+    table(("setting", "default", ""), [tuple(map(str, s.values())) for s in settings])
+    if operations:
+        screen.print()
+        table(("operation", "who", ""), [tuple(map(str, o.values())) for o in operations])
+
+
+def _settings(model: type[ModConfig]) -> list[Mapping[str, object]]:
+    found: list[Mapping[str, object]] = []
+    for name, field in model.model_fields.items():
+        default = (
+            "required" if field.is_required() else field.get_default(call_default_factory=True)
+        )
+        about = " ".join((field.description or "").split())
+        found.append({"name": name, "default": str(default), "about": about})
+    return found
+
+
+def _operations(kind: type[Mod]) -> list[Mapping[str, object]]:
+    who = {"read": "everybody", "write": "everybody", "admin": "owners"}
+    try:
+        made = kind(kind.Config())
+    except ValueError:
+        return []  # it has settings that must be given
+    return [
+        {"name": o.name, "who": who[o.permission], "about": o.description}
+        for o in made.operations()
+    ]
+
+
+# new --------------------------------------------------------------------------------------------
+
+
+@group.command("new")
+def new(
+    name: Annotated[str, typer.Argument(help="What it is to be called, for example thanks.")],
+    folder: Annotated[Path, typer.Argument(help="Where to write; made if missing.")] = Path("mods"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write a mod to start from, with a test that runs, and say how to name it in the YAML."""
+    from hubbub.app.mod_starter import mod_files
+    from hubbub.cli.init import write_files
+    from hubbub.mods.loader import NAME, known_mods
+
+    if not NAME.fullmatch(name) or iskeyword(name):
+        raise UserError(f"{name!r} is no name for a mod: lower-case letters, digits and _")
+    if name in known_mods():
+        raise UserError(f"there is a mod {name!r} already; see `hubbub mods show {name}`")
+    files = {folder / file: text for file, text in mod_files(name).items()}
+    write_files(files, force=force)
+    for path in files:
+        typer.echo(f"wrote {path}")
+    class_name = name.title().replace("_", "")
+    typer.echo(f"test it: pytest {folder}")
+    typer.echo(f"use it: add to the YAML's mods:  - {folder}/{name}.py:{class_name}")
+
+
+# reload -----------------------------------------------------------------------------------------
+
+
+@group.command("reload")
+def reload_(
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="The network's YAML file.")
+    ] = DEFAULT_CONFIG,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Give the mods of a running network the settings that stand in its YAML now. What is wrong
+    changes nothing; mods come and go only when the network starts."""
+    from hubbub.app.preflight import load_valid
+
+    file = load_valid(config).file
+    target = Target(address or file.network.name, token)
+    told = run_async(_reload(target, _named(file)))
+    if as_json:
+        emit_json(told)
+    else:
+        table(("mod", ""), [(each["name"], each["outcome"]) for each in told])
+    if any(each["outcome"].startswith("refused") for each in told):
+        raise typer.Exit(1)
+
+
+async def _reload(target: Target, mods: Sequence[Named]) -> list[dict[str, str]]:
+    """What became of each mod, in the order of the YAML; then of those that only run."""
+    async with joined(target) as client:
+        answer = ModStates.model_validate(await client.call("list_mods"))
+        running = [mod.name for mod in answer.mods]
+        told = [await _reloaded(client, mod, running) for mod in mods]
+    listed = {mod.kind.name for mod in mods}
+    gone = "runs until the network starts anew: the YAML names it no longer"
+    return told + [{"name": name, "outcome": gone} for name in running if name not in listed]
+
+
+async def _reloaded(client: Client, mod: Named, running: Sequence[str]) -> dict[str, str]:
+    name = mod.kind.name
+    if name not in running:
+        return {"name": name, "outcome": "is new: it runs when the network starts anew"}
+    try:
+        await client.call("configure_mod", name=name, settings=dict(mod.settings))
+    except OperationError as error:
+        return {"name": name, "outcome": f"refused: {error.message}"}
+    return {"name": name, "outcome": "reloaded"}

@@ -1,0 +1,284 @@
+"""What a mod may ask of the hub: the one door through which built-in and foreign mods go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, JsonValue
+
+from hubbub.mods.operation import Calling
+from hubbub.mods.rows import Statement, Value
+from hubbub.protocol.messages import Draft, Kind, Message, Participant
+
+if TYPE_CHECKING:
+    from hubbub.config.agents import ModelConfig
+    from hubbub.mods.api import Mod
+
+__all__ = ["Busy", "Host", "Latest", "Row"]
+
+Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
+
+
+class Latest(NamedTuple):
+    """How far a thread has come."""
+
+    tseq: int
+    """How many messages it has: the position of its last one; 0 if it has none."""
+    seq: int
+    """Position of that one in the log."""
+
+
+class Busy(NamedTuple):
+    """How much an agent has to do."""
+
+    running: int
+    """Turns that have begun and not ended."""
+    open: int
+    """Messages that have woken it and that no turn has settled: they wait, or are worked on."""
+
+
+class Restored(NamedTuple):
+    """A message of a transcript, as it is to enter the log."""
+
+    draft: Draft
+    """With `sent_at`: when it was said."""
+    interaction: str | None
+    """The interaction of this network that it belongs to; None: it opens one."""
+    hop: int
+    """Its distance from the opening message."""
+    once: str
+    """The sender has one message under this key."""
+    digest: int
+    """A checksum of what it was made from: another one under the same key is an error."""
+
+
+class Host(Protocol):
+    """The hub, as one mod sees it. Everything that may take long is a coroutine.
+
+    Messages and threads are shown as their reader sees them: what a participant may not read is
+    an `OperationError` with the same words as if it were not there.
+    """
+
+    # Time -------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def at(self, when: float, key: str) -> None:
+        """Call `on_timer(key)` at this time, or at once if it has passed; replaces what was asked
+        for under the key. Kept in memory: ask again in `start`."""
+        ...
+
+    def cancel(self, key: str) -> None:
+        """Do not call it."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the messages. What it raises is a failure of the mod."""
+        ...
+
+    # Who and where ----------------------------------------------------------------------------
+
+    def participant(self, id: str) -> Participant | None: ...
+
+    def participants(self) -> Sequence[Participant]: ...
+
+    def kind_of(self, id: str) -> Kind | None: ...
+
+    def is_owner(self, call: Calling) -> bool:
+        """Whether the caller is an owner of the network."""
+        ...
+
+    def owns(self, participant: str) -> bool:
+        """Whether the participant is an owner of the network, by its config: in an open one
+        everybody is who is no agent."""
+        ...
+
+    def thread(self, call: Calling, thread: str) -> str:
+        """The canonical id of a thread that the caller may read. Raises `OperationError`."""
+        ...
+
+    def place(self, call: Calling, to: str) -> str:
+        """The canonical id of the thread in which the caller would speak to this participant, or in
+        this thread. Raises `OperationError`."""
+        ...
+
+    def reads(self, participant: str, thread: str) -> bool:
+        """Whether the participant reads the thread (canonical id)."""
+        ...
+
+    def threads_of(self, participant: str) -> Collection[str]:
+        """The canonical ids of all threads that the participant reads."""
+        ...
+
+    def read_upto(self, participant: str, thread: str) -> int:
+        """The position (tseq) up to which the participant has marked the thread as read."""
+        ...
+
+    def model(self, name: str) -> ModelConfig | None:
+        """An endpoint of a model that the network's YAML names in `models`."""
+        ...
+
+    def busy(self, agent: str) -> Busy:
+        """How much the agent has to do now; nothing, for whoever is no agent."""
+        ...
+
+    def latest(self, thread: str) -> Latest:
+        """How far the thread has come (canonical id): nowhere, if nobody has spoken there."""
+        ...
+
+    # Other operations -------------------------------------------------------------------------
+
+    async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
+        """Ask for an operation that only reads, of the hub or of another mod, as the caller would:
+        nothing is answered that it could not ask for itself. Raises `OperationError`."""
+        ...
+
+    def mod(self, name: str) -> Mod | None:
+        """Another mod of the network, if it has one of this name: ask it only what it promises to
+        others (`hubbub.mods.searching.Searchable`, for example)."""
+        ...
+
+    def mods(self) -> Sequence[Mod]:
+        """All mods of the network, in their order."""
+        ...
+
+    # The log ----------------------------------------------------------------------------------
+
+    @property
+    def network(self) -> str:
+        """What the network is called."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """The incarnation of its log: no other network has the same."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """The last position of the log."""
+        ...
+
+    async def message(self, call: Calling, id: str, *, look: bool = False) -> Message:
+        """A message that the caller reads, as it is shown; with `look` also one that it may look
+        at: as an owner, or for the agent that it speaks for. Raises `OperationError`."""
+        ...
+
+    async def seen(self, participant: str, id: str) -> Message:
+        """The same for a participant that does not call: one that it reads. Raises
+        `OperationError`."""
+        ...
+
+    async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
+        """Messages of a thread as they are shown, oldest first, the last ones before this position
+        (tseq) of it."""
+        ...
+
+    async def log(self, after: int, limit: int) -> Sequence[Message]:
+        """Messages of the whole log after a position, oldest first: for indexes of the mod, never
+        for answers."""
+        ...
+
+    async def readable(
+        self, call: Calling, after: int, limit: int
+    ) -> tuple[Sequence[Message], int]:
+        """Of the `limit` messages of the log after a position those that the caller may look at, as
+        they are shown; and the position up to which that is all."""
+        ...
+
+    async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
+        """Bring messages of a transcript into the log, as imported ones: they wake nobody, and
+        neither ask for nor end anything. Channels that there are not are made, with the caller as
+        member. Mods judge them as any other. Returns their positions, when they are durable.
+        Raises `OperationError` for the first that is refused; those before it are in the log then.
+        """
+        ...
+
+    def draft(
+        self,
+        call: Calling,
+        thread: str,
+        content: JsonValue,
+        *,
+        text: str | None = None,
+        mentions: Iterable[str] = (),
+        cause: str | None = None,
+    ) -> Draft:
+        """A message of the caller in a thread that it reads, judged like any other. Raises
+        `OperationError`."""
+        ...
+
+    def amend(
+        self,
+        call: Calling,
+        message: Message,
+        kind: Literal["edited", "deleted"],
+        content: JsonValue = "",
+        *,
+        text: str | None = None,
+        cause: str | None = None,
+        outside: bool = False,
+    ) -> Draft:
+        """What edits or deletes a message: a message in the same thread, which reaches whom that
+        one has reached and wakes nobody. Whether the caller may do so is for the mod to know. It is
+        said by who has sent the message, if that is the caller or if the caller has spoken for it.
+        Raises `OperationError` for content that is too large."""
+        ...
+
+    def notice(
+        self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
+    ) -> None:
+        """A message of the hub, in the name of the mod: it wakes nobody. `once`: it is posted one
+        time under this key."""
+        ...
+
+    def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
+        """A notice for each owner, in a direct thread of the hub with it. `once`: each gets it one
+        time under this key."""
+        ...
+
+    async def open(
+        self,
+        thread: str,
+        text: str,
+        details: dict[str, JsonValue],
+        *,
+        timer_of: str,
+        wakes: Iterable[str],
+        once: str,
+        outside: bool = False,
+    ) -> int:
+        """A message of the hub that opens an interaction of its own, because a timer of `timer_of`
+        has come: with a person's budget if that is a person (or `operator`, who runs the network),
+        else with half of it. It wakes the agents, and mentions the others, of `wakes` who read the
+        thread (canonical id). `once`: it is posted one time under this key, whatever happens
+        between. Returns its position when it is durable. Raises `OperationError`,
+        `StoreUnavailable`."""
+        ...
+
+    def signal(
+        self, thread: str, kind: str, data: JsonValue, *, to: Collection[str] | None = None
+    ) -> None:
+        """Tell those who read the thread, and are connected, something of the moment: a signal of
+        the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
+        ...
+
+    # Rows -------------------------------------------------------------------------------------
+
+    async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+        """Rows of the mod's own tables, as they are durable."""
+        ...
+
+    async def keep(self, statements: Sequence[Statement]) -> None:
+        """Write rows outside any operation, all or none. Raises `StoreUnavailable`, and `conflict`
+        (`OperationError`)."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """A folder of the mod's own beside the store, made when it is first asked for."""
+        ...

@@ -1,0 +1,61 @@
+"""The messages that others descend from: the last ones from memory, earlier ones from the store."""
+
+from __future__ import annotations
+
+import json
+
+from hubbub.network.lineage import Ancestor, Recent
+from hubbub.network.log import Entry, Log
+from hubbub.network.ports import Store
+from hubbub.network.speaking import Speaker
+from hubbub.network.state import NetworkState
+
+__all__ = ["Causes"]
+
+
+class Causes:
+    """Finds what must be known of a message to name it as a cause."""
+
+    def __init__(self, store: Store, log: Log, state: NetworkState, speaker: Speaker):
+        self._store, self._log, self._state, self._speaker = store, log, state, speaker
+        self._recent = Recent()
+
+    def add(self, entry: Entry) -> None:
+        """The entry is durable, and may be named from now on."""
+        self._recent.add(
+            entry.seq,
+            entry.thread.no,
+            entry.draft.sender_id,
+            entry.interaction,
+            entry.hop,
+            entry.hop_limit,
+            entry.draft.outside,
+        )
+
+    def recent(self, seq: int) -> Ancestor | None:
+        """The message at `seq`, if it is among the last ones."""
+        return self._recent.get(seq)
+
+    async def ancestor(self, seq: int) -> Ancestor | None:
+        """The message at `seq`; None: there is none. Raises `StoreUnavailable`."""
+        known = self._recent.get(seq)
+        if known is not None:
+            return known
+        body = await self._store.message(seq) if seq <= self._log.head else None
+        if body is None:
+            return None
+        message = json.loads(body)
+        opened = int(message["interaction_id"][1:])
+        opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
+        by_person = opener["sender_kind"] == "human" or "spoken_by" in opener
+        by_person = by_person or self._state.set_by_person(opener.get("timer_of"))
+        limit = self._speaker.hop_limit("human" if by_person else opener["sender_kind"])
+        thread = self._state.threads.ensure(message["thread_id"])
+        return Ancestor(
+            thread.no,
+            message["sender_id"],
+            message["interaction_id"],
+            message["hop"],
+            limit,
+            message.get("outside", False),
+        )

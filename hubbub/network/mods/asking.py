@@ -1,0 +1,106 @@
+"""Operations of mods, run within their mod's time limit: what breaks one breaks one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.mods.api import Mod
+from hubbub.mods.operation import Operation, Speaking
+from hubbub.mods.pipeline import Pipeline
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.network.caller import Caller
+from hubbub.network.mods.failures import is_late
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.operations import Input
+from hubbub.user_code import contained
+
+__all__ = ["Asking"]
+
+T = TypeVar("T")
+
+
+class Asking:
+    """Runs what mods declare and hand over to be called later."""
+
+    def __init__(self, pipeline: Pipeline, failed: Callable[[Mod, str, BaseException], None]):
+        self._watch, self._failed = pipeline.watch, failed
+
+    def guarded(self, mod: Mod, operation: Operation) -> Operation:
+        """The operation with a handler that raises `OperationError` and `StoreUnavailable` alone,
+        and holds the hub up no longer than the mod may."""
+        guard = self._asynchronous if operation.is_async else self._plain
+        return replace(operation, handler=guard(mod, operation), mod=mod.name)
+
+    def _plain(self, mod: Mod, operation: Operation) -> Callable[[Caller, Input], object]:
+        run, handler, name = self._watch.run, operation.handler, operation.name
+
+        def ask(call: Caller, args: Input) -> object:
+            try:
+                return _answer(operation, run(mod.config.time_limit, handler, call, args))
+            except (OperationError, StoreUnavailable):
+                raise
+            except BaseException as error:  # one mod's failure is its own
+                raise self._broken(mod, name, error) from error
+
+        return ask
+
+    def _asynchronous(self, mod: Mod, operation: Operation) -> Callable[[Caller, Input], Any]:
+        # Any: the handlers of operations are what their declaration makes of them.
+        steps, handler, name = self._watch.steps, operation.handler, operation.name
+
+        async def ask(call: Caller, args: Input) -> object:
+            try:
+                with contained():
+                    outcome = await steps(mod.config.time_limit, handler(call, args))
+                return _answer(operation, outcome)
+            except (OperationError, StoreUnavailable):
+                raise
+            except Exception as error:
+                raise self._broken(mod, name, error) from error
+
+        return ask
+
+    def _broken(self, mod: Mod, operation: str, error: BaseException) -> OperationError:
+        """Tells of the failure, and what the caller is told."""
+        self._failed(mod, operation, error)
+        why = f" (it took longer than {mod.config.time_limit:g} s)" if is_late(error) else ""
+        return OperationError(
+            ErrorCode.INTERNAL,
+            f"the mod {mod.name} has failed in {operation}{why}; the operator is told",
+            details={"mod": mod.name},
+        )
+
+    def later(self, mod: Mod, name: str, work: Callable[[], T]) -> T | None:
+        """What the work answers that the mod has handed over; None if it fails."""
+        try:
+            return self._watch.run(mod.config.time_limit, work)
+        except BaseException as error:  # noqa: BLE001  one mod's failure is its own
+            self._failed(mod, name, error)
+            return None
+
+
+def _answer(operation: Operation, outcome: object) -> object:
+    """Raises `TypeError` for what is no answer: nobody may have type-checked the mod."""
+    if isinstance(outcome, Speaking):
+        return outcome
+    answer = outcome
+    if isinstance(outcome, Keeping):
+        answer = outcome.answer
+        _check_each(operation, outcome.statements, Statement)
+        _check_each(operation, outcome.says, Draft)
+    if not isinstance(answer, BaseModel):
+        expected = operation.output.__name__
+        raise TypeError(f"{operation.name} must answer {expected}, not {answer!r:.100}")
+    return outcome
+
+
+def _check_each(operation: Operation, given: Sequence[object], kind: type) -> None:
+    for each in given:
+        if not isinstance(each, kind):
+            raise TypeError(f"{operation.name} must keep {kind.__name__}s, not {each!r:.100}")

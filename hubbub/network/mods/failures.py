@@ -1,0 +1,101 @@
+"""What becomes of a mod's failure: counted, in the hub's log, and told to the owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from hubbub.logs import get_logger
+from hubbub.mods.api import Mod
+from hubbub.mods.guard import LateHook
+from hubbub.protocol import thread_ids
+from hubbub.user_code import told
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Failures", "is_late", "tell_owners"]
+
+log = get_logger(__name__)
+
+AGAIN_S = 60.0
+"""Seconds until owners are told of the same failure a second time; then twice as many each time."""
+SELDOM_S = 3600.0
+"""More seconds than that they never wait."""
+
+
+def is_late(error: BaseException) -> bool:
+    """Whether that is what became of code that took too long."""
+    return isinstance(error, LateHook) or isinstance(error.__cause__, LateHook)
+
+
+@dataclass(slots=True)
+class _Told:
+    """When owners were told of a failure last."""
+
+    at: float
+    wait: float = AGAIN_S
+    since: int = 0
+    """Failures of the same kind of which nobody was told."""
+
+
+class Failures:
+    """Of the mods of one hub."""
+
+    def __init__(self, hub: Hub):
+        self._hub = hub
+        self._told: dict[tuple[str, str], _Told] = {}
+        self.last: dict[tuple[str, str], str] = {}
+        """Why a mod failed the last time in a hook."""
+
+    def add(self, mod: Mod, hook: str, error: BaseException, limit: float | None = None) -> None:
+        """A mod has failed in a hook, an operation, or whatever else it was asked. `limit` are the
+        seconds that it had, if those are not the ones of its settings."""
+        late = is_late(error)
+        limit = mod.config.time_limit if limit is None else limit
+        why = f"took longer than {limit:g} s" if late else told(error)
+        self._hub.metrics.mod_failures[mod.name] += 1
+        self.last[mod.name, hook] = why
+        now = self._hub.clock.monotonic()
+        before = self._told.get((mod.name, hook))
+        if before is not None and now - before.at < before.wait:
+            before.since += 1
+            log.debug("mod failed again", mod=mod.name, hook=hook, why=why)
+            return
+        news = _Told(now)
+        if before is not None:
+            quiet = now - before.at >= 2 * before.wait
+            news.wait = AGAIN_S if quiet else min(2 * before.wait, SELDOM_S)
+            if before.since:
+                why += f" (and {before.since} more since the last notice)"
+        self._told[mod.name, hook] = news
+        log.error("mod failed", mod=mod.name, hook=hook, why=why, exc_info=None if late else error)
+        self._hub.spawn(self._tell(mod.name, hook, why))
+
+    async def _tell(self, mod: str, hook: str, why: str) -> None:
+        """The owners, each in a direct thread of the hub with it."""
+        text = f"The mod {mod} has failed in {hook}: {why}"
+        details = {"code": "mod_failed", "mod": mod, "hook": hook}
+        once = f"mod-failed:{mod}:{hook}:{int(self._hub.clock.now() // AGAIN_S)}"
+        tell_owners(self._hub, text, details, once)
+
+
+def tell_owners(hub: Hub, text: str, details: Mapping[str, JsonValue], once: str) -> None:
+    """A notice for each owner, in a direct thread of the hub with it; one time under this key."""
+    for owner in _owners(hub):
+        thread = thread_ids.direct((owner, "hub"))
+        hub.writes.notice(thread, text, details, f"{once}:{owner}", to=(owner,))
+
+
+def _owners(hub: Hub) -> Sequence[str]:
+    """The people who may do anything: those who are called owners, or, where everybody is one,
+    the people who are connected."""
+    state, humans = hub.state, hub.file.humans
+    named = [name for name, each in humans.items() if "owner" in each.roles]
+    if named or hub.config.auth != "open":
+        return [name for name in named if state.knows(name)]
+    people = hub.fanout.sessions_of_people()
+    return list(dict.fromkeys(s.participant for s in people if not s.observe))

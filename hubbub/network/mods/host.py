@@ -1,0 +1,317 @@
+"""`ModHost`: the hub as one mod sees it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import finalize
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod
+from hubbub.mods.host import Busy, Latest, Restored, Row
+from hubbub.mods.operation import Calling
+from hubbub.mods.rows import Statement, Value
+from hubbub.network.caller import Caller
+from hubbub.network.mods.failures import tell_owners
+from hubbub.network.mods.keeping import conflicted
+from hubbub.network.mods.posting import opening, posted, said_again
+from hubbub.network.mods.restoring import restored
+from hubbub.network.operations.messages import find_message, stored_message, unknown_message
+from hubbub.network.operations.threads import find_thread
+from hubbub.network.records import ModRows
+from hubbub.network.threads import Thread
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Signal
+from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant
+from hubbub.protocol.operations import Speech
+
+if TYPE_CHECKING:
+    from hubbub.config.agents import ModelConfig
+    from hubbub.network.hub import Hub
+    from hubbub.network.mods.alarms import Alarms
+
+__all__ = ["ModHost"]
+
+
+class ModHost:
+    """A `Host` (hubbub.mods.host). `run` runs work of the mod, and tells what it raises."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        mod: Mod,
+        alarms: Alarms,
+        folder: Path | None,
+        run: Callable[[Mod, Coroutine[Any, Any, None]], None],
+    ):
+        self._hub, self._mod, self._alarms, self._folder, self._run = hub, mod, alarms, folder, run
+
+    # Time -------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self._hub.clock.now()
+
+    def at(self, when: float, key: str) -> None:
+        self._alarms.set(self._mod, key, when)
+
+    def cancel(self, key: str) -> None:
+        self._alarms.cancel(self._mod, key)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._run(self._mod, work)
+
+    # Who and where ----------------------------------------------------------------------------
+
+    def participant(self, id: str) -> Participant | None:
+        known = self._hub.state.get(id)
+        return None if known is None else self._hub.state.describe(known)
+
+    def participants(self) -> Sequence[Participant]:
+        state = self._hub.state
+        return [state.describe(known) for known in state.everybody()]
+
+    def kind_of(self, id: str) -> Kind | None:
+        known = self._hub.state.get(id)
+        return None if known is None else known.kind
+
+    def is_owner(self, call: Calling) -> bool:
+        return _caller(call).owner
+
+    def owns(self, participant: str) -> bool:
+        hub = self._hub
+        if self.kind_of(participant) == "agent":
+            return False
+        human = hub.file.humans.get(participant)
+        return hub.config.auth == "open" or (human is not None and "owner" in human.roles)
+
+    def thread(self, call: Calling, thread: str) -> str:
+        return find_thread(_caller(call), thread).id
+
+    def place(self, call: Calling, to: str) -> str:
+        return self._hub.speaker.thread(to, _caller(call).participant).id
+
+    def _existing(self, thread: str) -> Thread:
+        found = self._hub.state.threads.get(thread)
+        if found is None:
+            raise OperationError(
+                ErrorCode.UNKNOWN_THREAD, f"there is no thread {thread[:200]!r}; see list_threads"
+            )
+        return found
+
+    def reads(self, participant: str, thread: str) -> bool:
+        found = self._hub.state.threads.get(thread)
+        return found is not None and self._hub.state.may_read(found, participant)
+
+    def threads_of(self, participant: str) -> Collection[str]:
+        state = self._hub.state
+        scopes = state.members.scopes(participant)
+        return [thread.id for thread in state.threads.visible(participant, scopes)]
+
+    def read_upto(self, participant: str, thread: str) -> int:
+        return self._hub.state.marks.get(participant, self._existing(thread).no)
+
+    def latest(self, thread: str) -> Latest:
+        found = self._hub.state.threads.get(thread)
+        return Latest(0, 0) if found is None else Latest(found.tseq, found.last_seq)
+
+    def model(self, name: str) -> ModelConfig | None:
+        return self._hub.file.models.get(name)
+
+    def busy(self, agent: str) -> Busy:
+        running = sum(turn.agent == agent for _, turn in self._hub.state.turns)
+        parked = self._hub.approvals.parked(agent)
+        return Busy(running, self._hub.queues.depth(agent, parked))
+
+    # Other operations -------------------------------------------------------------------------
+
+    async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
+        found = self._hub.operations.get(operation)
+        if found is None or found.permission != "read":
+            text = f"there is no operation {operation[:64]!r} that only reads"
+            raise OperationError(ErrorCode.UNKNOWN_OPERATION, text)
+        try:
+            args = found.input.model_validate(arguments)
+        except ValidationError as error:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"{operation}: {error}") from error
+        answer = found.handler(_caller(call), args)
+        told: BaseModel = await answer if found.is_async else answer
+        return told
+
+    def mod(self, name: str) -> Mod | None:
+        return next((mod for mod in self.mods() if mod.name == name), None)
+
+    def mods(self) -> Sequence[Mod]:
+        return self._hub.mods.pipeline.mods
+
+    # The log ----------------------------------------------------------------------------------
+
+    @property
+    def network(self) -> str:
+        return self._hub.config.name
+
+    @property
+    def epoch(self) -> str:
+        return self._hub.state.epoch
+
+    @property
+    def head(self) -> int:
+        return self._hub.log.head
+
+    async def message(self, call: Calling, id: str, *, look: bool = False) -> Message:
+        (shown,) = await self._shown([await find_message(_caller(call), id, look=look)])
+        return shown
+
+    async def seen(self, participant: str, id: str) -> Message:
+        message = await stored_message(self._hub, id)
+        if message is None or not self.reads(participant, message.thread_id):
+            raise unknown_message(id)
+        (shown,) = await self._shown([message])
+        return shown
+
+    async def _shown(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return await self._hub.mods.pipeline.shown(messages)
+
+    async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
+        bodies = await self._hub.store.thread_page(self._existing(thread).no, before, limit)
+        return await self._shown([Message.model_validate_json(body) for body in bodies])
+
+    async def log(self, after: int, limit: int) -> Sequence[Message]:
+        events = await self._hub.store.log(after, self._hub.log.head, limit)
+        return [Message.model_validate_json(event.body) for event in events]
+
+    async def readable(
+        self, call: Calling, after: int, limit: int
+    ) -> tuple[Sequence[Message], int]:
+        caller, threads, head = _caller(call), self._hub.state.threads, self._hub.log.head
+        found = await self.log(after, limit)
+        mine = [each for each in found if caller.may_look(threads.ensure(each.thread_id))]
+        return await self._shown(mine), found[-1].seq if found else head
+
+    async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
+        return await restored(self._hub, _caller(call), messages)
+
+    def draft(
+        self,
+        call: Calling,
+        thread: str,
+        content: JsonValue,
+        *,
+        text: str | None = None,
+        mentions: Iterable[str] = (),
+        cause: str | None = None,
+    ) -> Draft:
+        caller = _caller(call)
+        found = find_thread(caller, thread)
+        speech = Speech(mentions=tuple(mentions), cause=cause)
+        return self._hub.speaker.draft(
+            caller.participant, caller.kind, found, content, speech, text_representation=text
+        )
+
+    def amend(
+        self,
+        call: Calling,
+        message: Message,
+        kind: Literal["edited", "deleted"],
+        content: JsonValue = "",
+        *,
+        text: str | None = None,
+        cause: str | None = None,
+        outside: bool = False,
+    ) -> Draft:
+        thread = self._existing(message.thread_id)
+        speech = Speech(cause=cause or message.id, outside=outside)
+        draft = said_again(self._hub, _caller(call), thread, message, content, text, speech)
+        draft.amends = Amendment(message_id=message.id, kind=kind)
+        return draft
+
+    def notice(
+        self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
+    ) -> None:
+        found = self._existing(thread)
+        self._hub.writes.notice(found.id, text, self._told(details), self._once(once), to=to)
+
+    def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
+        tell_owners(self._hub, text, self._told(details), self._once(once))
+
+    def _told(self, details: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        return {"code": self._mod.name, "mod": self._mod.name, **details}
+
+    def _once(self, key: str) -> str:
+        return f"mod:{self._mod.name}:{key}"
+
+    async def open(
+        self,
+        thread: str,
+        text: str,
+        details: dict[str, JsonValue],
+        *,
+        timer_of: str,
+        wakes: Iterable[str],
+        once: str,
+        outside: bool = False,
+    ) -> int:
+        found, state = self._opened(thread, timer_of), self._hub.state
+        draft = opening(
+            found,
+            {"notice": self._mod.name, **self._told(details)},
+            text,
+            timer_of=timer_of,
+            wakes=[who for who in wakes if state.may_read(found, who)],
+            outside=outside,
+        )
+        cid, speak = self._once(once), self._hub.writes.speak
+        return await posted(lambda asker: speak(draft, asker, cid=cid, digest=0))
+
+    def _opened(self, thread: str, whose: str) -> Thread:
+        """The thread; a direct one of this participant's is made when it is needed."""
+        if whose in thread_ids.members_of(thread):
+            return self._hub.state.threads.ensure(thread)
+        return self._existing(thread)
+
+    def signal(
+        self, thread: str, kind: str, data: JsonValue, *, to: Collection[str] | None = None
+    ) -> None:
+        found = self._existing(thread)
+        signal = Signal(
+            type=f"mod.{self._mod.name}",
+            sender="hub",
+            thread_id=found.id,
+            data={"kind": kind, "data": data},
+        )
+        frame = signal.model_dump_json(exclude_none=True).encode()
+        readers = self._hub.state.readers(found, "")
+        if to is None:
+            self._hub.fanout.whisper_readers(readers, frame)
+        else:
+            self._hub.fanout.whisper(readers & set(to), frame)
+
+    # Rows -------------------------------------------------------------------------------------
+
+    async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+        return await self._hub.store.mod_rows(self._mod.name, sql, values)
+
+    async def keep(self, statements: Sequence[Statement]) -> None:
+        rows = ModRows(self._mod.name, tuple(statements))
+        await self._hub.writes.write(lambda head: [rows])
+        if rows.refused is not None:
+            raise conflicted(self._mod.name, rows.refused)
+
+    @property
+    def folder(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"hubbub-{self._mod.name}-"))
+            # The store is in memory: what lies beside it goes with it.
+            finalize(self, rmtree, self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
+
+
+def _caller(call: Calling) -> Caller:
+    assert isinstance(call, Caller), "operations are called by the hub alone"
+    return call

@@ -1,0 +1,72 @@
+"""Messages of a transcript on their way into the log, and the channels that they need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hubbub.errors import OperationError
+from hubbub.mods.host import Restored
+from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.mods.posting import Position
+from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
+from hubbub.network.state import ChannelState
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["restored"]
+
+
+async def restored(hub: Hub, call: Caller, messages: Sequence[Restored]) -> list[int]:
+    """Their positions, in their order, when all are durable. Raises `OperationError` and
+    `StoreUnavailable` for the first that is refused; those before it are in the log then."""
+    for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
+        if thread_ids.kind_of(thread) == "channel":
+            await _ensure_channel(hub, call, thread.partition(".")[2])
+    waiting: list[Position] = []
+    refused: OperationError | None = None
+    for draft, interaction, hop, once, digest in messages:
+        position = Position()
+        try:
+            hub.speaker.check_size(draft.content, draft.text_representation)
+            hub.writes.restore(draft, interaction, hop, position, once, digest)
+        except OperationError as error:
+            refused = error
+            break
+        waiting.append(position)
+    found = await asyncio.gather(*(each.seq for each in waiting), return_exceptions=True)
+    for index, each in enumerate((*found, refused)):
+        if isinstance(each, OperationError):
+            raise OperationError(each.code, each.message, details={**each.details, "index": index})
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if isinstance(each, int)]
+
+
+async def _ensure_channel(hub: Hub, call: Caller, name: str) -> None:
+    """A channel that there is not yet is made, with the caller as its member. Raises
+    `OperationError` if there are as many as may be, and `StoreUnavailable`."""
+    state = hub.state
+    if name in state.channels:
+        return
+    if len(state.channels) >= hub.limits.channels:
+        limit = hub.limits.channels
+        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+    thread = state.threads.ensure(thread_ids.channel(name))
+    members = [] if call.participant == OPERATOR else [call.participant]
+
+    def records(head: int) -> Sequence[Record]:
+        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+        made.append(ChannelCreated(name, ""))
+        return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+
+    await hub.writes.write(records)
+    thread.stored = True
+    state.channels[name] = ChannelState(name, "", thread.no)
+    for member in members:
+        state.members.join(member, thread.no, hub.log.head)
+    hub.news.channel_changed(name)

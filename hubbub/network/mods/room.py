@@ -1,0 +1,260 @@
+"""The mods of a network while it runs: started, asked, told, and held apart when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.errors import OperationError, StoreUnavailable, UserError
+from hubbub.logs import get_logger
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.guard import LateHook
+from hubbub.mods.operation import Operation
+from hubbub.mods.pipeline import Pipeline
+from hubbub.mods.rows import Keeping
+from hubbub.mods.tables import scripts_of
+from hubbub.network.caller import OPERATOR, Recording
+from hubbub.network.log import Entry
+from hubbub.network.mods.alarms import Alarms
+from hubbub.network.mods.asking import Asking
+from hubbub.network.mods.failures import Failures, is_late
+from hubbub.network.mods.host import ModHost
+from hubbub.network.mods.keeping import recording
+from hubbub.network.mods.telling import message_of
+from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
+from hubbub.network.turn_record import turn_record
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
+from hubbub.user_code import contained, told
+
+if TYPE_CHECKING:
+    from hubbub.network.hub import Hub
+
+__all__ = ["Mods"]
+
+log = get_logger(__name__)
+
+STOP_S = 5.0
+"""Seconds that a mod has to stop; then the hub ends without it."""
+START_S, START_STEP_S = 60.0, 10.0
+"""Seconds that a mod has to start, and that one step of it may take in which nothing else runs."""
+
+
+def folder_of(store: str) -> Path | None:
+    """The folder beside a store for what mods keep in files; None: the store is in memory."""
+    path = store.removeprefix(SQLITE)
+    return None if store == MEMORY_STORE else Path(path).with_suffix(".files")
+
+
+class Mods:
+    """Runs the mods of one hub."""
+
+    def __init__(self, hub: Hub, mods: Sequence[Mod]):
+        self._hub, self._folder = hub, folder_of(hub.config.store)
+        self._failures = Failures(hub)
+        self.failed = self._failures.add
+        self.failures = self._failures.last
+        self.pipeline = Pipeline(mods, self.failed)
+        self._asking = Asking(self.pipeline, self.failed)
+        self._by_name = {mod.name: mod for mod in mods}
+        self._alarms = Alarms(hub.clock, self._ring)
+        self._started: list[Mod] = []
+        self._wrote = False
+        """Whether rows about messages are on their way."""
+        self._here: set[str] = set()
+        """Participants of whom the mods know that they are connected."""
+
+    # Life ---------------------------------------------------------------------------------
+
+    async def admit(self) -> None:
+        """Bring the mods' tables up. Raises `UserError`."""
+        for mod in self.pipeline.mods:
+            await self._hub.store.admit_mod(mod.name, scripts_of(type(mod)))
+            folder = self._folder / mod.name if self._folder is not None else None
+            mod.host = ModHost(self._hub, mod, self._alarms, folder, self._run)
+        if self.pipeline.keeps:
+            self._hub.log.rows_of = self._rows_of
+
+    def threads(self) -> Sequence[Record]:
+        """The mods' own threads, which everybody reads."""
+        records: list[Record] = []
+        state = self._hub.state
+        for mod in self.pipeline.mods:
+            if type(mod).thread:
+                thread = state.threads.ensure(thread_ids.mod(mod.name))
+                if not thread.stored:
+                    thread.stored = True
+                    records.append(ThreadCreated(thread.no, thread.id))
+                for name in list(state.participants()):
+                    records += self.enter(name, thread.no)
+        return records
+
+    def scopes(self) -> Sequence[int]:
+        """The scopes that newcomers join with."""
+        own = (mod.name for mod in self.pipeline.mods if type(mod).thread)
+        return [self._hub.state.threads.ensure(thread_ids.mod(name)).no for name in own]
+
+    def enter(self, name: str, scope: int) -> Sequence[Record]:
+        state = self._hub.state
+        if state.members.since(name, scope) is not None:
+            return ()
+        state.members.join(name, scope, self._hub.log.head)
+        return [MemberJoined(name, scope, self._hub.log.head)]
+
+    async def start(self) -> None:
+        """Start the mods in their order. Raises `UserError` for one that cannot."""
+        self.pipeline.start()
+        for mod in self.pipeline.mods:
+            late = asyncio.timeout(START_S)
+            try:
+                with contained():
+                    async with late:
+                        await self.pipeline.watch.steps(START_STEP_S, mod.start())
+            except Exception as error:
+                why = told(error)
+                if late.expired() or is_late(error):
+                    why = f"it takes too long; what takes longer than {START_S:g} s, or "
+                    why += f"{START_STEP_S:g} s in one go, is work for `host.spawn`"
+                raise UserError(f"the mod {mod.name} cannot start: {why}") from error
+            self._started.append(mod)
+
+    async def stop(self) -> None:
+        """Nothing is asked of the mods any more."""
+        self._alarms.stop()
+        self.pipeline.stop()
+        while self._started:
+            mod, late = self._started.pop(), asyncio.timeout(STOP_S)
+            try:
+                with contained():
+                    async with late:
+                        await self.pipeline.watch.steps(STOP_S, mod.stop())
+            except Exception as error:  # noqa: BLE001  the hub ends all the same
+                self.failed(mod, "stop", LateHook() if late.expired() else error, STOP_S)
+        self.pipeline.watch.stop()
+
+    # What they are asked ------------------------------------------------------------------
+
+    def operations(self) -> Sequence[Operation]:
+        """What the mods add, to be run within their limits. What `operations` raises comes
+        through: nothing runs yet."""
+        return [
+            self._asking.guarded(mod, each)
+            for mod in self.pipeline.mods
+            for each in mod.operations()
+        ]
+
+    # What they write ----------------------------------------------------------------------
+
+    def _rows_of(self, entry: Entry) -> Sequence[Record]:
+        found = self.pipeline.stored(message_of(entry))
+        if not found:
+            return ()
+        self._wrote = True
+        return [ModRows(mod.name, statements, asked=False) for mod, statements in found]
+
+    def recorded(self, records: Sequence[Record]) -> None:
+        """These records are durable, or refused if they are rows."""
+        if not self._wrote:
+            return
+        self._wrote = False
+        for rows in records:
+            if isinstance(rows, ModRows) and rows.refused is not None and not rows.asked:
+                self.failed(self._by_name[rows.mod], "on_stored", rows.refused)
+
+    def recording(self, mod: str, keeping: Keeping) -> Recording:
+        """What an operation of the mod keeps, for the log."""
+        later = partial(self._asking.later, self._by_name[mod])
+        return recording(mod, keeping, later, partial(self._say, self._by_name[mod]))
+
+    def _say(self, mod: Mod, drafts: Sequence[Draft]) -> None:
+        """Messages that follow rows into the log. One that is refused undoes and stops nothing:
+        this is a part of the commit of the rows."""
+        for draft in drafts:
+            try:
+                self._hub.writes.say(draft)
+            except OperationError as error:
+                log.warning("a message of a mod is refused", mod=mod.name, why=str(error))
+            except Exception as error:  # noqa: BLE001  a draft of the mod's own making
+                self.failed(mod, "says", error)
+
+    # What happens -------------------------------------------------------------------------
+
+    def joined(self, participant: str) -> None:
+        """A connection has been added. One more of the same participant is no news."""
+        if participant not in self._here and participant != OPERATOR:
+            self._here.add(participant)
+            self.pipeline.joined(participant)
+
+    def left(self, participant: str) -> None:
+        """The last connection is gone, and none takes its place."""
+        if participant in self._here:
+            self._here.discard(participant)
+            self.pipeline.left(participant)
+
+    def turns_stopped(self, turns: Sequence[str]) -> None:
+        """Turns that had begun were ended in their agents' place."""
+        if self.pipeline.watches_turns:
+            self._hub.spawn(self._tell_of_turns(turns))
+
+    async def _tell_of_turns(self, turns: Sequence[str]) -> None:
+        try:
+            for turn in turns:
+                stored = await self._hub.store.turn(turn)
+                if stored is not None:
+                    self.pipeline.turn_ended(turn_record(stored))
+        except StoreUnavailable:
+            log.warning("mods are not told of turns that were ended", turns=list(turns))
+
+    def look(self) -> None:
+        """Call the mods whose time has come: for clocks that are moved by hand."""
+        self._alarms.look()
+
+    def _ring(self, mod: Mod, key: str) -> None:
+        self.pipeline.timer(mod, key)
+
+    def _run(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
+        self._hub.spawn(self._guarded(mod, work))
+
+    async def _guarded(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            with contained():
+                await self.pipeline.watch.steps(mod.config.time_limit, work)
+        except asyncio.CancelledError:
+            raise
+        except StoreUnavailable:
+            log.warning("the store refuses a mod", mod=mod.name)
+        except Exception as error:  # noqa: BLE001  one mod's failure is its own
+            self.failed(mod, "spawn", error)
+
+    # Settings -----------------------------------------------------------------------------
+
+    def configure(self, mod: Mod, config: ModConfig) -> None:
+        """Give a mod other settings while it runs. Raises `OperationError` when it fails at that:
+        then it has those that it had."""
+        before = mod.config
+        try:
+            operations = self.pipeline.reconfigure(mod, config)
+        except (Exception, LateHook) as error:
+            self.failed(mod, "reconfigure", error)
+            self._take_back(mod, before)
+            why = "it took too long" if isinstance(error, LateHook) else told(error)
+            raise OperationError(
+                ErrorCode.REJECTED,
+                f"the mod {mod.name} does not take these settings, and keeps those it had: {why}",
+                details={"mod": mod.name},
+            ) from error
+        known, guarded = self._hub.operations, self._asking.guarded
+        known.update({each.name: guarded(mod, each) for each in operations if each.name in known})
+        self._hub.joining.operations_changed()
+
+    def _take_back(self, mod: Mod, before: ModConfig) -> None:
+        try:
+            self.pipeline.reconfigure(mod, before)
+        except (Exception, LateHook) as error:  # noqa: BLE001  one mod's failure is its own
+            self.failed(mod, "reconfigure", error)
+        mod.config = before

@@ -1,0 +1,247 @@
+"""Tables of mods, in the same database and the same transactions as the log.
+
+Every name there begins with the mod's own (`polls_vote`): SQLite is asked, for each text of a
+statement once, which tables it would touch. Mods run inside the hub and are trusted; this keeps
+their mistakes out of each other's tables and out of the hub's.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from hubbub.errors import UserError
+from hubbub.mods.rows import Statement, Value
+from hubbub.mods.tables import table_prefix
+from hubbub.network.records import ModRows
+from hubbub.network.store.connection import disk_trouble, transaction
+
+__all__ = ["bring_up", "mod_rows", "write_mod_rows"]
+
+_ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION}
+_ROWS = {
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_DELETE,
+}
+_ON_TABLES = {
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_TRIGGER,
+    sqlite3.SQLITE_DROP_INDEX,
+    sqlite3.SQLITE_DROP_TRIGGER,
+}
+"""What hangs on a table, which is named second."""
+_SCHEMA = _ON_TABLES | {
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_CREATE_VTABLE,
+    sqlite3.SQLITE_DROP_TABLE,
+    sqlite3.SQLITE_DROP_VIEW,
+    sqlite3.SQLITE_DROP_VTABLE,
+    sqlite3.SQLITE_REINDEX,
+}
+_INTERNAL = {"sqlite_master", "sqlite_sequence", "sqlite_stat1"}
+"""Tables that SQLite itself writes when a schema changes."""
+
+_LISTS = {"json_each", "json_tree"}
+"""Not tables, but values of a statement as rows."""
+_CONNECTING = {
+    *((sqlite3.SQLITE_UPDATE, name) for name in ("type", "name", "tbl_name", "rootpage", "sql")),
+    (sqlite3.SQLITE_READ, "ROWID"),
+}
+"""What SQLite seems to do with its schema when it first uses a virtual table. Nobody can really
+do it by a statement of his own."""
+
+Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+
+def _reading_only(prefix: str, action: int, one: str | None, *more: str | None) -> int:
+    if _connects(action, one, *more):
+        return sqlite3.SQLITE_OK
+    if action in _ROWS and action != sqlite3.SQLITE_READ:
+        return sqlite3.SQLITE_DENY
+    return _rows_only(prefix, action, one, *more)
+
+
+def _rows_only(prefix: str, action: int, one: str | None, two: str | None, *_: str | None) -> int:
+    if action == sqlite3.SQLITE_FUNCTION:
+        fine = (two or "").lower() != "load_extension"
+    elif action == sqlite3.SQLITE_PRAGMA:
+        fine = one == "data_version"  # FTS asks for it
+    else:
+        lists = action == sqlite3.SQLITE_READ and one in _LISTS
+        own = action in _ROWS and _own(one, prefix)
+        fine = own or lists or action in _ASKING or _connects(action, one, two)
+    return sqlite3.SQLITE_OK if fine else sqlite3.SQLITE_DENY
+
+
+def _connects(action: int, one: str | None, two: str | None, *_: str | None) -> bool:
+    return one == "sqlite_master" and (action, two) in _CONNECTING
+
+
+def _schema_too(
+    prefix: str, action: int, one: str | None, two: str | None, *more: str | None
+) -> int:
+    if action == sqlite3.SQLITE_ALTER_TABLE:
+        return sqlite3.SQLITE_OK if _own(two, prefix) else sqlite3.SQLITE_DENY
+    if action in _ON_TABLES and not _own(two, prefix):
+        return sqlite3.SQLITE_DENY
+    if action in _SCHEMA:
+        return sqlite3.SQLITE_OK if _own(one, prefix) else sqlite3.SQLITE_DENY
+    if action in _ROWS and one in _INTERNAL:
+        return sqlite3.SQLITE_OK
+    return _rows_only(prefix, action, one, two, *more)
+
+
+def _own(name: str | None, prefix: str) -> bool:
+    # An index that SQLite makes for a UNIQUE column is called after its table.
+    return (name or "").removeprefix("sqlite_autoindex_").startswith(prefix)
+
+
+@contextmanager
+def _held_to(db: sqlite3.Connection, rule: Callable[..., int], mod: str) -> Iterator[None]:
+    db.set_authorizer(partial(rule, table_prefix(mod)))
+    try:
+        yield
+    finally:
+        db.set_authorizer(None)
+
+
+def bring_up(db: sqlite3.Connection, mod: str, scripts: Mapping[int, str]) -> None:
+    """Run those of a mod's scripts that the database has not seen, each in its own transaction.
+
+    Raises `UserError` for a script that fails, that touches what is not the mod's, for tables of a
+    newer version of the mod, or for a mod whose names are taken; `sqlite3.DatabaseError` when the
+    disk refuses.
+    """
+    found = db.execute("SELECT version FROM mod_schema WHERE mod = ?", (mod,)).fetchone()
+    version = found[0] if found else 0
+    if not found:
+        _check_names_are_free(db, mod)
+    if version > len(scripts):
+        raise UserError(
+            f"the tables of the mod {mod} have version {version}, written by a newer one, and this "
+            f"one knows versions up to {len(scripts)}: update the mod"
+        )
+    for number in range(version + 1, len(scripts) + 1):
+        try:
+            with transaction(db):
+                _run_script(db, mod, scripts[number])
+                db.execute("INSERT OR REPLACE INTO mod_schema VALUES (?, ?)", (mod, number))
+        except sqlite3.DatabaseError as error:
+            if disk_trouble(error):
+                raise
+            raise UserError(
+                f"the mod {mod}: its script {number:04} fails: {error}; all names in it must begin "
+                f"with {table_prefix(mod)}"
+            ) from error
+
+
+def _check_names_are_free(db: sqlite3.Connection, mod: str) -> None:
+    """A new mod called `turn` would mean tables of the hub, `docs` those of a mod `docs_old`."""
+    mine = table_prefix(mod).lower()
+    names = [name.lower() for (name,) in db.execute("SELECT name FROM sqlite_master")]
+    others = [table_prefix(other).lower() for (other,) in db.execute("SELECT mod FROM mod_schema")]
+    taken = any(name.startswith(mine) for name in names)
+    if taken or any(mine.startswith(other) for other in others):
+        raise UserError(
+            f"the mod {mod}: tables whose names begin with {mine} belong to others: call it "
+            "something else"
+        )
+
+
+def _run_script(db: sqlite3.Connection, mod: str, script: str) -> None:
+    """One statement after the other: `executescript` would end the transaction."""
+    with _held_to(db, _schema_too, mod):
+        for statement in _statements(script):
+            _check_goes_on(statement)
+            db.execute(statement)
+
+
+def _statements(script: str) -> Iterator[str]:
+    start = 0
+    for at, character in enumerate(script):
+        if character == ";" and sqlite3.complete_statement(script[start : at + 1]):
+            yield script[start : at + 1]
+            start = at + 1
+    if script[start:].strip():
+        yield script[start:]
+
+
+_ROLLBACK = re.compile(r"\brollback\b", re.IGNORECASE)
+
+
+def _check_goes_on(sql: str) -> None:
+    """Raises `sqlite3.DatabaseError` for what could end the transaction of others: `OR ROLLBACK`
+    and its like, which SQLite's authorizer does not tell of."""
+    if _ROLLBACK.search(sql):
+        raise sqlite3.ProgrammingError("ROLLBACK would undo what others write: use ABORT")
+
+
+_vetted: set[tuple[str, str, bool]] = set()
+"""(mod, SQL, only reads) that touches only what is the mod's: names decide, whatever the database.
+"""
+VETTED = 10_000
+"""So many texts are remembered: a mod that puts values into its texts must not fill the memory."""
+
+
+def _vet(
+    db: sqlite3.Connection, mod: str, sql: str, values: Sequence[Value], *, reads: bool
+) -> None:
+    """Raises `sqlite3.DatabaseError` ("not authorized") for a statement on tables of others."""
+    # An authorizer makes SQLite prepare everything anew, which is why it is asked only once.
+    if (mod, sql, reads) in _vetted:
+        return
+    _check_goes_on(sql)
+    with _held_to(db, _reading_only if reads else _rows_only, mod):
+        db.execute(f"EXPLAIN {sql}", values).close()
+    if len(_vetted) >= VETTED:
+        _vetted.clear()
+    _vetted.add((mod, sql, reads))
+
+
+def write_mod_rows(db: sqlite3.Connection, rows: Sequence[ModRows]) -> None:
+    """Write what mods keep; each group all or not at all, whatever becomes of the others.
+
+    A group that cannot be written says so (`refused`), the transaction goes on.
+    """
+    for group in rows:
+        group.refused = None
+        db.execute("SAVEPOINT mod")
+        try:
+            for statement in group.statements:
+                _write(db, group.mod, statement)
+        except Exception as error:  # what a mod hands over may be anything
+            if isinstance(error, sqlite3.Error) and disk_trouble(error):
+                raise  # nothing of the batch is written
+            group.refused = error
+            db.execute("ROLLBACK TO mod")
+        db.execute("RELEASE mod")
+
+
+class _Conflict(Exception):
+    """A statement changed another number of rows than it must."""
+
+
+def _write(db: sqlite3.Connection, mod: str, statement: Statement) -> None:
+    _vet(db, mod, statement.sql, statement.values, reads=False)
+    changed = db.execute(statement.sql, statement.values).rowcount
+    if statement.rows is not None and changed != statement.rows:
+        raise _Conflict(f"{changed} rows changed instead of {statement.rows}")
+
+
+def mod_rows(
+    db: sqlite3.Connection, mod: str, sql: str, values: Sequence[Value]
+) -> Sequence[tuple[Value, ...]]:
+    """Rows of a mod's own tables. Raises `ValueError` for what cannot be asked."""
+    try:
+        _vet(db, mod, sql, values, reads=True)
+        return db.execute(sql, values).fetchall()
+    except sqlite3.Error as error:
+        if disk_trouble(error):
+            raise
+        raise ValueError(f"the mod {mod} asks for rows that it cannot have: {error}") from error

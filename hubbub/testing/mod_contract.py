@@ -1,0 +1,197 @@
+"""What every mod must do, as a test. A mod passes by running it:
+
+    test_it_is_a_good_neighbour = mod_contract(Thanks)
+
+It needs no plugin of pytest, and starts real networks in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from hubbub.errors import OperationError, UserError
+from hubbub.mods.api import Mod
+from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.loader import NAME, check_company
+from hubbub.mods.operation import Operation
+from hubbub.mods.settings import settings_of
+from hubbub.mods.tables import scripts_of, table_prefix
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.protocol.codes import ErrorCode
+from hubbub.testing.mod_calls import ROOMY, check_calls
+from hubbub.testing.network import LocalNetwork
+
+__all__ = ["MOST_S", "mod_contract"]
+
+MOST_S = 2.0
+"""Seconds that a hook may take here at most, whatever the mod allows itself."""
+
+LONG_S = 10.0
+"""Seconds that a step of an operation may take here, on however busy a machine."""
+
+_TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Names that endpoints of models accept."""
+_MADE = re.compile(
+    r"\bCREATE\s+(?:UNIQUE\s+|VIRTUAL\s+)?(?:TABLE|INDEX|VIEW|TRIGGER)\s+"
+    r"(?:IF\s+NOT\s+EXISTS\s+)?[\"'`\[]?(\w+)",
+    re.IGNORECASE,
+)
+Settings = Mapping[str, JsonValue]
+
+
+def mod_contract(
+    kind: type[Mod], settings: Settings | None = None, beside: Sequence[type[Mod]] = ()
+) -> Callable[[], None]:
+    """A test that holds the mod to what networks expect of it.
+
+    `settings` are those that it needs; `beside` are the mods that must stand before it.
+    """
+    given = dict(settings or {})
+
+    def test() -> None:
+        check_declaration(kind)
+        check_settings(kind, given)
+        check_operations(kind, given)
+        check_tables(kind)
+        asyncio.run(check_life(kind, given, beside))
+        asyncio.run(check_answers(kind, given, beside))
+
+    test.__doc__ = f"{kind.__name__} is a good neighbour in any network."
+    return test
+
+
+# What it says of itself -------------------------------------------------------------------------
+
+
+def check_declaration(kind: type[Mod]) -> None:
+    """It has a name of its own and says what it does."""
+    assert issubclass(kind, Mod), f"{kind.__name__} does not derive from Mod"
+    name = getattr(kind, "name", None)
+    assert isinstance(name, str) and NAME.fullmatch(name), (  # noqa: PT018  one fault for people
+        f"name: {name!r} is not made of lower-case letters, digits and _, a letter first"
+    )
+    place = f"{kind.__module__}:{kind.__name__}"
+    assert BUILT_IN.get(name, place) == place, f"name: {name!r} is a built-in mod's"
+    assert (kind.__doc__ or "").strip(), "it needs a docstring: `hubbub mods list` shows it"
+    try:
+        check_company(kind, [])
+    except UserError:
+        assert kind.requires, "without `requires` it stands alone"
+    assert name not in (*kind.requires, *kind.conflicts), "it neither needs nor excludes itself"
+
+
+def check_settings(kind: type[Mod], settings: Settings) -> None:
+    """Its settings are told, and those that it does not know are refused."""
+    for name, field in kind.Config.model_fields.items():
+        assert not field.is_required() or name in settings, (
+            f"Config.{name} has no default: give the contract `settings` with it"
+        )
+        assert field.description, f"Config.{name} needs a text below it that says what it means"
+    settings_of(kind, settings)
+    try:
+        kind.Config.model_validate({**settings, "no_such_setting": 1})
+    except ValidationError:
+        return
+    raise AssertionError("Config takes settings that it does not know: derive it from ModConfig")
+
+
+def check_operations(kind: type[Mod], settings: Settings) -> None:
+    """Its operations can be tools of any model, and take nobody's place."""
+    core = {operation.name for operation in CORE_OPERATIONS}
+    seen: set[str] = set()
+    for operation in kind(settings_of(kind, settings)).operations():
+        name = operation.name
+        assert _TOOL.fullmatch(name), f"{name}: endpoints of models refuse such a name"
+        assert name not in core, f"{name}: the hub itself has this operation"
+        assert name not in seen, f"{name}: it is there twice"
+        assert operation.description, f"{name}: it needs a docstring, it is what models read"
+        _check_schemas(operation)
+        seen.add(name)
+
+
+def _check_schemas(operation: Operation) -> None:
+    info = operation.info()
+    assert info.input_schema is not None and info.output_schema is not None  # noqa: PT018
+    assert info.input_schema.get("type") == "object", f"{operation.name}: takes no object"
+    model: type[BaseModel] = operation.input
+    for name, field in model.model_fields.items():
+        assert field.description, (
+            f"{operation.name}: the argument {name} needs a text below it, it is what models read"
+        )
+
+
+def check_tables(kind: type[Mod]) -> None:
+    """What its scripts make is called after it. The store holds them to it once more."""
+    for number, script in scripts_of(kind).items():
+        for name in _MADE.findall(script):
+            own = name.lower().startswith(table_prefix(kind.name))
+            assert own, f"script {number:04}: {name!r} must begin with {table_prefix(kind.name)!r}"
+
+
+# What it does -----------------------------------------------------------------------------------
+
+
+async def check_life(kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]]) -> None:
+    """It runs in a real network, twice on the same store."""
+    with tempfile.TemporaryDirectory(prefix="hubbub-contract-") as folder:
+        store = f"sqlite:{Path(folder) / 'network.db'}"
+        for _ in ("at first", "after a restart"):
+            await _live(kind, settings, beside, store)
+
+
+async def check_answers(kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]]) -> None:
+    """Its operations answer whatever they are asked."""
+    config = settings_of(kind, settings)
+    mod = kind(config.model_copy(update={"time_limit": LONG_S}))
+    others = [each(each.Config()) for each in beside]
+    async with LocalNetwork(ROOMY, mods=[*others, mod]) as network:
+        ann = await network.join("ann", kind="human")
+        await network.join("bob", kind="human")
+        await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
+        await check_calls(ann, mod.operations())
+    failures = {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+    assert not failures, f"it has failed: {failures}"
+
+
+async def _live(
+    kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]], store: str
+) -> None:
+    mod = _strict(kind, settings)
+    others = [each(each.Config()) for each in beside]
+    async with LocalNetwork(store=store, mods=[*others, mod]) as network:
+        ann = await network.join("ann", kind="human")
+        bob = await network.join("bob", kind="human")
+        await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
+        await _say(ann.call("send_text_message", to="bob", text="How are you?"))
+        own = {operation.name for operation in mod.operations()}
+        assert own <= set(network.hub.operations), "it hides operations that it has"
+        await bob.__aexit__(None, None, None)
+        await ann.call("list_participants")  # what bob's leaving set off has happened
+        network.hub.mods.configure(mod, mod.config)
+        failures = {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+    failures |= {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+    assert not failures, f"it has failed: {failures}"
+
+
+def _strict(kind: type[Mod], settings: Settings) -> Mod:
+    """The mod, with no more time for its hooks than others have."""
+    config = settings_of(kind, settings)
+    most = min(config.time_limit, MOST_S)
+    return kind(config.model_copy(update={"time_limit": most}))
+
+
+async def _say(call: object) -> None:
+    """A message that the mod may reject, but only by a verdict."""
+    assert inspect.isawaitable(call)
+    try:
+        await call
+    except OperationError as error:
+        if error.code != ErrorCode.REJECTED:
+            raise

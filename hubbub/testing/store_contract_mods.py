@@ -1,0 +1,352 @@
+"""The part of the store's contract about tables of mods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.mods.rows import Statement, Value
+from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.records import CallSettled, ModRows
+from hubbub.network.stored import Settled
+from hubbub.testing.store_contract_log import StoreMaker
+from hubbub.testing.store_rows import direct, message, opened, write
+
+__all__ = ["DurableModsContract", "ModsContract"]
+
+VOTES = "CREATE TABLE polls_vote (who TEXT PRIMARY KEY, choice TEXT NOT NULL); -- one each"
+WEIGHTS = "ALTER TABLE polls_vote ADD COLUMN weight INTEGER NOT NULL DEFAULT 1;"
+MEDDLING = (
+    "CREATE TABLE other (x);",
+    "CREATE TABLE polls_two (x); CREATE TABLE poll (x);",
+    "CREATE INDEX polls_i ON message (sender);",
+    "CREATE TRIGGER polls_t AFTER INSERT ON message BEGIN DELETE FROM polls_vote; END;",
+    "CREATE TABLE polls_two AS SELECT * FROM message;",
+    "ALTER TABLE message ADD COLUMN x;",
+    "DROP TABLE message;",
+    "DELETE FROM message;",
+    "UPDATE mod_schema SET version = 9;",
+    "PRAGMA user_version = 9;",
+    "ATTACH ':memory:' AS polls_x;",
+    "CREATE TEMP TABLE polls_two (x);",
+    "COMMIT;",
+)
+ALL = "SELECT who, choice FROM polls_vote ORDER BY who"
+
+
+def vote(who: str, choice: str = "yes") -> Statement:
+    return Statement("INSERT INTO polls_vote (who, choice) VALUES (?, ?)", (who, choice))
+
+
+def polls(*statements: Statement, settled: CallSettled | None = None) -> ModRows:
+    return ModRows("polls", statements, settled)
+
+
+async def votes(store: Store) -> list[Value]:
+    return [who for who, _ in await store.mod_rows("polls", ALL, ())]
+
+
+class Polling(StoreMaker):
+    """A store with a mod."""
+
+    @pytest.fixture
+    async def polling(self, store: Store) -> Store:
+        """A store with the mod `polls`."""
+        await store.admit_mod("polls", {1: VOTES})
+        return store
+
+
+class SchemaContract(Polling):
+    """Scripts that make the tables."""
+
+    async def test_scripts_of_a_mod_run_in_their_order_and_each_once(self, store: Store) -> None:
+        await store.admit_mod("polls", {2: WEIGHTS, 1: VOTES})
+        await write(store, polls(vote("ann")))
+        await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
+        assert await store.mod_rows("polls", "SELECT * FROM polls_vote", ()) == [("ann", "yes", 1)]
+
+    async def test_tables_of_a_newer_version_of_a_mod_are_left_alone(self, store: Store) -> None:
+        await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
+        with pytest.raises(UserError, match=r"polls have version 2.*up to 1: update the mod"):
+            await store.admit_mod("polls", {1: VOTES})
+
+    @pytest.mark.parametrize("script", MEDDLING)
+    async def test_a_script_that_touches_what_is_not_the_mods_leaves_all_as_it_was(
+        self, polling: Store, script: str
+    ) -> None:
+        await write(polling, polls(vote("ann")), messages=[message(1)])
+        with pytest.raises(UserError, match=r"polls: its script 0002 fails.*begin with polls_"):
+            await polling.admit_mod("polls", {1: VOTES, 2: script})
+        assert await votes(polling) == ["ann"]
+        assert await polling.message(1) is not None
+        await polling.admit_mod("polls", {1: VOTES, 2: "CREATE TABLE polls_two (y);"})
+        assert await polling.mod_rows("polls", "SELECT y FROM polls_two", ()) == []
+
+    async def test_a_script_that_fails_leaves_those_before_it(self, store: Store) -> None:
+        half = "CREATE TABLE polls_half (x); INSERT INTO polls_nowhere VALUES (1);"
+        with pytest.raises(UserError, match="script 0002 fails: no such table: polls_nowhere"):
+            await store.admit_mod("polls", {1: VOTES, 2: half})
+        await write(store, polls(vote("ann")))
+        await store.admit_mod("polls", {1: VOTES, 2: "CREATE TABLE polls_half (x UNIQUE);"})
+        assert await votes(store) == ["ann"]
+
+    async def test_triggers_views_and_indexes_are_the_mods_own_too(self, polling: Store) -> None:
+        more = """
+        CREATE TABLE polls_count (choice TEXT PRIMARY KEY, n INTEGER);
+        CREATE TRIGGER polls_counted AFTER INSERT ON polls_vote BEGIN
+            INSERT INTO polls_count VALUES (new.choice, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+        END;
+        CREATE INDEX polls_by_choice ON polls_vote (choice);
+        CREATE VIEW polls_won AS SELECT choice FROM polls_count ORDER BY n DESC LIMIT 1;
+        """
+        await polling.admit_mod("polls", {1: VOTES, 2: more})
+        await write(polling, polls(vote("ann", "no"), vote("bob"), vote("cy")))
+        assert await polling.mod_rows("polls", "SELECT * FROM polls_won", ()) == [("yes",)]
+
+    @pytest.mark.parametrize(("mod", "other"), [("polls", "polls_old"), ("polls_old", "polls")])
+    async def test_mods_whose_names_meet_cannot_both_have_tables(
+        self, store: Store, mod: str, other: str
+    ) -> None:
+        await store.admit_mod(mod, {1: f"CREATE TABLE {mod}_x (x);"})
+        with pytest.raises(UserError, match=f"mod {other}: tables .* belong to others"):
+            await store.admit_mod(other, {1: f"CREATE TABLE {other}_y (x);"})
+
+    @pytest.mark.parametrize("other", ["turn", "polls_old"])
+    async def test_a_mod_without_tables_cannot_have_the_names_of_others(
+        self, store: Store, other: str
+    ) -> None:
+        await store.admit_mod("polls", {1: VOTES})
+        with pytest.raises(UserError, match=f"mod {other}: tables .* belong to others"):
+            await store.admit_mod(other, {})
+        for _ in range(2):
+            await store.admit_mod("quiet", {})
+
+    async def test_a_full_disk_is_no_fault_of_a_script(self, store: Store) -> None:
+        big = f"{VOTES}\nINSERT INTO polls_vote VALUES ('ann', printf('%.*c', 100000, 'x'));"
+        async with self.refusing(store):
+            with pytest.raises(StoreUnavailable):
+                await store.admit_mod("polls", {1: big})
+        await store.admit_mod("polls", {1: big})
+        assert await votes(store) == ["ann"]
+
+
+class RowsContract(Polling):
+    """What mods write with a batch, and read."""
+
+    async def test_rows_of_a_group_are_written_all_or_not_at_all(self, polling: Store) -> None:
+        good, bad = polls(vote("ann"), vote("bob")), polls(vote("cy"), vote("ann"))
+        last = polls(vote("dora"))
+        batch = direct(1, 2)
+        batch.records += [good, bad, last]
+        await polling.append(batch)
+        assert [good.refused, last.refused] == [None, None]
+        assert "UNIQUE" in str(bad.refused)
+        assert await votes(polling) == ["ann", "bob", "dora"]
+        assert len(await polling.log(0, 9, 9)) == 2
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            Statement("INSERT INTO polls_nowhere VALUES (1)"),
+            Statement("no SQL"),
+            Statement("INSERT INTO polls_vote VALUES (?, ?)", ("cy",)),
+            Statement("INSERT INTO polls_vote VALUES ('cy', ?)", (2**70,)),
+            Statement("INSERT INTO polls_vote VALUES ('cy', ?)", ("\ud800",)),
+            Statement("INSERT INTO polls_vote VALUES ('cy', 'x'); DELETE FROM polls_vote"),
+            Statement("INSERT OR ROLLBACK INTO polls_vote VALUES ('ann', 'x')"),
+            Statement("INSERT INTO polls_vote VALUES ('cy', zeroblob(2000000000))"),
+            Statement("DELETE FROM message"),
+            Statement("INSERT INTO polls_vote SELECT sender, body FROM message"),
+            Statement("UPDATE mod_schema SET version = 9"),
+            Statement("CREATE TABLE polls_two (x)"),
+            Statement("PRAGMA user_version = 9"),
+            Statement("COMMIT"),
+        ],
+        ids=lambda statement: statement.sql[:40],
+    )
+    async def test_what_a_mod_cannot_write_takes_nothing_else_with_it(
+        self, polling: Store, statement: Statement
+    ) -> None:
+        await write(polling, polls(vote("ann")), messages=[message(1)])
+        bad = polls(vote("bob"), statement)
+        await write(polling, bad, polls(vote("dora")), messages=[message(2, tseq=2)])
+        assert bad.refused is not None
+        assert await votes(polling) == ["ann", "dora"]
+        assert len(await polling.log(0, 9, 9)) == 2
+
+    async def test_a_statement_may_say_how_many_rows_it_must_change(self, polling: Store) -> None:
+        await write(polling, polls(vote("ann", "no"), vote("bob", "no")))
+        change = "UPDATE polls_vote SET choice = 'yes' WHERE choice = ?"
+        late = polls(vote("cy"), Statement(change, ("maybe",), rows=1))
+        await write(polling, late)
+        assert str(late.refused) == "0 rows changed instead of 1"
+        both = polls(Statement(change, ("no",), rows=2))
+        await write(polling, both)
+        assert both.refused is None
+        assert await polling.mod_rows("polls", ALL, ()) == [("ann", "yes"), ("bob", "yes")]
+
+    async def test_groups_see_what_those_before_them_wrote(self, polling: Store) -> None:
+        claim = Statement("UPDATE polls_vote SET choice = 'b' WHERE choice = 'a'", rows=1)
+        first, second = polls(claim), polls(claim)
+        await write(polling, polls(vote("ann", "a")), first, second)
+        assert first.refused is None
+        assert second.refused is not None
+
+    async def test_an_answer_is_kept_only_with_its_rows(self, polling: Store) -> None:
+        kept, lost = CallSettled("ann", "c1", 1, "1"), CallSettled("ann", "c2", 2, "2")
+        good = polls(vote("ann"), settled=kept)
+        await write(polling, good, polls(vote("ann"), settled=lost))
+        assert await polling.settled("ann", "c1") == Settled(1, None, b"1")
+        assert await polling.settled("ann", "c2") is None
+        await write(polling, polls(vote("bob"), settled=lost))
+        assert await polling.settled("ann", "c2") == Settled(2, None, b"2")
+
+    async def test_rows_of_a_call_that_was_answered_are_a_repetition(self, polling: Store) -> None:
+        settled = CallSettled("ann", "c1", 1, "1")
+        await write(polling, polls(vote("ann"), settled=settled))
+        with pytest.raises(DuplicateCids) as refused:
+            await write(polling, polls(vote("bob"), settled=settled), messages=[message(1)])
+        assert refused.value.found == {("ann", "c1")}
+        assert await votes(polling) == ["ann"]
+        assert await polling.message(1) is None
+
+    async def test_a_group_that_was_refused_may_come_again(self, polling: Store) -> None:
+        group = polls(Statement("UPDATE polls_vote SET choice = 'x'", rows=1))
+        await write(polling, group)
+        assert group.refused is not None
+        await write(polling, polls(vote("ann")), group)
+        assert group.refused is None
+
+    async def test_a_full_disk_keeps_nothing_of_a_batch_with_rows(self, polling: Store) -> None:
+        big = polls(vote("ann", "x" * 100_000))
+        async with self.refusing(polling):
+            with pytest.raises(StoreUnavailable):
+                await write(polling, polls(vote("bob")), big, messages=[message(1)])
+            assert await votes(polling) == []
+            assert await polling.message(1) is None
+        await write(polling, big, messages=[message(1)])
+        assert await votes(polling) == ["ann"]
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT body FROM message",
+            "SELECT who FROM polls_vote WHERE who IN (SELECT sender FROM message)",
+            "SELECT * FROM sqlite_master",
+            "INSERT INTO polls_vote VALUES ('cy', 'x')",
+            "DELETE FROM polls_vote RETURNING who",
+            "WITH x AS (SELECT 1) UPDATE polls_vote SET choice = 'x'",
+            "SELECT nothing FROM polls_vote",
+            "SELECT 1; SELECT 2",
+            "PRAGMA table_info(message)",
+            "BEGIN",
+        ],
+    )
+    async def test_a_mod_reads_its_own_tables_and_writes_nothing_by_reading(
+        self, polling: Store, sql: str
+    ) -> None:
+        await write(polling, polls(vote("ann")), messages=[message(1)])
+        for _ in range(2):
+            with pytest.raises(ValueError, match="polls asks for rows that it cannot have"):
+                await polling.mod_rows("polls", sql, ())
+        assert await votes(polling) == ["ann"]
+
+    async def test_what_a_mod_may_write_it_may_not_write_by_reading(self, polling: Store) -> None:
+        statement = vote("ann")
+        await write(polling, polls(statement))
+        with pytest.raises(ValueError, match="cannot have"):
+            await polling.mod_rows("polls", statement.sql, ("bob", "yes"))
+        assert await votes(polling) == ["ann"]
+
+    async def test_mods_do_not_read_each_others_tables(self, polling: Store) -> None:
+        await polling.admit_mod("tally", {1: "CREATE TABLE tally_count (word, count);"})
+        with pytest.raises(ValueError, match="prohibited"):
+            await polling.mod_rows("tally", ALL, ())
+        meddling = ModRows("tally", [vote("ann")])
+        await write(polling, meddling)
+        assert "not authorized" in str(meddling.refused)
+        assert await votes(polling) == []
+
+    async def test_a_mod_may_search_its_words(self, store: Store) -> None:
+        script = "CREATE VIRTUAL TABLE notes_word USING fts5(text, tokenize = 'porter');"
+        await store.admit_mod("notes", {1: script})
+        put = "INSERT INTO notes_word (rowid, text) VALUES (?, ?)"
+        texts = ["ships sailing", "a ship", "nothing"]
+        statements = [Statement(put, (n, text)) for n, text in enumerate(texts)]
+        await write(store, ModRows("notes", statements))
+        find = "SELECT rowid FROM notes_word WHERE notes_word MATCH ? ORDER BY rowid"
+        assert await store.mod_rows("notes", find, ("ship",)) == [(0,), (1,)]
+        taken = "DELETE FROM notes_word WHERE rowid = ?"
+        changed = Statement("UPDATE notes_word SET text = 'a ship too' WHERE rowid = ?", (2,))
+        await write(store, ModRows("notes", [Statement(taken, (0,)), changed]))
+        assert await store.mod_rows("notes", find, ("ship",)) == [(1,), (2,)]
+        failing = ModRows("notes", [Statement(put, (9, "ship")), Statement("no SQL")])
+        await write(store, failing)
+        assert failing.refused is not None
+        assert await store.mod_rows("notes", find, ("ship",)) == [(1,), (2,)]
+
+    async def test_a_list_of_values_is_one_value_as_json(self, polling: Store) -> None:
+        await write(polling, polls(vote("ann"), vote("bob"), vote("cat")))
+        listed = "WHERE who IN (SELECT value FROM json_each(?))"
+        asked = await polling.mod_rows(
+            "polls", f"SELECT who FROM polls_vote {listed} ORDER BY who", ('["bob", "cat"]',)
+        )
+        assert asked == [("bob",), ("cat",)]
+        await write(polling, polls(Statement(f"DELETE FROM polls_vote {listed}", ('["bob"]',))))
+        assert await votes(polling) == ["ann", "cat"]
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "UPDATE sqlite_master SET sql = 'x'",
+            "UPDATE sqlite_master SET name = 'x' WHERE type = 'table'",
+            "DELETE FROM sqlite_master",
+        ],
+    )
+    async def test_a_mod_does_not_write_the_schema_by_hand(self, polling: Store, sql: str) -> None:
+        await polling.mod_rows("polls", "SELECT value FROM json_each('[1]')", ())
+        meddling = polls(Statement(sql))
+        await write(polling, meddling)
+        assert meddling.refused is not None
+        with pytest.raises(ValueError, match="cannot have"):
+            await polling.mod_rows("polls", sql, ())
+        with pytest.raises(ValueError, match="cannot have"):
+            await polling.mod_rows("polls", "SELECT name FROM sqlite_master", ())
+
+
+class ModsContract(SchemaContract, RowsContract):
+    """Tables of mods."""
+
+
+class DurableModsContract(StoreMaker):
+    """What must survive a restart of the hub."""
+
+    async def test_a_mod_finds_its_tables_again_and_goes_on_with_its_numbers(
+        self, tmp_path: Path
+    ) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store):
+            await store.admit_mod("polls", {1: VOTES})
+            settled = CallSettled("ann", "c1", 1, "1")
+            await write(store, polls(vote("ann"), settled=settled))
+        async with opened(store):
+            await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
+            assert await votes(store) == ["ann"]
+            with pytest.raises(DuplicateCids):
+                await write(store, polls(vote("bob"), settled=settled))
+
+    async def test_a_database_whose_mod_is_gone_is_like_any_other(self, tmp_path: Path) -> None:
+        store = self.new_store(tmp_path)
+        async with opened(store):
+            await store.admit_mod("polls", {1: VOTES})
+            await write(store, polls(vote("ann")), messages=[message(1)])
+        async with opened(store) as state:
+            assert state.head == 1
+            await store.append(direct(2, 2))
+            await store.admit_mod("tally", {1: "CREATE TABLE tally_count (word, count);"})
+        async with opened(store) as state:
+            assert state.head == 2
+            await store.admit_mod("polls", {1: VOTES})
+            assert await votes(store) == ["ann"]

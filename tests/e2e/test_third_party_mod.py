@@ -1,0 +1,188 @@
+"""A mod of an installed package outside the tree: hooks, tables, and a tool of agents elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from asyncio.subprocess import PIPE, create_subprocess_exec
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import OperationError
+from hubbub.testing.model_script import Script
+from hubbub.testing.model_server import ModelServer
+from tests.e2e.support.config_network import ROOT, environment, run_config
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+MOD = '''
+from collections.abc import Sequence
+
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.operations import Input
+from pydantic import BaseModel
+
+ADD = """
+INSERT INTO kudos_count (who, count) VALUES (?, ?)
+ON CONFLICT (who) DO UPDATE SET count = count + excluded.count
+"""
+
+
+class KudosConfig(ModConfig):
+    word: str = "thanks"
+    """The word that counts."""
+
+
+class Whose(Input):
+    who: str
+    """Whose kudos."""
+
+
+class Gift(Input):
+    who: str
+    """Who gets them."""
+    count: int
+    """How many."""
+
+
+class Count(BaseModel):
+    count: int
+
+
+class Kudos(Mod):
+    """Counts kudos.
+
+    Whoever is addressed with the word has one more.
+    """
+
+    name = "kudos"
+    Config = KudosConfig
+    config: KudosConfig
+    migrations = "kudos_tables"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        return Reject("nobody is booed here") if draft.content == "boo" else PASS
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        if self.config.word not in message.text:
+            return ()
+        return [Statement(ADD, (each, 1)) for each in message.recipients]
+
+    @operation()
+    async def kudos_of(self, call: Calling, args: Whose) -> Count:
+        """Tell how many kudos a participant has."""
+        rows = await self.host.rows("SELECT count FROM kudos_count WHERE who = ?", args.who)
+        return Count(count=rows[0][0] if rows else 0)
+
+    @operation(permission="write", output=Count)
+    def kudos_give(self, call: Calling, args: Gift) -> Keeping:
+        """Give somebody kudos."""
+        return Keeping([Statement(ADD, (args.who, args.count))], Count(count=args.count))
+'''
+
+TABLES = "CREATE TABLE kudos_count (who TEXT PRIMARY KEY, count INTEGER NOT NULL);\n"
+
+INFO = "acme_mods-1.2.dist-info"
+
+NETWORK = """
+network:
+  name: guild
+  listen: ${HUBBUB_LISTEN}
+  store: ${HUBBUB_STORE}
+  auth: open
+mods:
+  - kudos: {word: bravo}
+models:
+  default: {model: m, base_url: "${OPENAI_BASE_URL}", api_key: scripted}
+agents:
+  clerk: {instruction: You keep the books of kudos.}
+humans:
+  ann: {}
+"""
+
+SCRIPT = {
+    "rules": [
+        {
+            "name": "gives",
+            "when": {"step": 1, "tools": ["kudos_give", "kudos_of"]},
+            "answer": {"calls": [{"tool": "kudos_give", "arguments": {"who": "ann", "count": 5}}]},
+        },
+        {
+            "name": "says so",
+            "when": {"step": 2, "tool_result": "5"},
+            "answer": {
+                "calls": [
+                    {"tool": "send_text_message", "arguments": {"to": "ann", "text": "Given."}}
+                ]
+            },
+        },
+        {"name": "ends", "answer": {"calls": [{"tool": "finish", "arguments": {"reason": "ok"}}]}},
+    ]
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of installed packages, with one that registers a mod."""
+    files = {
+        "acme/__init__.py": "",
+        "acme/kudos.py": MOD,
+        "acme/kudos_tables/0001_kudos.sql": TABLES,
+        f"{INFO}/METADATA": "Metadata-Version: 2.1\nName: acme-mods\nVersion: 1.2\n",
+        f"{INFO}/entry_points.txt": "[hubbub.mods]\nkudos = acme.kudos:Kudos\n",
+    }
+    folder = tmp_path / "site"
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def seeing(site: Path) -> dict[str, str]:
+    """What makes the package an installed one for a process."""
+    return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+
+
+async def shown(site: Path, *args: str) -> str:
+    """What a command tells."""
+    process = await create_subprocess_exec(
+        sys.executable, "-m", "hubbub", *args,
+        stdout=PIPE, stderr=PIPE, cwd=site.parent, env=environment(site.parent, **seeing(site)),
+    )  # fmt: skip
+    out, err = await process.communicate()
+    assert process.returncode == 0, err
+    return out.decode()
+
+
+@pytest.mark.behaviour("M-33")
+async def test_a_packages_mod_has_hooks_and_tables_and_is_a_tool_of_agents(
+    site: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "guild.yaml").write_text(NETWORK, encoding="utf-8")
+    async with ModelServer(Script.model_validate(SCRIPT)) as model:
+        variables = {**seeing(site), "OPENAI_BASE_URL": model.base_url}
+        for before in (0, 5):  # the tables outlive the network
+            async with run_config(str(tmp_path / "guild"), tmp_path, variables) as network:
+                ann, bob = await network.join("ann"), await network.join("bob")
+                assert await ann.client.call("kudos_of", who="ann") == {"count": before}
+                await ann.tells("clerk", "How about some kudos?")
+                await ann.hears("clerk", lambda message: message.text == "Given.")
+                assert await ann.client.call("kudos_of", who="ann") == {"count": before + 5}
+                await ann.tells("bob", "bravo")
+                assert await bob.client.call("kudos_of", who="bob") == {"count": before // 5 + 1}
+                with pytest.raises(OperationError, match="kudos: nobody is booed here"):
+                    await ann.tells("clerk", "boo")
+        assert model.mistakes == []
+        assert {"kudos_give", "kudos_of"} <= set(model.requests[0].tools)
+
+
+async def test_commands_tell_where_it_comes_from(site: Path) -> None:
+    assert "package acme-mods 1.2" in await shown(site, "mods", "list")
+    page = await shown(site, "mods", "show", "kudos")
+    for part in ("package acme-mods 1.2", "Whoever is addressed", "word", "kudos_give"):
+        assert part in page

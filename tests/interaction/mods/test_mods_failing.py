@@ -1,0 +1,504 @@
+"""Mods that break in whatever they are asked: their callers are told, and the hub goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, JsonValue
+
+from hubbub.errors import OperationError, UserError
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.network.mods import room
+from hubbub.network.mods.failures import AGAIN_S
+from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.operations import Done, Input
+from hubbub.protocol.turns import Turn
+from tests.interaction.peers import Network, Networks, Peer, config, eventually
+from tests.interaction.stop_rig import HandClock, at_work
+
+NETWORKS = Networks(sockets=False)
+SHORT = ModConfig(time_limit=0.01)
+"""For mods of which nothing else must succeed: a busy machine takes such a time for anything."""
+BRIEF = ModConfig(time_limit=0.3)
+
+
+def loop() -> None:
+    while True:
+        pass
+
+
+def search() -> None:
+    """Lets no other thread run while it searches."""
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def fail(error: BaseException) -> None:
+    raise error
+
+
+BREAKING: dict[str, Callable[[], object]] = {
+    "loop": loop,
+    "sleep": partial(time.sleep, 600),
+    "search": search,
+    "raise": partial(fail, ValueError("no idea")),
+    "exit": partial(fail, SystemExit(3)),
+    "interrupt": partial(fail, KeyboardInterrupt()),
+    "cancel": partial(fail, asyncio.CancelledError()),
+    "rubbish": dict,
+}
+LATE = ("loop", "sleep", "search")
+
+
+class How(Input):
+    how: str
+
+
+class Wreck(Mod):
+    """Breaks as it is asked to."""
+
+    name = "wreck"
+
+    @operation(permission="write")
+    def wreck(self, call: Calling, args: How) -> Done:
+        """Break at once."""
+        return BREAKING[args.how]()  # type: ignore[return-value]  # what nobody has type-checked
+
+    @operation()
+    async def wreck_later(self, call: Calling, args: How) -> Done:
+        """Break in a later step."""
+        await asyncio.sleep(0)
+        return BREAKING[args.how]()  # type: ignore[return-value]
+
+    @operation(permission="write")
+    def refuse(self, call: Calling, args: How) -> Done:
+        """Say no, as an operation may."""
+        raise OperationError("conflict", "not today")
+
+
+def failures(network: Network) -> dict[str, str]:
+    """Why a mod failed last, by what it was asked."""
+    return {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+
+
+async def notices(peer: Peer, count: int) -> list[str]:
+    """What the hub has told the peer of failures, when it has told so many; no more may follow."""
+    found: list[str] = []
+    while len(found) < count:
+        message = (await peer.event())["message"]
+        found += [message["text_representation"]] if message["sender_id"] == "hub" else []
+    messages = [event["message"] for event in await peer.sync()]
+    return found + [m["text_representation"] for m in messages if m["sender_id"] == "hub"]
+
+
+@pytest.mark.behaviour("M-61")
+@pytest.mark.parametrize("how", BREAKING)
+@pytest.mark.parametrize("name", ["wreck", "wreck_later"])
+async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(
+    name: str, how: str
+) -> None:
+    async with NETWORKS.start(mods=[Wreck(SHORT)]) as network:
+        ann = await network.join("ann")
+        for _ in range(2):
+            answer = await ann.ask(name, how=how)
+            assert (answer["op"], answer["code"]) == ("error", "internal")
+            told = f"the mod wreck has failed in {name}"
+            assert answer["message"].startswith(told)
+            assert ("longer than 0.01 s" in answer["message"]) == (how in LATE)
+            assert answer["details"] == {"mod": "wreck"}
+        assert network.hub.metrics.mod_failures["wreck"] == 2
+        assert len(await notices(ann, 1)) == 1
+        await ann.call("broadcast_text_message", text="the hub is there")
+
+
+@pytest.mark.behaviour("M-61")
+async def test_an_operation_that_refuses_is_no_failure() -> None:
+    async with NETWORKS.start(mods=[Wreck(ModConfig())]) as network:
+        ann = await network.join("ann")
+        with pytest.raises(OperationError, match="not today"):
+            await ann.call("refuse", how="")
+        assert not failures(network)
+
+
+@pytest.mark.behaviour("M-61")
+async def test_new_settings_give_operations_their_new_limit() -> None:
+    async with NETWORKS.start(mods=[Wreck(ModConfig(time_limit=600))]) as network:
+        ann = await network.join("ann")
+        await ann.call("configure_mod", name="wreck", settings={"time_limit": 0.01})
+        answer = await ann.ask("wreck", how="loop")
+        assert "longer than 0.01 s" in answer["message"]
+
+
+# What is handed over with rows ------------------------------------------------------------------
+
+
+class Odd(BaseModel):
+    """An answer that is no JSON."""
+
+    what: Any  # Any: what a test puts there
+
+
+class Keeper(Mod):
+    """Hands over what a test gives it."""
+
+    name = "keeper"
+    migrations = "keeper_tables"
+
+    def __init__(self, keep: Callable[[Keeper], Keeping]):
+        super().__init__(BRIEF)
+        self.keep = keep
+        self.given_back = 0
+
+    def give_back(self) -> None:
+        self.given_back += 1
+
+    @operation(permission="write", output=Done)
+    def keep_it(self, call: Calling, args: How) -> Keeping:
+        """Keep rows."""
+        return self.keep(self)
+
+
+ADD = Statement("INSERT INTO keeper_row VALUES (1)")
+NOTHING = Statement("DELETE FROM keeper_row WHERE x = 2", rows=1)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "0001_rows.sql").write_text("CREATE TABLE keeper_row (x INTEGER NOT NULL);")
+    monkeypatch.setattr(Keeper, "migrations", str(tmp_path))
+
+
+async def rows(keeper: Keeper) -> int:
+    return len(await keeper.host.rows("SELECT x FROM keeper_row"))
+
+
+@pytest.mark.behaviour("M-62")
+@pytest.mark.parametrize("how", ["loop", "raise", "exit"])
+@pytest.mark.parametrize(
+    ("part", "statement", "answer"),
+    [("kept", ADD, "result"), ("over", ADD, "result"), ("conflict", NOTHING, "conflict")],
+)
+@pytest.mark.usefixtures("tables")
+async def test_what_a_mod_hands_over_with_rows_may_break_and_the_log_goes_on(
+    how: str, part: str, statement: Statement, answer: str
+) -> None:
+    broken: dict[str, Any] = {part: BREAKING[how]}
+    keeper = Keeper(lambda mod: Keeping([statement], Done(), **{"over": mod.give_back, **broken}))
+    async with NETWORKS.start(mods=[keeper]) as network:
+        ann = await network.join("ann")
+        told = await ann.ask("keep_it", how="")
+        assert told.get("code", "result") == answer
+        assert await rows(keeper) == (answer == "result")
+        assert keeper.given_back == (part != "over")
+        assert list(failures(network)) == [part]
+        await ann.call("broadcast_text_message", text="the log goes on")
+
+
+@pytest.mark.behaviour("M-62")
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda mod: Keeping([ADD], Odd(what=object())),
+        lambda mod: Keeping([ADD], None),  # type: ignore[arg-type]  # what nobody has checked
+        lambda mod: Keeping([1], Done()),  # type: ignore[list-item]
+        lambda mod: Keeping([ADD], Done(), says=["hello"]),  # type: ignore[list-item]
+        lambda mod: Odd(what=object()),
+    ],
+)
+@pytest.mark.usefixtures("tables")
+async def test_rubbish_with_rows_is_an_error_of_the_caller_alone(
+    keep: Callable[[Keeper], Keeping],
+) -> None:
+    async with NETWORKS.start(mods=[Keeper(keep)]) as network:
+        ann = await network.join("ann")
+        for cid in (None, "c1"):
+            assert (await ann.ask("keep_it", cid=cid, how=""))["code"] == "internal"
+        await ann.call("broadcast_text_message", text="the log goes on")
+
+
+class Censor(Mod):
+    """Lets only people speak."""
+
+    name = "censor"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        return PASS if draft.sender_kind == "human" else Reject("be silent")
+
+
+@pytest.mark.behaviour("M-62")
+@pytest.mark.usefixtures("tables")
+async def test_a_message_that_follows_rows_may_be_refused_and_the_rows_stay() -> None:
+    said = Draft("keeper", "service", "broadcast", "broadcast", "kept!")
+    keeper = Keeper(lambda mod: Keeping([ADD], Done(), says=[said]))
+    async with NETWORKS.start(mods=[keeper, Censor(BRIEF)]) as network:
+        ann = await network.join("ann")
+        assert await ann.call("keep_it", how="") == {"done": True}
+        assert await rows(keeper) == 1
+        await ann.call("broadcast_text_message", text="the log goes on")
+
+
+# Start and stop ---------------------------------------------------------------------------------
+
+
+class Life(Mod):
+    """Starts and stops as a test says."""
+
+    name = "life"
+
+    def __init__(
+        self,
+        begin: Callable[[], Awaitable[None]] | None = None,
+        end: Callable[[], Awaitable[None]] | None = None,
+    ):
+        super().__init__(ModConfig())
+        self.begin, self.end = begin, end
+        self.ended = 0
+
+    async def start(self) -> None:
+        if self.begin is not None:
+            await self.begin()
+
+    async def stop(self) -> None:
+        self.ended += 1
+        if self.end is not None:
+            await self.end()
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def at_once(how: str) -> None:
+    BREAKING[how]()
+
+
+@pytest.mark.behaviour("M-63")
+@pytest.mark.parametrize("begin", [forever, partial(at_once, "loop"), partial(at_once, "sleep")])
+async def test_a_mod_that_takes_too_long_to_start_is_one_sentence(
+    begin: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "START_S", 0.05)
+    monkeypatch.setattr(room, "START_STEP_S", 0.01)
+    first = Life()
+    with pytest.raises(UserError, match="the mod life cannot start: it takes too long"):
+        async with NETWORKS.start(mods=[first, Life(begin)]):
+            pass
+    assert first.ended == 1
+
+
+@pytest.mark.behaviour("M-63")
+@pytest.mark.parametrize("end", [forever, *(partial(at_once, how) for how in BREAKING)])
+async def test_a_mod_that_does_not_stop_is_left_behind(
+    end: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "STOP_S", 0.05)
+    first, last = Life(), Life(end=end)
+    async with NETWORKS.start(mods=[first, last]) as network:
+        pass
+    assert (first.ended, last.ended) == (1, 1)
+    rubbish = isinstance(end, partial) and end.args == ("rubbish",)  # which nobody looks at
+    assert list(failures(network)) == ([] if rubbish else ["stop"])
+
+
+# Hooks ------------------------------------------------------------------------------------------
+
+
+class Brittle(Mod):
+    """Breaks in every hook but the one for messages."""
+
+    name = "brittle"
+
+    def __init__(self, how: str):
+        super().__init__(SHORT)
+        self.how = how
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        return BREAKING[self.how]()  # type: ignore[return-value]
+
+    def on_join(self, participant: str) -> None:
+        BREAKING[self.how]()
+
+    def on_leave(self, participant: str) -> None:
+        BREAKING[self.how]()
+
+    def on_turn(self, turn: Turn) -> None:
+        BREAKING[self.how]()
+
+    def on_timer(self, key: str) -> None:
+        BREAKING[self.how]()
+
+    async def work(self) -> None:
+        BREAKING[self.how]()
+
+
+@pytest.mark.behaviour("M-64")
+@pytest.mark.parametrize("how", ["loop", "sleep", "raise", "exit", "cancel"])
+async def test_whatever_hook_breaks_what_was_under_way_goes_on(how: str) -> None:
+    brittle = Brittle(how)
+    async with NETWORKS.start(mods=[brittle]) as network:
+        _, calc, turn = await at_work(network)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        brittle.host.at(0, "now")
+        brittle.host.spawn(brittle.work())
+        await calc.close()
+        await network.gone("calc")
+        asked = {"on_join", "on_stored", "on_turn", "on_timer", "on_leave", "spawn"}
+        await eventually(lambda: set(failures(network)) == asked)
+        ann = network.peers[0]
+        await ann.call("broadcast_text_message", text="the hub is there")
+
+
+class Scribe(Mod):
+    """Writes rows that it cannot have."""
+
+    name = "scribe"
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        return [Statement("INSERT INTO scribe_nothing VALUES (1)")]
+
+
+@pytest.mark.behaviour("M-65")
+async def test_rows_that_the_store_refuses_are_a_failure_and_the_message_stays() -> None:
+    async with NETWORKS.start(mods=[Scribe(ModConfig())]) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "hello")
+        assert (await bob.event())["message"]["content"] == "hello"
+        assert "no such table: scribe_nothing" in failures(network)["on_stored"]
+        [told] = await notices(ann, 1)
+        assert told.startswith("The mod scribe has failed in on_stored:")
+
+
+# Who hears of it --------------------------------------------------------------------------------
+
+
+class Grumpy(Mod):
+    """Fails at each message of a person."""
+
+    name = "grumpy"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind == "human":
+            raise ValueError("not again")
+        return PASS
+
+
+@pytest.mark.behaviour("M-66")
+async def test_the_same_failure_is_told_again_after_a_minute_and_then_less_and_less() -> None:
+    clock = HandClock()
+    file = config(network={"limits": {"calls_per_second": 1e6, "burst": 1_000_000}})
+    async with NETWORKS.start(file, mods=[Grumpy(ModConfig())], clock=clock) as network:
+        ann = await network.join("ann")
+        minutes = 8
+        for _ in range(minutes):
+            for _ in range(10):
+                await ann.call("broadcast_text_message", text="hello")
+            clock.time += AGAIN_S
+        told = await notices(ann, 4)
+        text = "The mod grumpy has failed in on_message: ValueError: not again"
+        counted = [f"{text} (and {n} more since the last notice)" for n in (9, 19, 39)]
+        assert told == [text, *counted]
+        clock.time += 100 * AGAIN_S
+        await ann.call("broadcast_text_message", text="hello")
+        assert len(await notices(ann, 1)) == 1
+        clock.time += AGAIN_S
+        await ann.call("broadcast_text_message", text="hello")
+        assert len(await notices(ann, 1)) == 1
+
+
+@pytest.mark.behaviour("M-66")
+async def test_an_owner_who_was_absent_finds_the_notice_when_she_comes() -> None:
+    file = config(humans={"olga": {"roles": ["owner"]}, "ann": {}})
+    async with NETWORKS.start(file, mods=[Grumpy(ModConfig())]) as network:
+        ann = await network.join("ann")
+        await ann.call("broadcast_text_message", text="hello")
+        await network.quiet()
+        olga = await network.join("olga")
+        [told] = await notices(olga, 1)
+        assert told == "The mod grumpy has failed in on_message: ValueError: not again"
+        page = await olga.call("read_thread", thread="direct_hub")
+        assert [each["text_representation"] for each in page["messages"]] == [told]
+        assert not [e for e in await ann.sync() if e["message"]["sender_id"] == "hub"]
+
+
+# Drafts -----------------------------------------------------------------------------------------
+
+FORGED: dict[str, JsonValue] = {
+    "sender_id": "bob",
+    "sender_kind": "system",
+    "content": "something else",
+    "outside": True,
+    "cause_id": "m1",
+}
+
+
+class Forger(Mod):
+    """Changes a draft in place."""
+
+    name = "forger"
+
+    def __init__(self, field: str, on_failure: str):
+        super().__init__(ModConfig.model_validate({"on_failure": on_failure}))
+        self.field = field
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind == "human":
+            setattr(draft, self.field, FORGED[self.field])
+        return PASS
+
+
+class Adder(Mod):
+    """Replaces a draft as it may, by a copy of it."""
+
+    name = "adder"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind != "human":
+            return Replace(draft)
+        again = copy(draft)
+        again.content = f"{again.content}!"
+        return Replace(replace(again, outside=False))
+
+
+class Reader(Mod):
+    """Reads drafts after the forger."""
+
+    name = "reader"
+
+    def __init__(self) -> None:
+        super().__init__(ModConfig())
+        self.read: list[tuple[str, JsonValue]] = []
+
+    def on_message(self, draft: Draft) -> Verdict:
+        self.read.append((draft.sender_id, draft.content))
+        return PASS
+
+
+@pytest.mark.behaviour("M-67")
+@pytest.mark.parametrize("field", FORGED)
+@pytest.mark.parametrize("on_failure", ["pass", "reject"])
+async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(
+    field: str, on_failure: str
+) -> None:
+    reader = Reader()
+    mods = [Adder(ModConfig()), Forger(field, on_failure), reader]
+    async with NETWORKS.start(mods=mods) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        answer = await ann.ask("send_text_message", to="bob", text="hello")
+        assert "change no draft in place" in failures(network)["on_message"]
+        if on_failure == "reject":
+            assert answer["code"] == "rejected"
+            return
+        message = (await bob.event())["message"]
+        kept = [message.get(name) for name in ("sender_id", "sender_kind", "content", "outside")]
+        assert kept == ["ann", "human", "hello!", None]
+        assert reader.read[0] == ("ann", "hello!")

@@ -1,0 +1,213 @@
+"""Hooks that look up, keep from waking and show messages, in a running hub."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod, ModConfig, Reject, Replace, Verdict
+from hubbub.protocol.messages import Draft, Message, Quote
+from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.stores import MoodyStore
+
+NETWORKS = Networks(sockets=False)
+
+
+class Sleeper(Mod):
+    """Keeps from waking whom a test says."""
+
+    name = "sleeper"
+
+    def __init__(self, asleep: Callable[[Draft, Sequence[str]], Collection[str]]):
+        super().__init__(ModConfig())
+        self.asked: list[Sequence[str]] = []
+        self._asleep = asleep
+
+    def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
+        self.asked.append(agents)
+        return self._asleep(draft, agents)
+
+
+class Librarian(Mod):
+    """Looks up what messages quote, as a test says."""
+
+    name = "librarian"
+
+    def __init__(self, look: Callable[[Mod, Draft], Verdict], **config: str):
+        super().__init__(ModConfig.model_validate(config))
+        self.looked = 0
+        self._look = look
+
+    async def on_references(self, draft: Draft) -> Verdict:
+        self.looked += 1
+        await self.host.rows("SELECT 1")
+        return self._look(self, draft)
+
+
+class Painter(Mod):
+    """Shows messages as a test says."""
+
+    name = "painter"
+
+    def __init__(self, paint: Callable[[Message], Message | None]):
+        super().__init__(ModConfig())
+        self._paint = paint
+
+    async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
+        await asyncio.sleep(0)
+        return [painted for each in messages if (painted := self._paint(each)) is not None]
+
+
+def loud(message: Message) -> Message:
+    return message.model_copy(update={"content": message.text.upper()})
+
+
+def broken(message: Message) -> Message:
+    raise LookupError("no paint")
+
+
+async def two(network: Network) -> tuple[Peer, Peer]:
+    return await network.join("ann"), await network.join("bot", "agent", turns=True)
+
+
+# Waking ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-93")
+async def test_a_mod_keeps_a_message_from_waking_whom_it_names_and_nobody_else() -> None:
+    mod = Sleeper(lambda draft, agents: ["bot", "ann", "nobody"])
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        calc = await network.join("calc", "agent", turns=True)
+        told = await ann.say(["bot", "calc"], "hello")
+        assert (told["not_woken"], told["queued"]) == ({"bot": "muted"}, {"calc": 1})
+        assert "wake" not in await bot.event()
+        assert "wake" in await calc.event()
+        assert mod.asked == [["bot", "calc"]]
+
+
+@pytest.mark.behaviour("M-93")
+async def test_a_mod_is_not_asked_about_what_wakes_nobody() -> None:
+    mod = Sleeper(lambda draft, agents: agents)
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, _ = await two(network)
+        await network.join("bob")
+        await ann.say("bob", "hello")
+        await ann.call("broadcast_text_message", text="hello")
+        assert [agents for agents in mod.asked if "bob" in agents] == []
+
+
+@pytest.mark.behaviour("M-93")
+@pytest.mark.parametrize("answer", [None, 5])
+async def test_a_mod_that_answers_rubbish_keeps_nobody_asleep(answer: object) -> None:
+    mod = Sleeper(lambda draft, agents: cast(list[str], answer))
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, _ = await two(network)
+        assert (await ann.say("bot", "hello"))["queued"] == {"bot": 1}
+        assert ("sleeper", "on_wake") in network.hub.mods.failures
+
+
+# Looking up ------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-94")
+async def test_a_quote_is_looked_up_and_completed_before_the_message_is_judged() -> None:
+    def complete(mod: Mod, draft: Draft) -> Verdict:
+        return Replace(replace(draft, quote=Quote(message_id="m1", text="found")))
+
+    mod = Librarian(complete)
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        await ann.say("bot", "plain")
+        assert mod.looked == 0
+        await ann.say("bot", "see", quote={"message_id": "m1"})
+        assert (await bot.take(2))[1]["message"]["quote"] == {"message_id": "m1", "text": "found"}
+
+
+@pytest.mark.behaviour("M-94")
+async def test_what_refers_to_nothing_is_rejected() -> None:
+    mod = Librarian(lambda mod, draft: Reject("no such thing"))
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        with pytest.raises(OperationError, match="librarian: no such thing"):
+            await ann.say("bot", "see", quote={"message_id": "m1", "text": "x"})
+        assert await bot.texts() == []
+
+
+@pytest.mark.behaviour("M-94")
+@pytest.mark.parametrize("on_failure", ["pass", "reject"])
+@pytest.mark.parametrize("defect", ["raises", "forges"])
+async def test_a_look_up_that_fails_is_its_mods_failure(on_failure: str, defect: str) -> None:
+    def look(mod: Mod, draft: Draft) -> Verdict:
+        if defect == "raises":
+            raise LookupError("lost")
+        return Replace(replace(draft, sender_id="bob"))
+
+    mod = Librarian(look, on_failure=on_failure)
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        ref = await ann.post("send_text_message", to="bot", text="see", quote={"message_id": "m1"})
+        answer = await ann.answer(ref)
+        assert answer["op"] == ("result" if on_failure == "pass" else "error")
+        said = [event["message"]["sender_id"] for event in await bot.sync()]
+        assert said == (["ann"] if on_failure == "pass" else [])
+        assert ("librarian", "on_references") in network.hub.mods.failures
+
+
+@pytest.mark.behaviour("M-94")
+async def test_a_look_up_that_the_store_refuses_is_no_failure_of_the_mod() -> None:
+    store = MoodyStore()
+    mod = Librarian(lambda mod, draft: Reject("never asked"))
+    async with NETWORKS.start(store=store, mods=[mod]) as network:
+        ann, _ = await two(network)
+        store.deaf = True
+        with pytest.raises(OperationError) as caught:
+            await ann.say("bot", "see", quote={"message_id": "m1", "text": "x"})
+        store.deaf = False
+        assert caught.value.code == "store_unavailable"
+        assert not network.hub.mods.failures
+
+
+# Showing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-94")
+async def test_messages_are_shown_as_a_mod_says_wherever_they_are_read() -> None:
+    async with NETWORKS.start(mods=[Painter(loud)]) as network:
+        ann, bot = await two(network)
+        told = await ann.call("broadcast_text_message", text="hello @bot")
+        assert await bot.texts() == ["hello @bot"]  # it is delivered as it is in the log
+        page = await ann.call("read_thread", thread="broadcast")
+        [thread] = (await ann.call("list_threads"))["threads"]
+        mentions = await bot.call("list_mentions")
+        one = await ann.call("read_message", id=told["id"])
+        tree = await ann.call("read_interaction", id=one["interaction_id"])
+        ready = await network.join("bot", "agent", turns=True, latest=True)
+        for messages in (
+            page["messages"],
+            thread["messages"],
+            mentions["messages"],
+            [one],
+            tree["messages"],
+            ready.ready["threads"][0]["messages"],
+            [each["message"] for each in ready.ready["pending"]],
+        ):
+            assert [each["content"] for each in messages] == ["HELLO @BOT"]
+
+
+@pytest.mark.behaviour("M-94")
+@pytest.mark.parametrize("paint", [broken, lambda message: None])
+async def test_a_mod_that_cannot_show_messages_leaves_them_as_they_are(
+    paint: Callable[[Message], Message | None],
+) -> None:
+    async with NETWORKS.start(mods=[Painter(paint)]) as network:
+        ann, _ = await two(network)
+        await ann.say("bot", "hello")
+        page = await ann.call("read_thread", thread="direct_bot")
+        assert [each["content"] for each in page["messages"]] == ["hello"]
+        assert ("painter", "shown") in network.hub.mods.failures

@@ -1,0 +1,200 @@
+"""Mods in a running hub: hooks, tables, operations, timers, and what becomes of failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, JsonValue
+
+from hubbub.client import Client
+from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
+from hubbub.errors import OperationError, UserError
+from hubbub.mods.api import PASS, Mod, ModConfig, Verdict
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.operations import Input
+from hubbub.testing.network import LocalNetwork
+
+TABLES = "CREATE TABLE tally_count (word TEXT PRIMARY KEY, count INTEGER NOT NULL);"
+ADD = "INSERT INTO tally_count VALUES (?, 1) ON CONFLICT (word) DO UPDATE SET count = count + 1"
+
+
+class Word(Input):
+    word: str
+
+
+class Count(BaseModel):
+    count: int
+
+
+class Claim(Input):
+    word: str
+    expected: int
+
+
+class Tally(Mod):
+    """Counts words."""
+
+    name = "tally"
+    migrations = "tally_tables"
+    thread = True
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        return [Statement(ADD, (word,)) for word in message.text.split()]
+
+    @operation()
+    async def tally_of(self, call: Calling, args: Word) -> Count:
+        """Tell how often a word was said."""
+        rows = await self.host.rows("SELECT count FROM tally_count WHERE word = ?", args.word)
+        return Count(count=rows[0][0] if rows else 0)
+
+    @operation(permission="write", output=Count)
+    def tally_set(self, call: Calling, args: Claim) -> Keeping:
+        """Count one more, if the count is what you think."""
+        sql = "UPDATE tally_count SET count = count + 1 WHERE word = ? AND count = ?"
+        statement = Statement(sql, (args.word, args.expected), rows=1)
+        return Keeping([statement], Count(count=args.expected + 1))
+
+    @operation(permission="write", output=Count)
+    def tally_meddle(self, call: Calling, args: Word) -> Keeping:
+        """Write what is not the mod's."""
+        return Keeping([Statement("DELETE FROM message")], Count(count=0))
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "0001_tally.sql").write_text(TABLES)
+    monkeypatch.setattr(Tally, "migrations", str(folder))
+    return folder
+
+
+def tally(**config: JsonValue) -> Tally:
+    return Tally(ModConfig.model_validate(config))
+
+
+async def count(client: Client, word: str) -> JsonValue:
+    answer = await client.call("tally_of", word=word)
+    assert isinstance(answer, dict)
+    return answer["count"]
+
+
+async def test_what_a_mod_writes_about_a_message_is_written_with_it(tables: Path) -> None:
+    async with LocalNetwork(mods=[tally()]) as network:
+        ann = await network.join("ann", "human")
+        await network.join("bob", "human")
+        await ann.call("send_text_message", to="bob", text="ho ho ho")
+        assert await count(ann, "ho") == 3
+
+
+async def test_its_tables_are_there_after_a_restart_and_grow_by_numbers(
+    tables: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    for said in (1, 2):
+        async with LocalNetwork(store=store, mods=[tally()]) as network:
+            ann = await network.join("ann", "human")
+            await ann.call("broadcast_text_message", text="ho")
+            assert await count(ann, "ho") == said
+        (tables / "0002_more.sql").write_text("CREATE INDEX tally_counts ON tally_count (count);")
+
+
+async def test_rows_that_others_have_changed_are_a_conflict_and_nothing_is_written(
+    tables: Path,
+) -> None:
+    async with LocalNetwork(mods=[tally()]) as network:
+        ann = await network.join("ann", "human")
+        await ann.call("broadcast_text_message", text="ho")
+        assert await ann.call("tally_set", word="ho", expected=1) == {"count": 2}
+        with pytest.raises(OperationError) as caught:
+            await ann.call("tally_set", word="ho", expected=1)
+        assert caught.value.code == "conflict"
+        assert await count(ann, "ho") == 2
+
+
+async def test_a_mod_touches_no_tables_but_its_own(tables: Path) -> None:
+    async with LocalNetwork(mods=[tally()]) as network:
+        ann = await network.join("ann", "human")
+        with pytest.raises(OperationError) as caught:
+            await ann.call("tally_meddle", word="x")
+        assert caught.value.code == "conflict"
+        assert "not authorized" in caught.value.message
+        (tables / "0002_bad.sql").write_text("CREATE TABLE other (x TEXT);")
+    with pytest.raises(UserError, match=r"script 0002 fails.*tally_"):
+        async with LocalNetwork(mods=[tally()]):
+            pass
+
+
+class Greedy(Mod):
+    """Has no tables, and a name with which tables of the hub begin."""
+
+    name = "turn"
+
+
+class Elder(Mod):
+    """Has no tables, and a name that begins like another's."""
+
+    name = "tally_old"
+
+
+@pytest.mark.behaviour("M-71")
+async def test_a_mod_without_tables_has_no_names_of_others_either(
+    tables: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    async with LocalNetwork(store=store, mods=[tally()]):
+        pass
+    for kind in (Greedy, Elder):
+        with pytest.raises(UserError, match=f"the mod {kind.name}: tables .* belong to others"):
+            async with LocalNetwork(store=store, mods=[kind(ModConfig())]):
+                pass
+
+
+async def test_settings_say_who_may_call_what(tables: Path) -> None:
+    file = NetworkFile(
+        network=NetworkConfig(auth="open"), humans={"olga": HumanConfig(roles=["owner"])}
+    )
+    mod = tally(permissions={"tally_of": "admin"})
+    async with LocalNetwork(file, mods=[mod]) as network:
+        bot = await network.join("bot", "agent")
+        with pytest.raises(OperationError, match="owner"):
+            await bot.call("tally_of", word="ho")
+
+
+class Broken(Mod):
+    """Fails at whatever it is asked."""
+
+    name = "broken"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind == "system":
+            return PASS
+        raise ValueError("no idea")
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        raise ValueError("no idea either")
+
+
+@pytest.mark.parametrize("on_failure", ["pass", "reject"])
+async def test_a_mod_that_raises_harms_nobody_and_the_owner_is_told(on_failure: str) -> None:
+    humans = {"olga": HumanConfig(roles=["owner"])}
+    file = NetworkFile(network=NetworkConfig(auth="open"), humans=humans)
+    broken = Broken(ModConfig.model_validate({"on_failure": on_failure}))
+    async with LocalNetwork(file, mods=[broken]) as network:
+        olga, ann = await network.join("olga", "human"), await network.join("ann", "human")
+        if on_failure == "pass":
+            await ann.call("broadcast_text_message", text="hello")
+        else:
+            with pytest.raises(OperationError, match="broken: the mod has failed"):
+                await ann.call("broadcast_text_message", text="hello")
+        async for item in olga.events():
+            message = getattr(item, "message", None)
+            if message is not None and message.sender_id == "hub":
+                assert (
+                    "The mod broken has failed in on_message: ValueError: no idea" in message.text
+                )
+                break

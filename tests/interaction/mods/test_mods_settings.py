@@ -1,0 +1,130 @@
+"""Other settings for mods while the network runs."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel, JsonValue
+
+from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
+from hubbub.errors import OperationError
+from hubbub.mods.api import PASS, Mod, ModConfig, Verdict
+from hubbub.mods.operation import Calling, operation
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.operations import Input
+from hubbub.testing.network import LocalNetwork
+
+
+class PickyConfig(ModConfig):
+    word: str = "no"
+    """Rejected, or rather failed at."""
+
+
+class Nothing(Input):
+    """Nothing to say."""
+
+
+class Word(BaseModel):
+    word: str
+
+
+class Picky(Mod):
+    """Fails at a word, and takes not every word."""
+
+    name = "picky"
+    Config = PickyConfig
+    config: PickyConfig
+
+    def reconfigure(self, config: ModConfig) -> None:
+        super().reconfigure(config)
+        if self.config.word == "explode":
+            raise ValueError("not that word")
+        while self.config.word == "hang":
+            pass
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.content == self.config.word:
+            raise ValueError("that word")
+        return PASS
+
+    @operation()
+    def picky_word(self, call: Calling, args: Nothing) -> Word:
+        """Tell the word."""
+        return Word(word=self.config.word)
+
+
+def network() -> LocalNetwork:
+    humans = {"olga": HumanConfig(roles=["owner"])}
+    file = NetworkFile(network=NetworkConfig(auth="open"), humans=humans)
+    return LocalNetwork(file, mods=[Picky(PickyConfig(time_limit=0.2))])
+
+
+async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None:
+    async with network() as running:
+        olga = await running.join("olga", "human")
+        bot = await running.join("bot", "agent")
+        await bot.call("broadcast_text_message", text="no")  # on_failure: pass
+        settings: JsonValue = {
+            "word": "never",
+            "on_failure": "reject",
+            "permissions": {"picky_word": "admin"},
+        }
+        told = await olga.call("configure_mod", name="picky", settings=settings)
+        assert isinstance(told, dict)
+        assert (told["name"], told["operations"]) == ("picky", ["picky_word"])
+        await bot.call("broadcast_text_message", text="no")
+        with pytest.raises(OperationError, match="picky: the mod has failed"):
+            await bot.call("broadcast_text_message", text="never")
+        with pytest.raises(OperationError, match="owner"):
+            await bot.call("picky_word")
+        assert await olga.call("picky_word") == {"word": "never"}
+        late = await running.join("late", "agent")
+        assert "picky_word" not in [op.name for op in late.ready.operations]
+
+
+@pytest.mark.behaviour("M-32")
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"wrod": "x"}, "mods.picky.wrod"),
+        ({"time_limit": "soon"}, "mods.picky.time_limit"),
+        ({"permissions": {"picky_wrod": "admin"}}, "did you mean picky_word"),
+        ({"word": "explode"}, "does not take these settings.*not that word"),
+        ({"word": "hang", "time_limit": 0.1}, "does not take these settings.*too long"),
+    ],
+)
+async def test_wrong_settings_change_nothing(settings: JsonValue, says: str) -> None:
+    async with network() as running:
+        olga = await running.join("olga", "human")
+        with pytest.raises(OperationError, match=says):
+            await olga.call("configure_mod", name="picky", settings=settings)
+        assert await olga.call("picky_word") == {"word": "no"}
+        (mod,) = running.hub.mods.pipeline.mods
+        assert mod.config == PickyConfig(time_limit=0.2)
+
+
+async def test_only_owners_change_settings_and_of_mods_that_there_are() -> None:
+    async with network() as running:
+        olga = await running.join("olga", "human")
+        bot = await running.join("bot", "agent")
+        with pytest.raises(OperationError, match="owner"):
+            await bot.call("configure_mod", name="picky", settings={})
+        with pytest.raises(OperationError, match="no mod 'pciky'; did you mean picky"):
+            await olga.call("configure_mod", name="pciky", settings={})
+
+
+async def test_everybody_may_list_the_mods_but_reads_no_settings() -> None:
+    async with network() as running:
+        bot = await running.join("bot", "agent")
+        await bot.call("broadcast_text_message", text="no")
+        assert await bot.call("list_mods") == {
+            "mods": [
+                {
+                    "name": "picky",
+                    "about": "Fails at a word, and takes not every word.",
+                    "operations": ["picky_word"],
+                    "failures": 1,
+                }
+            ]
+        }
+        tools = [op.name for op in bot.ready.operations if op.tool]
+        assert not {"list_mods", "configure_mod"} & set(tools)

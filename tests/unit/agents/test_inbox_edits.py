@@ -1,0 +1,160 @@
+"""What an agent has in front of it when messages are edited and deleted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.agents.inbox import KEPT_MESSAGES, Inbox
+from hubbub.agents.prompt.render import ConversationTemplate, select_history
+from hubbub.config.models import History
+from hubbub.protocol.messages import Amendment, Message
+from tests.unit.agents.builders import ME, event, message, pending, plan, ready
+
+THREAD = "dm.alice.bot"
+
+
+def edit(seq: int, of: int, content: str = "edited", *, outside: bool = False) -> Message:
+    amends = Amendment(message_id=f"m{of}", kind="edited")
+    made = message(seq, content=content)
+    return made.model_copy(update={"amends": amends, "outside": outside})
+
+
+def deletion(seq: int, of: int) -> Message:
+    amends = Amendment(message_id=f"m{of}", kind="deleted")
+    return message(seq, content="").model_copy(update={"amends": amends})
+
+
+def begun(*messages: Message) -> Inbox:
+    inbox = Inbox(ME)
+    inbox.begin(ready(max((m.seq for m in messages), default=0), *messages))
+    return inbox
+
+
+def shown(inbox: Inbox) -> list[tuple[object, str | None]]:
+    thread = inbox.thread(THREAD)
+    return [(m.content, m.amended) for m in thread.messages] if thread else []
+
+
+@pytest.mark.behaviour("M-90")
+def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
+    inbox = begun(message(1, content="one"), message(2, content="two"))
+    inbox.receive(event(edit(3, 1, "ONE"), wakes=False))
+    inbox.receive(event(edit(4, 1, "One"), wakes=False))
+    inbox.receive(event(deletion(5, 2), wakes=False))
+    assert shown(inbox) == [("One", "edited"), ("", "deleted")]
+
+
+@pytest.mark.behaviour("M-90")
+def test_what_a_connection_begins_with_is_shown_as_it_is_by_now() -> None:
+    inbox = begun(message(1, content="one"), edit(2, 1, "ONE"), message(3, content="two"))
+    assert shown(inbox) == [("ONE", "edited"), ("two", None)]
+
+
+@pytest.mark.behaviour("M-90")
+def test_edits_do_not_push_messages_out() -> None:
+    inbox = begun(*(message(n, content=str(n)) for n in range(1, KEPT_MESSAGES + 1)))
+    for n in range(1, KEPT_MESSAGES + 1):
+        inbox.receive(event(edit(KEPT_MESSAGES + n, n, f"new {n}"), wakes=False))
+    assert [text for text, _ in shown(inbox)] == [f"new {n}" for n in range(1, KEPT_MESSAGES + 1)]
+
+
+@pytest.mark.behaviour("M-90")
+def test_an_edit_does_not_make_its_thread_the_most_recent() -> None:
+    inbox = begun(message(1, "alice"), message(2, "bob"))
+    inbox.receive(event(edit(3, 1), wakes=False))
+    assert [thread.id for thread in inbox.threads] == ["dm.bob.bot", THREAD]
+
+
+@pytest.mark.behaviour("M-90")
+def test_an_edit_of_a_message_that_is_told_late_is_not_lost() -> None:
+    inbox = begun()
+    inbox.receive(event(edit(3, 2, "better"), wakes=False))
+    assert list(inbox.threads) == []
+    inbox.note(message(2, ME, "mine", thread=THREAD, kind="agent"))
+    assert shown(inbox) == [("better", "edited")]
+
+
+@pytest.mark.behaviour("M-91")
+def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1, content="what is 1 + 1?")))
+    inbox.receive(event(edit(2, 1, "what is 2 + 2?"), wakes=False))
+    [turn] = inbox.next_turns()
+    assert [m.text for m in turn.incoming] == ["what is 2 + 2?"]
+
+
+@pytest.mark.behaviour("M-91")
+def test_a_message_that_was_held_and_edited_meanwhile_comes_in_as_it_is_then() -> None:
+    inbox = begun()
+    held = event(message(1, content="old"))
+    inbox.receive(held, claimed=True)
+    inbox.receive(event(edit(2, 1, "new"), wakes=False))
+    assert held.wake is not None
+    inbox.put_back(held.message, held.wake)
+    [turn] = inbox.next_turns()
+    assert [m.text for m in turn.incoming] == ["new"]
+
+
+@pytest.mark.behaviour("M-91")
+def test_a_pending_message_is_edited_by_what_the_connection_brings() -> None:
+    inbox = Inbox(ME)
+    waiting = message(1, content="old")
+    begin = ready(2, waiting, edit(2, 1, "new"), pending=(pending(waiting),))
+    inbox.begin(begin)
+    [turn] = inbox.next_turns()
+    assert [m.text for m in turn.incoming] == ["new"]
+
+
+@pytest.mark.behaviour("M-91")
+def test_what_a_person_says_into_a_running_turn_is_the_latest() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1)))
+    inbox.next_turns()
+    inbox.receive(event(message(2, content="no, wait")))
+    inbox.receive(event(edit(3, 2, "go on"), wakes=False))
+    assert [w.message.text for w in inbox.steering(THREAD)] == ["go on"]
+
+
+@pytest.mark.behaviour("M-92")
+def test_a_prompt_marks_what_was_edited_and_deleted() -> None:
+    inbox = begun(
+        message(1, content="one"),
+        message(2, content="two"),
+        edit(3, 1, "ONE"),
+        deletion(4, 2),
+        message(5, content="go"),
+    )
+    turn = plan(message(5, content="go"))
+    views = select_history(inbox.threads, turn, ME, History())
+    prompt = ConversationTemplate.shipped().render(views, "direct_alice", turn.shown)
+    first, second = [line for line in prompt.splitlines() if "<message " in line]
+    assert 'edited="true"' in first
+    assert "<content>ONE</content>" in first
+    assert 'deleted="true"' in second
+    assert "<content></content>" in second
+
+
+def test_content_from_outside_stays_marked_whatever_is_edited() -> None:
+    inbox = begun(message(1), edit(2, 1, "from a page", outside=True), edit(3, 1, "my own words"))
+    thread = inbox.thread(THREAD)
+    assert thread is not None
+    assert thread.messages[0].outside
+
+
+@given(st.data())
+def test_the_order_in_which_it_is_told_does_not_matter(data: st.DataObject) -> None:
+    log = [message(1, content="1"), message(2, content="2")]
+    for seq in range(3, data.draw(st.integers(3, 10))):
+        of = data.draw(st.integers(1, 2))
+        made = edit(seq, of, str(seq)) if data.draw(st.integers(0, 4)) else deletion(seq, of)
+        log.append(made)
+    told, heard = begun(*log), begun()
+    for each in data.draw(st.permutations(log)):
+        heard.note(each)
+    assert shown(heard) == shown(told)
+    for inbox in (told, heard):
+        thread = inbox.thread(THREAD)
+        assert thread is not None
+        assert thread.is_whole(log[-1].tseq, 0)

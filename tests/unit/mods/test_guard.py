@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from hubbub.mods import guard
+from hubbub.mods.guard import LateHook, Watch
+from tests.interaction.stop_rig import HandClock
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    watch = Watch()
+    watch.start()
+    yield watch
+    watch.stop()
+
+
+def forever() -> None:
+    while True:
+        pass
+
+
+def search() -> None:
+    """Lets no other thread run."""
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def stubborn() -> str:
+    """Catches what it can, and goes on."""
+    while True:
+        try:
+            time.sleep(60)
+        except Exception:  # noqa: BLE001  what a careless hook would do
+            continue
+
+
+def test_a_hook_answers_as_if_nobody_watched(watch: Watch) -> None:
+    assert watch.run(5, sorted, [2, 1], reverse=True) == [2, 1]
+
+
+def test_what_a_hook_raises_comes_through(watch: Watch) -> None:
+    with pytest.raises(ZeroDivisionError):
+        watch.run(5, lambda: 1 // 0)
+
+
+@pytest.mark.behaviour("M-69")
+@pytest.mark.parametrize("hook", [forever, stubborn, search])
+def test_a_hook_that_never_comes_back_is_interrupted(watch: Watch, hook: object) -> None:
+    assert callable(hook)
+    with pytest.raises(LateHook):
+        watch.run(0.01, hook)
+
+
+def test_after_a_late_hook_the_next_one_has_its_own_time(watch: Watch) -> None:
+    for _ in range(2):
+        with pytest.raises(LateHook):
+            watch.run(0.01, forever)
+    assert watch.run(5, int, "7") == 7
+
+
+def test_in_another_thread_a_late_hook_has_failed_when_it_comes_back() -> None:
+    found: list[type[BaseException]] = []
+
+    def elsewhere() -> None:
+        watch = Watch()
+        try:
+            watch.run(0.0, time.sleep, 0.01)
+        except LateHook as late:
+            found.append(type(late))
+        finally:
+            watch.stop()
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [LateHook]
+
+
+UNDER_UVLOOP = """
+import asyncio, signal, time
+import uvloop
+from hubbub.mods.guard import LateHook, Watch
+
+async def main():
+    before = signal.getsignal(signal.SIGVTALRM)
+    watch = Watch()
+    watch.start()
+    for _ in range(2):
+        try:
+            watch.run(0.01, time.sleep, 600)
+        except LateHook:
+            print("late")
+    await asyncio.sleep(0)
+    watch.stop()
+    print(signal.getsignal(signal.SIGVTALRM) == before)
+
+with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    runner.run(main())
+"""
+
+
+def test_under_uvloop_a_late_hook_is_interrupted_too() -> None:
+    pytest.importorskip("uvloop")
+    command = [sys.executable, "-c", UNDER_UVLOOP]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["late", "late", "True"]
+
+
+@pytest.mark.behaviour("M-69")
+@pytest.mark.parametrize("hook", [forever, search])
+async def test_each_step_of_a_coroutine_has_the_time_and_waiting_takes_none(
+    watch: Watch, hook: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(steps: int) -> str:
+        for _ in range(steps):
+            clock.time += 4
+            await asyncio.sleep(0)
+            clock.time += 4
+        return "done"
+
+    clock = HandClock()
+    with monkeypatch.context() as patched:
+        patched.setattr(guard, "monotonic", clock.monotonic)
+        assert await watch.steps(10, work(5)) == "done"
+        with pytest.raises(LateHook):
+            await watch.steps(7, work(5))
+
+    async def breaking() -> None:
+        await asyncio.sleep(0)
+        hook()
+
+    with pytest.raises(LateHook):
+        await watch.steps(0.01, breaking())
+
+
+@pytest.mark.behaviour("M-69")
+async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_watched(
+    watch: Watch,
+) -> None:
+    ready, seen = asyncio.Event(), list[str]()
+
+    async def work(waiting: asyncio.Future[None]) -> None:
+        try:
+            ready.set()
+            await waiting
+        except BaseException as error:
+            seen.append(type(error).__name__)
+            raise
+
+    loop = asyncio.get_running_loop()
+    failing, never = loop.create_future(), loop.create_future()
+    failing.set_exception(KeyError("x"))
+    with pytest.raises(KeyError):
+        await watch.steps(5, work(failing))
+    ready.clear()
+    task = asyncio.create_task(watch.steps(5, work(never)))
+    await ready.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["KeyError", "CancelledError"]
+
+
+@pytest.mark.behaviour("M-69")
+async def test_a_coroutine_that_does_not_end_when_it_is_closed_is_interrupted(
+    watch: Watch,
+) -> None:
+    async def clinging() -> None:
+        try:
+            await asyncio.sleep(0)
+            forever()
+        finally:
+            forever()
+
+    with pytest.raises(LateHook):
+        await watch.steps(0.01, clinging())
+
+
+NEVER_STOPPED = """
+from hubbub.mods.guard import Watch
+Watch().start()
+sum(n * n for n in range(5_000_000))  # longer than the timer's time
+"""
+
+
+@pytest.mark.behaviour("M-69")
+def test_a_process_that_never_ends_its_watch_ends_as_it_would() -> None:
+    end = "\nimport atexit; atexit._run_exitfuncs(); sum(n * n for n in range(5_000_000))"
+    for source in (NEVER_STOPPED, NEVER_STOPPED + end):
+        subprocess.run([sys.executable, "-c", source], timeout=60, check=True)

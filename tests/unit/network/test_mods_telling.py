@@ -1,0 +1,82 @@
+"""What mods are told of a message is what stands in the log."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.network.lineage import Lineage
+from hubbub.network.log import Entry
+from hubbub.network.mods.telling import message_of
+from hubbub.network.threads import Threads
+from hubbub.protocol.codec import encode_message
+from hubbub.protocol.messages import Amendment, Attachment, Draft, Message, Quote, RequestMark
+
+pytestmark = pytest.mark.behaviour("M-68")
+
+TIME = "2026-01-02T03:04:05.678Z"
+PLAIN = {
+    "sender_id": "ann",
+    "sender_kind": "human",
+    "thread_id": "dm.ann.bob",
+    "type": "direct",
+    "content": "hello",
+}
+OTHER: dict[str, Any] = {
+    "sender_id": "zoe",
+    "sender_kind": "agent",
+    "thread_id": "broadcast",
+    "type": "broadcast",
+    "content": {"a": [1, None, "x"]},
+    "recipients": ("bob", "cy"),
+    "text_representation": "shown",
+    "reply_to": "m3",
+    "quote": Quote(message_id="m2", text="so"),
+    "mentions": ("bob",),
+    "attachments": (Attachment(name="a", uri="file:a"),),
+    "cause_id": "m4",
+    "unresolved": ("dan",),
+    "spoken_by": "olga",
+    "outside": True,
+    "request": RequestMark(id="m1", kind="task", deadline=datetime(2027, 1, 1, tzinfo=UTC)),
+    "mode": "steer",
+    "awaits": True,
+    "awaited": True,
+    "amends": Amendment(message_id="m2", kind="edited"),
+    "timer_of": "ann",
+    "sent_at": "2020-01-01T00:00:00.000Z",
+    "notes": ("mind this",),
+}
+
+
+def test_every_field_of_a_draft_has_an_example_here() -> None:
+    assert set(OTHER) == {field.name for field in fields(Draft)}
+
+
+@given(st.sets(st.sampled_from(sorted(OTHER))), st.text(), st.sampled_from(["i7", None]))
+def test_a_message_is_made_as_its_text_says(
+    names: set[str], text: str, interaction: str | None
+) -> None:
+    said = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
+    draft = Draft(**said)
+    thread = Threads().ensure(draft.thread_id)
+    entry = Entry(draft, thread, [], Lineage(interaction, 2, 9), _Nobody(), "", None, None, None)
+    entry.seq, entry.tseq, entry.sent_at = 8, 3, TIME
+    entry.body = encode_message(draft, 8, 3, interaction or "i8", 2, TIME)
+    made, read = message_of(entry), Message.model_validate_json(entry.body)
+    assert made == read
+    assert made.model_dump_json() == read.model_dump_json()
+    assert made.model_copy(update={"amended": "edited"}).amended == "edited"
+
+
+class _Nobody:
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
+
+    def repeated(self, ref: str, value: bytes) -> None: ...
+
+    def failed(self, ref: str, error: Exception) -> None: ...
