@@ -1,0 +1,1 @@
+"""The mod `documents`: shared Markdown with versions."""

@@ -1,0 +1,295 @@
+"""The mod `documents`: shared Markdown that several people and agents write at the same time.
+
+mods:
+  - documents: {max_size: 1MB}
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod
+from hubbub.mods.documents import shelf
+from hubbub.mods.documents.differences import differences
+from hubbub.mods.documents.edits import applied, numbered
+from hubbub.mods.documents.finding import Finding, comment_findable, findable
+from hubbub.mods.documents.merge import merged
+from hubbub.mods.documents.settings import DocumentsConfig
+from hubbub.mods.documents.shelf import Row, Shelf
+from hubbub.mods.documents.telling import conflict_told, fitting
+from hubbub.mods.documents.words import (
+    Comment,
+    CommentOn,
+    Comments,
+    CreateDocument,
+    DiffDocument,
+    Document,
+    DocumentDiff,
+    DocumentEdited,
+    DocumentHistory,
+    Documents,
+    DocumentText,
+    EditDocument,
+    ListDocuments,
+    ReadComments,
+    ReadDocument,
+    ReadHistory,
+    ResolveComment,
+    WriteDocument,
+)
+from hubbub.mods.ids import number_before, number_of
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.queues import Queues
+from hubbub.mods.rows import Keeping
+from hubbub.mods.searching import Findable, Hit, Search
+from hubbub.mods.times import time_of
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["DocumentsMod"]
+
+
+class DocumentsMod(Mod):
+    """Shared Markdown documents with versions: edits by line, joined where they touch different
+    places, comments, history and differences.
+
+    A document belongs to a thread: who reads the thread may read and change it. Every accepted
+    edit is a version of its own and stays readable. Edits name the version that their author has
+    read; what was changed elsewhere since is merged, and what was changed in the same place is
+    told as a conflict, with nothing saved.
+    """
+
+    name = "documents"
+    Config = DocumentsConfig
+    config: DocumentsConfig
+    migrations = "tables"
+    finds: ClassVar[Findable] = "documents"
+
+    def __init__(self, config: DocumentsConfig):
+        super().__init__(config)
+        self._queues = Queues()
+        self._shelf: Shelf
+        self._finding: Finding
+        self._last = self._last_comment = 0
+
+    async def start(self) -> None:
+        self._shelf = Shelf(self.host)
+        self._finding = Finding(self.host, self._shelf)
+        self._last, self._last_comment = await self._shelf.last()
+        self.host.spawn(self._finding.catch_up())
+
+    async def found(self, search: Search) -> Sequence[Hit]:
+        """What the mod `search` asks."""
+        return await self._finding.found(search)
+
+    async def _find(self, call: Calling, id: str) -> Row:
+        """The document, if the caller reads its thread. Raises `OperationError`."""
+        row = await self._shelf.document(number_of(id))
+        if row is not None and self.host.reads(call.participant, row.thread):
+            return row
+        raise OperationError(
+            ErrorCode.NOT_FOUND, f"there is no document {id} for you; see list_documents"
+        )
+
+    # Reading ----------------------------------------------------------------------------------
+
+    @operation()
+    async def list_documents(self, call: Calling, args: ListDocuments) -> Documents:
+        """List the shared documents that you may read."""
+        if args.thread is not None:
+            threads = [self.host.thread(call, args.thread)]
+        else:
+            threads = list(self.host.threads_of(call.participant))
+        before = number_before(args.before)
+        rows = await self._shelf.of_threads(threads, before, args.limit + 1)
+        told = tuple(row.told() for row in rows[: args.limit])
+        return Documents(documents=told, more=len(rows) > args.limit)
+
+    @operation()
+    async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
+        """Read a shared document, or some of its lines, with line numbers for edits."""
+        row = await self._find(call, args.id)
+        version = args.version or row.version
+        lines = (await self._shelf.text(row, version)).split("\n")
+        first = min(args.first or 1, len(lines))
+        part = fitting(lines[first - 1 : args.last or len(lines)])
+        return DocumentText(
+            document=row.told(),
+            version=version,
+            text="\n".join(numbered(part, first) if args.numbers else part),
+            first=first,
+            last=first + len(part) - 1,
+            lines=len(lines),
+        )
+
+    @operation()
+    async def document_history(self, call: Calling, args: ReadHistory) -> DocumentHistory:
+        """List the versions of a shared document: who wrote them, when and why."""
+        row = await self._find(call, args.id)
+        before = args.before or row.version + 1
+        versions = await self._shelf.versions(row, before, args.limit + 1)
+        return DocumentHistory(
+            document=row.told(),
+            versions=tuple(versions[: args.limit]),
+            more=len(versions) > args.limit,
+        )
+
+    @operation()
+    async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
+        """Show what changed in a shared document between two versions."""
+        row = await self._find(call, args.id)
+        new = args.new or row.version
+        old_lines = (await self._shelf.text(row, args.old)).split("\n")
+        new_lines = (await self._shelf.text(row, new)).split("\n")
+        names = f"{row.title} (version {args.old})", f"{row.title} (version {new})"
+        found = differences(old_lines, new_lines, *names)
+        diff = await asyncio.to_thread(list, found)
+        part = fitting(diff)
+        return DocumentDiff(
+            document=row.told(),
+            old=args.old,
+            new=new,
+            diff="\n".join(part),
+            cut=len(part) < len(diff),
+        )
+
+    # Writing ----------------------------------------------------------------------------------
+
+    @operation(permission="write", output=Document)
+    def create_document(self, call: Calling, args: CreateDocument) -> Keeping:
+        """Create a shared Markdown document for those who read a thread."""
+        thread = self.host.thread(call, args.thread)
+        self._check_size(args.text)
+        self._last += 1
+        row = Row(self._last, thread, args.title, 1, call.participant, self.host.now())
+        kept = partial(self._changed, row, "created", call.participant)
+        made = [*shelf.created(row, args.text), findable(row, args.text)]
+        return Keeping(made, row.told(), kept=kept)
+
+    @operation(permission="write", output=DocumentEdited)
+    async def edit_document(self, call: Calling, args: EditDocument) -> Keeping:
+        """Replace lines of a shared document, by the line numbers of the version that you have
+        read. What others changed elsewhere meanwhile is merged; where they changed the same lines,
+        nothing is saved and you are told what stands there."""
+        row = await self._find(call, args.id)
+        base = await self._shelf.text(row, args.base_version)
+        text = "\n".join(applied(base.split("\n"), args.edits))
+        return await self._save(call, args, base, text)
+
+    @operation(permission="write", output=DocumentEdited)
+    async def write_document(self, call: Calling, args: WriteDocument) -> Keeping:
+        """Replace the whole text of a shared document; what others changed since the version that
+        you have read is merged as in edit_document."""
+        row = await self._find(call, args.id)
+        base = await self._shelf.text(row, args.base_version)
+        return await self._save(call, args, base, args.text)
+
+    async def _save(
+        self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
+    ) -> Keeping:
+        self._check_size(text)
+        return await self._queues.in_turn(args.id, lambda: self._joined(call, args, base, text))
+
+    async def _joined(
+        self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
+    ) -> Keeping:
+        """A new version with the text in it, unless it conflicts with what stands by now."""
+        row = await self._find(call, args.id)
+        now = await self._shelf.text(row, row.version)
+        both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
+        if both.conflicts:
+            return Keeping((), conflict_told(row, both.conflicts))
+        result = "\n".join(both.lines)
+        if result == now:
+            same = DocumentEdited(status="unchanged", document=row.told(), version=row.version)
+            return Keeping((), same)
+        self._check_size(result)
+        status = "saved" if row.version == args.base_version else "merged"
+        row = row._replace(version=row.version + 1)
+        author, at = call.participant, self.host.now()
+        return Keeping(
+            [
+                *shelf.saved(row, args.base_version, author, at, args.note, result),
+                findable(row, result),
+            ],
+            DocumentEdited(status=status, document=row.told(), version=row.version),
+            kept=partial(self._changed, row, "edited", author),
+        )
+
+    def _check_size(self, text: str) -> None:
+        size, limit = len(text.encode()), self.config.max_size
+        if size > limit:
+            raise OperationError(
+                ErrorCode.TOO_LARGE, f"text: at most {limit} bytes, this has {size}"
+            )
+        lines, most = text.count("\n") + 1, self.config.max_lines
+        if lines > most:
+            raise OperationError(
+                ErrorCode.TOO_LARGE, f"text: at most {most} lines, this has {lines}"
+            )
+
+    def _changed(self, row: Row, what: str, by: str) -> None:
+        """Those who have it open are told."""
+        data: JsonValue = {"id": f"d{row.id}", "title": row.title, "version": row.version, "by": by}
+        self.host.signal(row.thread, what, data)
+
+    # Comments ---------------------------------------------------------------------------------
+
+    @operation(permission="write", output=Comment)
+    async def comment_on_document(self, call: Calling, args: CommentOn) -> Keeping:
+        """Comment on a shared document, or on one line of it."""
+        row = await self._find(call, args.id)
+        if args.line is not None:
+            lines = (await self._shelf.text(row, row.version)).count("\n") + 1
+            if args.line > lines:
+                raise OperationError(
+                    ErrorCode.BAD_REQUEST, f"line: {args.id} has {lines} lines, not {args.line}"
+                )
+        self._last_comment += 1
+        at = self.host.now()
+        comment = Comment(
+            id=self._last_comment,
+            version=row.version,
+            line=args.line,
+            author=call.participant,
+            at=time_of(at),
+            text=args.text,
+        )
+        kept = partial(self._changed, row, "commented", call.participant)
+        made = [*shelf.commented(row, comment, at), comment_findable(comment.id, args.text)]
+        return Keeping(made, comment, kept=kept)
+
+    @operation()
+    async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
+        """Read the comments on a shared document."""
+        row = await self._find(call, args.id)
+        found = await self._shelf.comments(row, args.after, args.limit + 1, resolved=args.resolved)
+        return Comments(
+            document=row.told(),
+            comments=tuple(found[: args.limit]),
+            more=len(found) > args.limit,
+        )
+
+    @operation(permission="write", output=Comment)
+    async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Keeping:
+        """Mark a comment on a shared document as done with."""
+        return await self._queues.in_turn(args.id, lambda: self._resolved(call, args))
+
+    async def _resolved(self, call: Calling, args: ResolveComment) -> Keeping:
+        row = await self._find(call, args.id)
+        comment = await self._shelf.comment(row, args.comment)
+        if comment is None:
+            raise OperationError(ErrorCode.NOT_FOUND, f"{args.id} has no comment {args.comment}")
+        if comment.resolved_by is not None:
+            return Keeping((), comment)
+        by = call.participant
+        return Keeping(
+            shelf.resolved(comment.id, by),
+            comment.model_copy(update={"resolved_by": by}),
+            kept=partial(self._changed, row, "commented", by),
+        )

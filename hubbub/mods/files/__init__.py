@@ -1,0 +1,1 @@
+"""The mod `files`: what belongs to messages and is kept beside the log."""

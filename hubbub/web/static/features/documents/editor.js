@@ -1,0 +1,134 @@
+// A document as one writes it: the whole text, joined with what others change meanwhile.
+import { html, useEffect, useMemo, useRef, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { Prose } from "../../parts/prose.js";
+import { t } from "../../texts.js";
+import { Conflicts } from "./conflicts.js";
+import { Draft } from "./drafts.js";
+import { joined, merge } from "./merge.js";
+import { Title } from "./reader.js";
+import { readWhole } from "./reading.js";
+import { words } from "./texts.js";
+
+export function Editor({ app, id, news }) {
+  const kept = useMemo(() => new Draft(app, id), [id]);
+  const [found, setFound] = useState(null); // {document, version, text} as it was read
+  const [problem, setProblem] = useState(null);
+  useEffect(() => {
+    let here = true;
+    readWhole(app.client, id).then(
+      (whole) => here && setFound(whole),
+      (error) => here && setProblem(error.message),
+    );
+    return () => (here = false);
+  }, [id]);
+  useEffect(() => kept.watch(), [kept]);
+  return html`
+    <${Title} app=${app} id=${id} found=${found}>
+      <a class="button" href=${app.router.href("document", [id])} title=${words.leave}>
+        <${Icon} name="back" size=${16} />${words.leave}</a>
+    <//>
+    <div class="page document">
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${!found && !problem && html`<p class="quiet" role="status">${t.loading}</p>`}
+      ${found && html`<${Form} app=${app} id=${id} news=${news} found=${found} kept=${kept} />`}
+    </div>
+  `;
+}
+
+const NOTHING = { busy: false, problem: null, conflict: null, told: null };
+
+function Form({ app, id, news, found, kept }) {
+  const [draft, setDraft] = useState(
+    () => kept.read() ?? { base: found.version, text: found.text, note: "" },
+  );
+  const [state, setState] = useState(NOTHING);
+  const [previews, setPreviews] = useState(false);
+  const change = (changes) => {
+    const next = { ...draft, ...changes };
+    setDraft(next);
+    kept.write(next);
+  };
+  const save = (event) => {
+    event?.preventDefault();
+    if (!state.busy) saveDraft({ app, id, draft, kept, setState, take });
+  };
+  const take = ({ text, version }, told = words.conflict.taken) => {
+    change({ text, base: version });
+    setState({ ...NOTHING, told });
+  };
+  return html`
+    <${Meanwhile} app=${app} news=${news} id=${id} base=${draft.base} />
+    ${state.told && html`<p class="note info" role="status">${state.told}</p>`}
+    ${state.conflict && html`<${Conflicts} conflict=${state.conflict} take=${take} />`}
+    <form class="editing" onSubmit=${save}>
+      <div class="choice" role="group" aria-label=${words.modes}>
+        ${[false, true].map((preview) => html`<button key=${preview} type="button"
+          aria-pressed=${previews === preview} onClick=${() => setPreviews(preview)}>
+          ${preview ? words.preview : words.write}</button>`)}
+      </div>
+      ${previews
+        ? html`<article class="preview"><${Prose} app=${app} text=${draft.text} whole /></article>`
+        : html`<${Text} title=${found.document.title} value=${draft.text} save=${save}
+            change=${(text) => change({ text })} />`}
+      <label class="field">${words.note}
+        <input name="note" maxlength="500" autocomplete="off" value=${draft.note}
+          onInput=${(event) => change({ note: event.target.value })} />
+        <small>${words.noteHint}</small>
+      </label>
+      ${state.problem && html`<p class="note danger" role="alert">${state.problem}</p>`}
+      <div class="buttons">
+        <button type="submit" class="primary" title=${words.saveKeys} disabled=${state.busy}>${words.save}</button>
+      </div>
+    </form>
+  `;
+}
+
+/** What becomes of it is told; what could not be saved stays, and what conflicts is put side by side. */
+async function saveDraft({ app, id, draft, kept, setState, take }) {
+  setState({ ...NOTHING, busy: true });
+  kept.keep();
+  try {
+    const { base, text, note } = draft;
+    const done = await app.client.write("write_document", { id, base_version: base, text, note: note.trim() });
+    if (done.status === "conflict") {
+      const conflict = await conflictOf(app, id, draft);
+      if (conflict.parts.some((part) => part.conflict)) setState({ ...NOTHING, conflict });
+      else take({ ...conflict, text: joined(conflict.parts, []) }, words.conflict.none);
+      return;
+    }
+    kept.drop();
+    app.say(words.saved[done.status](done.version));
+    const isMerged = done.status === "merged";
+    app.router.go("document", isMerged ? [id, "changes", base, done.version] : [id]);
+  } catch (error) {
+    setState({ ...NOTHING, problem: error.message });
+  }
+}
+
+async function conflictOf(app, id, { base, text }) {
+  const [was, now] = await Promise.all([readWhole(app.client, id, base), readWhole(app.client, id)]);
+  return { parts: merge(was.text, now.text, text), version: now.version };
+}
+
+/** Somebody else has saved what one writes on. */
+function Meanwhile({ app, news, id, base }) {
+  const told = news.about.value.get(id);
+  if (!told || told.data.by === app.state.me.value || told.data.version <= base) return null;
+  return html`<p class="note info" role="status">${words.news(told.data.by, told.data.version)}</p>`;
+}
+
+function Text({ title, value, change, save }) {
+  const field = useRef(null);
+  useEffect(() => {
+    field.current.setSelectionRange(0, 0); // one begins at the top
+    field.current.focus();
+  }, []);
+  const key = (event) => {
+    const wanted = event.key === "Enter" || event.key.toLowerCase() === "s";
+    if (wanted && (event.ctrlKey || event.metaKey) && !event.isComposing) save(event);
+  };
+  return html`<textarea ref=${field} name="document" class="mono" dir="auto" spellcheck="true" data-focus
+    aria-label=${words.editing(title)} value=${value} onKeyDown=${key}
+    onInput=${(event) => change(event.target.value)} />`;
+}

@@ -1,0 +1,63 @@
+// `#/files`: all files that one may read; `#/files/<thread>`: those of one thread.
+import { titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { html, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
+import { useWatched } from "../../parts/watched.js";
+import { t } from "../../texts.js";
+import { Download } from "./download.js";
+import { sizeOf } from "./size.js";
+import { words } from "./texts.js";
+
+const PAGE = 50;
+
+export function List({ app, args: [thread = null], news }) {
+  const [most, setMost] = useState(PAGE);
+  const { value, error } = useWatched(() => listed(app, thread, most), {
+    key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
+  });
+  const title = thread ? words.inThread(titleOf(thread, app.state.me.value)) : words.title;
+  return html`
+    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
+      ${thread && html`<div class="tools">
+        <a class="button plain" href=${app.router.href("files")}>${words.all}</a></div>`}
+    </header>
+    <div class="page files">
+      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
+      ${!value && !error && html`<p class="quiet" role="status">${t.loading}</p>`}
+      ${value?.files.length === 0 && html`<div class="empty"><${Icon} name="clip" size=${32} />
+        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      ${value?.files.length > 0 && html`<ul aria-label=${words.list}>
+        ${value.files.map((file) => html`<${Item} key=${file.id} app=${app} file=${file} />`)}
+      </ul>`}
+      ${value?.more &&
+      html`<button type="button" class="plain" onClick=${() => setMost(most + PAGE)}>${words.older}</button>`}
+    </div>
+  `;
+}
+
+function Item({ app, file: { id, name, size, thread, uploaded_by: by, at, outside } }) {
+  return html`<li class="file-item">
+    <${Icon} name="document" size=${18} />
+    <button type="button" class="plain name" dir="auto" onClick=${() => app.open("file", id)}>${visible(name)}</button>
+    <span class="quiet small about"><span>${sizeOf(size)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span>
+      ${thread && html`<a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>`}
+      ${outside && html`<span>${words.outside}</span>`}</span>
+    <span class="get"><${Download} app=${app} id=${id} name=${name} /></span>
+  </li>`;
+}
+
+/** The latest files, at most so many: {files, more}. */
+async function listed(app, thread, most) {
+  const found = [];
+  for (let more = true; more; ) {
+    const before = found.at(-1)?.id ?? null;
+    const page = await app.client.call("list_files", {
+      ...(thread && { thread }), ...(before && { before }), limit: Math.min(200, most - found.length),
+    });
+    found.push(...page.files);
+    more = page.more && found.length < most;
+    if (!more) return { files: found, more: page.more };
+  }
+}

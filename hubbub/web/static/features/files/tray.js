@@ -1,0 +1,212 @@
+// Files that go along with what one is about to say, by thread: brought to the hub one after the
+// other, and kept over reloads like drafts.
+import { newCid } from "../../core/ids.js";
+import { signal } from "../../core/ui.js";
+import { Blobs } from "./blobs.js";
+import { words } from "./texts.js";
+import { upload } from "./transfer.js";
+
+const NONE = [];
+
+export class Tray {
+  constructor(app, blobs = new Blobs()) {
+    Object.assign(this, { app, blobs });
+    this.all = signal(new Map()); // thread -> [{key, name, size, state, sent, upload, file, type, problem}]
+    this.storage = null;
+    this.uploading = false;
+    this.removed = new Set(); // keys of what was taken out while it was on its way
+    this.unfollow = () => {};
+  }
+
+  /** @param storage  Where those of the one who has joined are. */
+  open(storage) {
+    this.close();
+    this.storage = storage;
+    this.unfollow = storage.follow((thread) => this.restore(thread));
+    for (const thread of storage.keys()) this.restore(thread);
+  }
+
+  close() {
+    this.unfollow();
+    this.storage = null;
+    this.all.value = new Map();
+  }
+
+  /** Take up what an earlier page, or another tab, has left. */
+  restore(thread) {
+    const here = new Map(this.here(thread).map((item) => [item.key, item]));
+    const kept = this.storage.get(thread, NONE);
+    const made = (item) => ({ ...item, sent: 0, state: item.file ? "there" : "waiting", problem: null });
+    this.put(thread, kept.map((item) => here.get(item.key) ?? made(item)));
+    this.goOn();
+  }
+
+  /** Those of a thread; for views, which are drawn anew when they change. */
+  of(thread) {
+    return this.all.value.get(thread) ?? NONE;
+  }
+
+  here(thread) {
+    return this.all.peek().get(thread) ?? NONE;
+  }
+
+  // Adding and removing ---------------------------------------------------------------------
+
+  /** @param {Iterable<File>} files */
+  async add(thread, files) {
+    const added = Array.from(files, (blob) => ({
+      key: newCid(), name: blob.name, size: blob.size, sent: 0, upload: null, file: null, type: null,
+      ...(blob.size ? { state: "waiting", problem: null } : { state: "failed", problem: words.nothing }),
+      blob,
+    }));
+    this.save(thread, [...this.here(thread), ...added]);
+    this.goOn();
+    await Promise.all(added.map(({ key, blob }) => blob.size && this.blobs.put(key, blob)));
+    // What has gone meanwhile must not stay behind.
+    for (const { key } of added) if (!isComing(this.item(thread, key))) this.blobs.drop(key);
+  }
+
+  retry(thread, key) {
+    this.change(thread, key, { state: "waiting", problem: null });
+    this.goOn();
+  }
+
+  /** It is not wanted any more: the hub need not keep it, either. */
+  async remove(thread, key) {
+    const item = this.item(thread, key);
+    if (!item) return;
+    this.save(thread, this.here(thread).filter((each) => each !== item));
+    this.blobs.drop(key);
+    if (item.state === "sending") this.removed.add(key);
+    await this.discard(item);
+  }
+
+  /** A file that is somewhere by now stays: another tab has sent it. */
+  async discard({ file, upload: begun }) {
+    const { client } = this.app;
+    try {
+      if (file && !(await client.call("file_info", { id: file })).thread) {
+        await client.write("delete_file", { id: file });
+      } else if (begun) await client.write("cancel_upload", { upload: begun });
+    } catch (error) {
+      if (error.code && error.code !== "not_found") this.app.say(error.message);
+    }
+  }
+
+  // Speaking --------------------------------------------------------------------------------
+
+  with(thread) {
+    const attachments = this.here(thread).map(({ name, file, type, size }) => ({
+      name, uri: `file:${file}`, media_type: type, size,
+    }));
+    return attachments.length ? { attachments } : {};
+  }
+
+  /** Why it cannot be said yet, or null. */
+  wait(thread) {
+    const states = this.here(thread).map((item) => item.state);
+    if (states.includes("failed")) return words.failed;
+    return states.some((state) => state !== "there") ? words.wait : null;
+  }
+
+  instead(thread) {
+    return this.of(thread).map(({ name }) => name).join(", ") || null;
+  }
+
+  said(thread) {
+    if (this.here(thread).length) this.save(thread, NONE);
+  }
+
+  /** What the hub has refused with these files is written once more. */
+  back(thread, { attachments = NONE }) {
+    const files = attachments.filter(({ uri }) => uri.startsWith("file:"));
+    const items = files.map(({ name, uri, media_type: type, size }) => ({
+      key: newCid(), name, size, type, file: uri.slice("file:".length), upload: null, sent: size,
+      state: "there", problem: null,
+    }));
+    if (items.length) this.save(thread, [...this.here(thread), ...items]);
+  }
+
+  // Bringing --------------------------------------------------------------------------------
+
+  /** One after the other. */
+  async goOn() {
+    if (this.uploading) return;
+    this.uploading = true;
+    for (let next; (next = this.next()); ) await this.bring(...next);
+    this.uploading = false;
+  }
+
+  /** [thread, item] of the first that waits. */
+  next() {
+    for (const [thread, items] of this.all.peek()) {
+      const item = items.find(({ state }) => state === "waiting");
+      if (item) return [thread, item];
+    }
+    return null;
+  }
+
+  async bring(thread, { key, name, blob = null, upload: known }) {
+    const { storage } = this;
+    let begun = known;
+    this.change(thread, key, { state: "sending" });
+    const isOver = () => this.storage !== storage || !this.item(thread, key);
+    try {
+      const bytes = blob ?? (await this.blobs.get(key));
+      if (!bytes) return this.fail(thread, key, words.lost);
+      this.change(thread, key, { blob: bytes });
+      const file = await upload(this.app.client, { name, blob: bytes, known }, {
+        began: (id) => this.change(thread, key, { upload: (begun = id) }),
+        sent: (sent) => this.change(thread, key, { sent }, false),
+        isOver,
+      });
+      if (!isOver()) this.arrived(thread, key, file);
+      else if (this.removed.delete(key)) await this.discard({ file: file?.id, upload: begun });
+    } catch (error) {
+      if (error instanceof DOMException) this.fail(thread, key, words.unreadable);
+      else if (error.code) this.fail(thread, key, error.message);
+      // else somebody has left: it stays for the next time
+    }
+  }
+
+  arrived(thread, key, { id: file, name, media_type: type, size }) {
+    this.change(thread, key, { state: "there", file, name, type, size, sent: size, blob: null });
+    this.blobs.drop(key);
+  }
+
+  fail(thread, key, problem) {
+    this.change(thread, key, { state: "failed", problem, upload: null, sent: 0 });
+    this.blobs.drop(key); // a reload forgets it
+  }
+
+  // Items -----------------------------------------------------------------------------------
+
+  item(thread, key) {
+    return this.here(thread).find((item) => item.key === key) ?? null;
+  }
+
+  change(thread, key, changes, isKept = true) {
+    if (!this.item(thread, key)) return;
+    const items = this.here(thread).map((item) => (item.key === key ? { ...item, ...changes } : item));
+    if (isKept) this.save(thread, items);
+    else this.put(thread, items);
+  }
+
+  save(thread, items) {
+    this.put(thread, items);
+    const kept = items
+      .filter(({ state }) => state !== "failed")
+      .map(({ key, name, size, upload: id, file, type }) => ({ key, name, size, upload: id, file, type }));
+    if (kept.length) this.storage?.set(thread, kept);
+    else this.storage?.remove(thread);
+  }
+
+  put(thread, items) {
+    const all = new Map(this.all.peek());
+    if (items.length) all.set(thread, items);
+    else all.delete(thread);
+    this.all.value = all;
+  }
+}
+
+const isComing = (item) => item?.state === "waiting" || item?.state === "sending";

@@ -1,0 +1,279 @@
+"""Uploads, files and messages with files, with a store that fails and a hub that is killed: what
+lies in the folder is what files refer to, and everybody reads what they may."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from hubbub.mods.files.mod import FilesMod
+from hubbub.mods.files.settings import FilesConfig
+from tests.examples import examples
+from tests.interaction.peers import Frame, Peer, config, eventually
+from tests.interaction.stores import MoodyStore
+from tests.stateful.hub_life import HubLife
+
+PEOPLE = ("ann", "bob", "cat")
+OWNER = "ann"
+"""Of the network: an open one, where everybody is who is no agent."""
+CHANNELS = {"desk": ("ann", "bob"), "yard": ("bob", "cat")}
+CONTENTS = (b"one", b"two\ntwo", b"three", b"\x00\x01\x02\x03", b"five five five")
+QUOTA, TOTAL = 40, 30
+"""Bytes; so few that both are met."""
+
+WHO = st.sampled_from(PEOPLE)
+THREADS = st.sampled_from([None, "desk", "yard"])
+FAILING = st.sampled_from([0, 0, 0, 1])
+
+
+class Kept(NamedTuple):
+    """A file, as the model knows it."""
+
+    content: bytes
+    owner: str
+    channels: frozenset[str]
+
+    def readers(self) -> set[str]:
+        return {self.owner, *(who for c in self.channels for who in CHANNELS[c])}
+
+
+class Coming(NamedTuple):
+    content: bytes
+    owner: str
+    channel: str | None
+    received: int
+
+
+class FilesMachine(RuleBasedStateMachine):
+    """The model: files by id, uploads by id."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = TemporaryDirectory()
+        self.store_path = f"sqlite:{Path(self.folder.name) / 'x.db'}"
+        self.file = config(
+            network={
+                "store": self.store_path,
+                "limits": {"burst": 100_000, "calls_per_second": 1_000_000},
+            },
+            channels={name: {"members": list(who)} for name, who in CHANNELS.items()},
+        )
+        self.files: dict[str, Kept] = {}
+        self.gone: set[str] = set()
+        self.uploads: dict[str, Coming] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        self.store = MoodyStore(self.store_path)
+        mod = FilesMod(FilesConfig(quota=QUOTA, total=TOTAL, max_uploads=3))
+        self.life = HubLife(self.file, self.store, [mod])
+        join = self.life.network.join
+        kinds = {OWNER: "human"}
+        self.peers: dict[str, Peer] = {
+            name: self.life.run(join(name, kinds.get(name, "agent"))) for name in PEOPLE
+        }
+
+    def teardown(self) -> None:
+        if hasattr(self, "life"):
+            self.life.end()
+            self.folder.cleanup()
+
+    async def ask(self, who: str, name: str, /, **args: Any) -> Frame:
+        peer = self.peers[who]
+        return await peer.answer(await peer.post(name, **args))
+
+    def asked(self, who: str, name: str, /, **args: Any) -> tuple[Any, str]:
+        """The answer, or the code of the error."""
+        answer = self.life.run(self.ask(who, name, **args))
+        if answer["op"] == "error":
+            return None, str(answer["code"])
+        return answer["value"], ""
+
+    # What happens -------------------------------------------------------------------------------
+
+    @rule(who=WHO, content=st.sampled_from(CONTENTS), channel=THREADS)
+    def begin_upload(self, who: str, content: bytes, channel: str | None) -> None:
+        thread = None if channel is None else f"channel.{channel}"
+        args: dict[str, Any] = {"name": "x.md", "size": len(content), "thread": thread}
+        answer, code = self.asked(who, "begin_upload", **args)
+        if channel is not None and who not in CHANNELS[channel]:
+            assert code in ("forbidden", "unknown_thread"), code
+        elif not self.has_room(who, len(content)):
+            assert code == "limit"
+        else:
+            self.uploads[answer["upload"]] = Coming(content, who, channel, 0)
+
+    def has_room(self, who: str, size: int) -> bool:
+        mine = [up for up in self.uploads.values() if up.owner == who]
+        coming = sum(len(up.content) for up in mine)
+        used = sum(len(f.content) for f in self.files.values() if f.owner == who)
+        total = sum(map(len, {f.content for f in self.files.values()}))
+        total += sum(len(up.content) for up in self.uploads.values())
+        return len(mine) < 3 and used + coming + size <= QUOTA and total + size <= TOTAL
+
+    @precondition(lambda self: self.uploads)
+    @rule(data=st.data(), back=st.integers(-1, 2), size=st.integers(1, 9))
+    def upload_chunk(self, data: st.DataObject, back: int, size: int) -> None:
+        id = data.draw(st.sampled_from(list(self.uploads)))
+        up = self.uploads[id]
+        offset = max(0, up.received - back)
+        part = up.content[offset : offset + size]
+        if not part:
+            return
+        encoded = base64.b64encode(part).decode()
+        answer, code = self.asked(up.owner, "upload_chunk", upload=id, offset=offset, data=encoded)
+        end = offset + len(part)
+        if offset > up.received:
+            assert code == "bad_request"
+        elif offset < up.received < end:
+            assert code == "conflict"
+        else:
+            self.uploads[id] = up._replace(received=max(up.received, end))
+            assert answer["received"] == self.uploads[id].received
+
+    @precondition(lambda self: self.uploads)
+    @rule(data=st.data(), failing=FAILING)
+    def finish_upload(self, data: st.DataObject, failing: int) -> None:
+        id = data.draw(st.sampled_from(list(self.uploads)))
+        up = self.uploads[id]
+        self.store.failing = failing
+        answer, code = self.asked(up.owner, "finish_upload", upload=id)
+        self.store.failing = 0
+        if up.received < len(up.content):
+            assert code == "bad_request"
+        elif failing:
+            assert code == "store_unavailable"
+        else:
+            channels = frozenset({up.channel} - {None})
+            self.add(answer, Kept(up.content, up.owner, channels))  # type: ignore[arg-type]
+            del self.uploads[id]
+
+    def add(self, answer: Any, kept: Kept) -> None:
+        assert answer["id"] not in {*self.files, *self.gone}, "numbers are given once"
+        assert answer["sha256"] == hashlib.sha256(kept.content).hexdigest()
+        self.files[answer["id"]] = kept
+
+    @precondition(lambda self: self.uploads)
+    @rule(data=st.data())
+    def cancel_upload(self, data: st.DataObject) -> None:
+        id = data.draw(st.sampled_from(list(self.uploads)))
+        answer, _ = self.asked(self.uploads.pop(id).owner, "cancel_upload", upload=id)
+        assert answer == {"done": True}
+
+    @rule(who=WHO, text=st.sampled_from(["one", "new"]), failing=FAILING)
+    def write_file(self, who: str, text: str, failing: int) -> None:
+        room = self.has_room(who, len(text))
+        self.store.failing = failing
+        answer, code = self.asked(who, "write_file", name="y.md", text=text)
+        self.store.failing = 0
+        if not room:
+            assert code == "limit"
+        elif failing:
+            assert code == "store_unavailable"
+        else:
+            self.add(answer, Kept(text.encode(), who, frozenset()))
+
+    @precondition(lambda self: self.files)
+    @rule(data=st.data(), who=WHO, channel=st.sampled_from(sorted(CHANNELS)), share=st.booleans())
+    def attach_or_share(self, data: st.DataObject, who: str, channel: str, share: bool) -> None:
+        id = data.draw(st.sampled_from(list(self.files)))
+        kept = self.files[id]
+        if share:
+            _, code = self.asked(who, "share_file", id=id, thread=f"channel.{channel}")
+        else:
+            files = [{"name": "x", "uri": f"file:{id}"}]
+            _, code = self.asked(
+                who, "post_to_channel", channel=channel, text="x", attachments=files
+            )
+        if who in kept.readers() and who in CHANNELS[channel]:
+            assert code == ""
+            self.files[id] = kept._replace(channels=kept.channels | {channel})
+        else:
+            assert code in ("not_found", "rejected", "forbidden", "unknown_thread"), code
+
+    @precondition(lambda self: self.files)
+    @rule(data=st.data(), who=WHO, failing=FAILING)
+    def delete_file(self, data: st.DataObject, who: str, failing: int) -> None:
+        id = data.draw(st.sampled_from(list(self.files)))
+        kept = self.files[id]
+        self.store.failing = failing
+        _, code = self.asked(who, "delete_file", id=id)
+        self.store.failing = 0
+        if who not in kept.readers():
+            assert code == "not_found"
+        elif who not in (kept.owner, OWNER):
+            assert code == "forbidden"
+        elif failing:
+            assert code == "store_unavailable"
+        else:
+            assert code == ""
+            self.gone.add(id)
+            del self.files[id]
+
+    # Ends ---------------------------------------------------------------------------------------
+
+    @rule()
+    def restart(self) -> None:
+        self.life.end()
+        self.uploads.clear()
+        self.begin()
+        self.life.run(self.check())
+
+    @rule()
+    def crash(self) -> None:
+        """The next hub finds what lay there in the middle of it all."""
+        self.life.run(self.check())
+        here = Path(self.folder.name)
+        there = here / "crashed"
+        shutil.copytree(here / "x.files", there)
+        (there / "files" / "objects" / ("0" * 64)).write_bytes(b"moved, and not yet in a row")
+        self.life.end()
+        shutil.rmtree(here / "x.files")
+        there.rename(here / "x.files")
+        self.uploads.clear()
+        self.begin()
+        self.life.run(self.check())
+
+    @rule()
+    def look(self) -> None:
+        self.life.run(self.check())
+
+    async def check(self) -> None:
+        """What must hold whenever nothing is under way."""
+        folder = Path(self.folder.name) / "x.files" / "files"
+        wanted = {hashlib.sha256(f.content).hexdigest() for f in self.files.values()}
+        held = {hashlib.sha256(up.content).hexdigest() for up in self.uploads.values()}
+
+        def names(place: str) -> set[str]:
+            return {path.name.partition(".")[0] for path in (folder / place).iterdir()}
+
+        def right() -> bool:
+            there = names("objects")
+            others = names("texts") <= there and names("uploads") <= set(self.uploads)
+            return wanted <= there <= wanted | held and others
+
+        await eventually(right)  # what is deleted goes a moment later
+        for who in PEOPLE:
+            listed = (await self.ask(who, "list_files"))["value"]["files"]
+            mine = {id for id, kept in self.files.items() if who in kept.readers()}
+            assert {file["id"] for file in listed} == mine
+        for id, kept in self.files.items():
+            got = await self.ask(kept.owner, "download_chunk", id=id)
+            assert base64.b64decode(got["value"]["data"]) == kept.content
+
+
+TestFiles = pytest.mark.slow(
+    pytest.mark.behaviour("M-111", "M-112", "M-114", "M-120", "M-123", "M-124")(
+        FilesMachine.TestCase
+    )
+)
+TestFiles.settings = settings(max_examples=examples(20), stateful_step_count=25, deadline=None)

@@ -1,0 +1,58 @@
+"""Contents that come and go at the same time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.mods.files.catalog import Catalog, Kept
+from hubbub.mods.files.intake import Intake
+from hubbub.mods.files.settings import FilesConfig
+from hubbub.mods.files.uploads import Coming, Uploads
+from hubbub.mods.files.vault import Vault
+
+DATA = b"the same bytes"
+
+
+class Desk:
+    """An intake with nothing around it."""
+
+    def __init__(self, folder: Path):
+        self.vault, self.catalog, self.uploads = Vault(folder), Catalog(), Uploads()
+        self.vault.prepare(())
+        self.intake = Intake(self.vault, self.catalog)
+
+    def there(self, place: str = "objects") -> set[str]:
+        return {path.name for path in (self.vault.folder / place).iterdir()}
+
+    def coming(self) -> Coming:
+        coming = self.uploads.begin("ann", None, "x.md", len(DATA))
+        self.vault.write(coming.id, 0, DATA)
+        return coming
+
+    def kept(self, sha256: str) -> Kept:
+        return Kept(
+            1, "x.md", "text/markdown", len(DATA), sha256, None, "ann", 0.0, False, 1, "", False
+        )
+
+
+@pytest.mark.behaviour("M-112")
+async def test_a_content_that_is_being_brought_stays_though_its_last_file_goes(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(tmp_path)
+    sha256 = (await desk.intake.take(desk.coming(), FilesConfig())).sha256
+    await desk.intake.release(sha256)
+    assert desk.there() == {sha256}
+    again = await desk.intake.take(desk.coming(), FilesConfig())
+    await desk.intake.release(again.sha256, held=True)
+    assert desk.there() == {sha256}, "the first one still holds it"
+    desk.catalog.add(desk.kept(sha256))
+    desk.intake.let_go(sha256)
+    await desk.intake.release(sha256)
+    assert desk.there() == {sha256}, "a file has it"
+    desk.catalog.remove(desk.kept(sha256))
+    await desk.intake.release(sha256)
+    assert desk.there() == set()
+    assert desk.there("uploads") == set()

@@ -1,0 +1,105 @@
+"""What a file is, by what it claims and how it begins."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.errors import OperationError
+from hubbub.mods.files.kinds import OCTETS, takes, true_type
+
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
+JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF"
+ELF = b"\x7fELF\x02\x01\x01\x00"
+EXE = b"MZ\x90\x00\x03\x00\x00"
+HTML = b"<!DOCTYPE html><script>alert(1)</script>"
+ZIP = b"PK\x03\x04\x14\x00\x00\x00"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed", "head", "expected"),
+    [
+        ("a.png", None, PNG, "image/png"),
+        ("a.png", "text/html", PNG, "image/png"),
+        ("a.png", None, JPEG, "image/jpeg"),
+        ("a.png", None, b"\x00\x01\x02", OCTETS),
+        ("a", None, PNG, "image/png"),
+        ("a.docx", None, ZIP, DOCX),
+        ("a.pdf", None, b"%PDF-1.4 all of it is text", "application/pdf"),
+        ("a.md", None, b"# Plan", "text/markdown"),
+        ("a.md", "image/png", b"# Plan", "text/markdown"),
+        ("a.md", None, b"<h1>Plan</h1>", "text/markdown"),
+        ("a.txt", None, b"MZ is a text", "text/plain"),
+        ("a.txt", None, b"BM, too", "text/plain"),
+        ("a.txt", None, PNG, "image/png"),
+        ("a.txt", None, b"\x00\x01\x02", OCTETS),
+        ("a.csv", None, "Größe;1".encode("cp1252"), "text/csv"),
+        ("a.txt", None, "hi".encode("utf-16"), "text/plain"),
+        ("a.unknown", None, b"hello", "text/plain"),
+        ("a.unknown", "application/x-own", b"\x00\x01", "application/x-own"),
+        ("a.exe", None, EXE, "application/vnd.microsoft.portable-executable"),
+        ("a", None, ELF, "application/x-elf"),
+        ("a.mov", None, b"\x00\x00\x00\x14ftypqt  ", "video/quicktime"),
+        ("a.svg", None, b"<svg xmlns='x'/>", "image/svg+xml"),
+        ("a.json", None, b"{}", "application/json"),
+    ],
+)
+@pytest.mark.behaviour("M-117")
+def test_the_content_says_what_a_file_is(
+    name: str, claimed: str | None, head: bytes, expected: str
+) -> None:
+    assert true_type(name, claimed, head) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed", "head"),
+    [
+        ("a.png", None, ELF),
+        ("a.png", None, EXE),
+        ("a.png", None, HTML),
+        ("a.png", None, b"#!/bin/sh\nrm -rf x"),
+        ("a.pdf", None, HTML),
+        ("a.txt", None, ELF),
+        ("a.docx", None, EXE),
+        ("a", "image/png", ELF),
+        ("a", "image/png", HTML),
+        ("a.exe", None, b"just a text"),
+    ],
+)
+@pytest.mark.behaviour("M-117")
+def test_what_hides_a_program_or_a_text_is_refused(
+    name: str, claimed: str | None, head: bytes
+) -> None:
+    with pytest.raises(OperationError, match="its content is") as caught:
+        true_type(name, claimed, head)
+    assert caught.value.code == "rejected"
+
+
+@given(st.sampled_from(["a.png", "a.md", "a.docx", "a", "a.exe"]), st.binary(max_size=300))
+def test_whatever_comes_has_a_type_or_is_refused(name: str, head: bytes) -> None:
+    with suppress(OperationError):
+        assert "/" in true_type(name, None, head)
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "media_type", "taken"),
+    [
+        ([], "a.exe", OCTETS, True),
+        (["image/*"], "a.png", "image/png", True),
+        (["image/*"], "a.md", "text/markdown", False),
+        ([".md"], "a.md", "text/markdown", True),
+        ([".md"], "a.MD", "text/markdown", True),
+        ([".png"], "a.png", "image/jpeg", False),
+        ([".own"], "a.own", OCTETS, True),
+        (["text/markdown"], "a.markdown", "text/markdown", True),
+    ],
+)
+@pytest.mark.behaviour("M-117")
+def test_a_network_takes_what_its_settings_name(
+    rules: list[str], name: str, media_type: str, taken: bool
+) -> None:
+    assert takes(rules, name, media_type) is taken
