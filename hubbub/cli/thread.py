@@ -1,0 +1,186 @@
+"""`thread list | title | resolve | reopen | follow | unfollow | mute | unmute` (mod `threads`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.chat.text import visible
+from hubbub.cli.desk import Desk, day_time
+from hubbub.cli.joining import AddressOption, AsOption, TokenOption
+from hubbub.cli.naming import label
+from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
+
+if TYPE_CHECKING:
+    from hubbub.mods.threads.words import ThreadInfo
+
+__all__ = ["register"]
+
+group = typer.Typer(
+    help="Title, resolve, follow and mute threads (mod threads).",
+    invoke_without_command=True,
+    callback=help_if_alone,
+)
+ThreadArgument = Annotated[
+    str, typer.Argument(help='The thread, for example "#general › m13", @bob or its id.')
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="thread")
+
+
+@group.command("list")
+def list_(
+    thread: Annotated[
+        str | None, typer.Option("--thread", "-t", help="Only this one and those in it.")
+    ] = None,
+    state: Annotated[str, typer.Option("--state", help="all, open or resolved.")] = "all",
+    followed: Annotated[bool, typer.Option("--followed", help="Only those you follow.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50)] = 20,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List reply threads, the most recently active first."""
+    from hubbub.mods.threads.words import ThreadInfos
+
+    desk = Desk.of(as_, address, token)
+    found = desk.ask(
+        ThreadInfos,
+        "list_thread_info",
+        thread=thread,
+        state=state,
+        followed=followed,
+        limit=limit,
+    )
+    if as_json:
+        emit_json(found)
+        return
+    table(
+        ("THREAD", "STATE", "REPLIES", "LAST", ""),
+        (
+            (
+                label(each.thread_id, desk.person),
+                _state(each),
+                str(each.replies),
+                day_time(each.last_at),
+                visible(each.title or each.automatic or ""),
+            )
+            for each in found.threads
+        ),
+    )
+    if found.more:
+        typer.echo("there are others; see --limit")
+
+
+def _state(info: ThreadInfo) -> str:
+    words = ["resolved" if info.resolved_by is not None else "open"]
+    words += [word for word, holds in (("followed", info.followed), ("muted", info.muted)) if holds]
+    return ", ".join(words)
+
+
+@group.command("title")
+def title(
+    thread: ThreadArgument,
+    text: Annotated[str, typer.Argument(help="What it is called; empty: as it begins.")],
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what a reply thread is called."""
+    desk = Desk.of(as_, address, token)
+    _about(desk, "set_thread_title", thread, as_json, title=text)
+
+
+@group.command("resolve")
+def resolve(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Mark a reply thread as done with."""
+    _about(Desk.of(as_, address, token), "resolve_thread", thread, as_json)
+
+
+@group.command("reopen")
+def reopen(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Open a resolved reply thread again."""
+    _about(Desk.of(as_, address, token), "reopen_thread", thread, as_json)
+
+
+def _about(desk: Desk, name: str, thread: str, as_json: bool, **args: str) -> None:
+    from hubbub.mods.threads.words import ThreadState
+
+    told = desk.ask(ThreadState, name, thread=thread, **args)
+    if as_json:
+        emit_json(told)
+        return
+    state = "open" if told.resolved_by is None else f"resolved by {told.resolved_by}"
+    called = f": {visible(told.title)}" if told.title else ""
+    typer.echo(f"{label(told.thread_id, desk.person)} {state}{called}")
+
+
+@group.command("follow")
+def follow(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Be told of what is new in a thread."""
+    _choose(Desk.of(as_, address, token), "follow_thread", thread)
+
+
+@group.command("unfollow")
+def unfollow(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Follow a thread no longer."""
+    _choose(Desk.of(as_, address, token), "unfollow_thread", thread)
+
+
+@group.command("mute")
+def mute(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Be told of nothing in a thread but mentions."""
+    _choose(Desk.of(as_, address, token), "mute_thread", thread)
+
+
+@group.command("unmute")
+def unmute(
+    thread: ThreadArgument,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Mute a thread no longer."""
+    _choose(Desk.of(as_, address, token), "unmute_thread", thread)
+
+
+def _choose(desk: Desk, name: str, thread: str) -> None:
+    from hubbub.mods.threads.words import ThreadChoice
+
+    told = desk.ask(ThreadChoice, name, thread=thread)
+    state = "followed" if told.followed else "muted" if told.muted else "neither followed nor muted"
+    above = told.chosen_in is not None and told.chosen_in != told.thread_id
+    where = f", as {label(told.chosen_in, desk.person)} is" if above and told.chosen_in else ""
+    typer.echo(f"{label(told.thread_id, desk.person)} {state}{where}")

@@ -1,0 +1,1 @@
+"""The mod `edits`: authors change and delete what they have said."""

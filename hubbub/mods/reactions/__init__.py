@@ -1,0 +1,1 @@
+"""The mod `reactions`: an emoji under a message, in place of a message."""

@@ -1,0 +1,291 @@
+"""The mod `threads`: titles, resolving, following and muting threads, and quotes that are true.
+
+mods:
+  - threads: {reopen: people}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from heapq import nlargest
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
+from hubbub.mods.ids import BEYOND
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.threads.quotes import excerpt_of, why_not
+from hubbub.mods.threads.settings import ThreadsConfig
+from hubbub.mods.threads.shelf import (
+    Chosen,
+    Row,
+    Shelf,
+    amended,
+    choice_told,
+    chosen,
+    reopened,
+    resolved,
+    titled,
+    unchosen,
+    with_resolved,
+    with_title,
+)
+from hubbub.mods.threads.titles import title_of
+from hubbub.mods.threads.words import (
+    Choice,
+    ListThreadInfo,
+    SetThreadTitle,
+    ThreadChoice,
+    ThreadInfo,
+    ThreadInfos,
+    ThreadState,
+    WhichThread,
+)
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft, Message, Quote
+
+__all__ = ["ThreadsMod"]
+
+
+class ThreadsMod(Mod):
+    """Reply threads with titles that are resolved and opened again, threads that are followed and
+    muted, and quotes whose words stand in what they quote.
+    """
+
+    name = "threads"
+    Config = ThreadsConfig
+    config: ThreadsConfig
+    migrations = "tables"
+
+    def __init__(self, config: ThreadsConfig):
+        super().__init__(config)
+        self._shelf: Shelf
+
+    async def start(self) -> None:
+        self._shelf = Shelf(self.host)
+        await self._shelf.read()
+
+    # Messages ---------------------------------------------------------------------------------
+
+    async def on_references(self, draft: Draft) -> Verdict:
+        quote = draft.quote
+        if quote is None:
+            return PASS
+        if len(quote.text) > self.config.longest_quote:
+            return Reject(f"quote: at most {self.config.longest_quote} characters")
+        try:
+            message = await self.host.seen(draft.sender_id, quote.message_id)
+        except OperationError as error:
+            return Reject(f"quote: {error.message}")
+        why = why_not(message, quote)
+        if why is not None:
+            return Reject(why)
+        if quote.text.strip():
+            return PASS
+        text = excerpt_of(message.text, self.config.excerpt)
+        return Replace(replace(draft, quote=Quote(message_id=message.id, text=text)))
+
+    def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
+        if not self._shelf.chosen or _waits_for_it(draft):
+            return ()
+        return [a for a in agents if a not in draft.mentions and self._mutes(a, draft.thread_id)]
+
+    def _mutes(self, participant: str, thread: str) -> bool:
+        found = self._shelf.choice(thread, participant)
+        return found is not None and found.choice == "muted"
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        thread = message.thread_id
+        if message.amends is not None:
+            return [amended(thread)] if thread_ids.parent(thread) is not None else ()
+        if self._shelf.row(thread).resolved_by is None or not self._reopens(message):
+            return ()
+        self.host.spawn(self._look_again(thread))
+        return [reopened(thread)]
+
+    def _reopens(self, message: Message) -> bool:
+        if message.sender_kind == "system" or self.config.reopen == "nobody":
+            return False
+        by_person = message.sender_kind == "human" or message.spoken_by is not None
+        return by_person or self.config.reopen == "all"
+
+    async def _look_again(self, thread: str) -> None:
+        """Take over what the batch has written that is being made; or nothing, if it failed."""
+        await self.host.keep(())  # comes after it
+        before, row = self._shelf.row(thread), await self._shelf.read_again(thread)
+        self._shelf.put(thread, row)
+        if before.resolved_by != row.resolved_by:
+            self._tell(thread, row, "reopened")
+
+    # Titles, and what is resolved -------------------------------------------------------------
+
+    @operation(permission="write", output=ThreadState)
+    def set_thread_title(self, call: Calling, args: SetThreadTitle) -> Keeping:
+        """Say what a reply thread is called. Without it, it is called as its first message
+        begins."""
+        thread = self._reply_thread(call, args.thread)
+        title = " ".join(args.title.split()) or None
+        by = None if title is None else call.participant
+        change = partial(with_title, title=title, by=by)
+        return self._say(thread, "titled", titled(thread, title, by), change)
+
+    @operation(permission="write", output=ThreadState)
+    def resolve_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Mark a reply thread as done with: its question is answered, its matter settled. Say what
+        you have to say before: a new message may open it again."""
+        thread = self._reply_thread(call, args.thread)
+        row = self._shelf.row(thread)
+        if row.resolved_by is not None:
+            return Keeping((), row.told(thread))
+        by, at = call.participant, self.host.now()
+        change = partial(with_resolved, by=by, at=at)
+        return self._say(thread, "resolved", resolved(thread, by, at), change)
+
+    @operation(permission="write", output=ThreadState)
+    def reopen_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Open a resolved reply thread again."""
+        thread = self._reply_thread(call, args.thread)
+        row = self._shelf.row(thread)
+        if row.resolved_by is None:
+            return Keeping((), row.told(thread))
+        return self._say(thread, "reopened", reopened(thread), with_resolved)
+
+    def _reply_thread(self, call: Calling, name: str) -> str:
+        """Raises `OperationError`."""
+        thread = self.host.thread(call, name)
+        if thread_ids.parent(thread) is None:
+            raise OperationError(
+                ErrorCode.BAD_REQUEST, f"thread: {name[:200]} is no reply thread (see `reply`)"
+            )
+        return thread
+
+    def _say(
+        self, thread: str, what: str, statement: Statement, change: Callable[[Row], Row]
+    ) -> Keeping:
+        def kept() -> None:
+            row = change(self._shelf.row(thread))  # others may have changed it meanwhile
+            self._shelf.put(thread, row)
+            self._tell(thread, row, what)
+
+        return Keeping([statement], change(self._shelf.row(thread)).told(thread), kept=kept)
+
+    def _tell(self, thread: str, row: Row, what: str) -> None:
+        """Those who have it open are told."""
+        told = row.told(thread).model_dump(mode="json", exclude_none=True)
+        self.host.signal(thread, what, told)
+
+    # Following and muting ---------------------------------------------------------------------
+
+    @operation(permission="write", output=ThreadChoice)
+    def follow_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Follow a thread: you are told of what is new in it, also where you have muted the channel
+        or conversation that it stands in. By itself that wakes no agent."""
+        return self._choose(call, args.thread, "followed")
+
+    @operation(permission="write", output=ThreadChoice)
+    def unfollow_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Follow a thread no longer."""
+        return self._unchoose(call, args.thread, "followed")
+
+    @operation(permission="write", output=ThreadChoice)
+    def mute_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Mute a thread, a channel or a conversation, and the reply threads in it: you get its
+        messages, but only those that mention you wake you or call for your attention."""
+        return self._choose(call, args.thread, "muted")
+
+    @operation(permission="write", output=ThreadChoice)
+    def unmute_thread(self, call: Calling, args: WhichThread) -> Keeping:
+        """Mute a thread no longer."""
+        return self._unchoose(call, args.thread, "muted")
+
+    def _choose(self, call: Calling, name: str, choice: Choice) -> Keeping:
+        thread, me = self.host.thread(call, name), call.participant
+        told = choice_told(thread, Chosen(choice, thread))
+        return self._chosen(me, told, choice, chosen(thread, me, choice))
+
+    def _unchoose(self, call: Calling, name: str, choice: Choice) -> Keeping:
+        thread, me = self.host.thread(call, name), call.participant
+        if self._shelf.own(thread, me) != choice:
+            return Keeping((), choice_told(thread, self._shelf.choice(thread, me)))
+        up = thread_ids.parent(thread)
+        told = choice_told(thread, self._shelf.choice(up, me) if up is not None else None)
+        return self._chosen(me, told, None, unchosen(thread, me))
+
+    def _chosen(
+        self, me: str, told: ThreadChoice, choice: Choice | None, statement: Statement
+    ) -> Keeping:
+        def kept() -> None:
+            self._shelf.choose(told.thread_id, me, choice)
+            data = told.model_dump(mode="json", exclude_none=True)
+            self.host.signal(told.thread_id, "chosen", data, to=(me,))
+
+        return Keeping([statement], told, kept=kept)
+
+    # Lists ------------------------------------------------------------------------------------
+
+    @operation()
+    async def list_thread_info(self, call: Calling, args: ListThreadInfo) -> ThreadInfos:
+        """List your reply threads with their titles: which are resolved, how many replies they
+        have, when something happened there last, and what you follow or have muted."""
+        threads = self._named(call, args.thread)
+        before = args.before or BEYOND
+        found = [
+            (latest.seq, thread)
+            for thread in threads
+            if self._is_wanted(call, thread, args) and (latest := self.host.latest(thread)).tseq
+            if latest.seq < before
+        ]
+        page = nlargest(args.limit + 1, found)
+        told = [await self._info(call, thread) for _, thread in page[: args.limit]]
+        return ThreadInfos(threads=tuple(told), more=len(page) > args.limit)
+
+    def _named(self, call: Calling, name: str | None) -> Iterable[str]:
+        """The threads that a list is about. Raises `OperationError`."""
+        me, chosen = call.participant, set(self._shelf.of(call.participant))
+        mine = self.host.threads_of(me)
+        if name is None:
+            return [t for t in mine if t in chosen or thread_ids.parent(t) is not None]
+        top = self.host.thread(call, name)
+        return [t for t in mine if thread_ids.within(t, top)]
+
+    def _is_wanted(self, call: Calling, thread: str, args: ListThreadInfo) -> bool:
+        if args.followed:
+            found = self._shelf.choice(thread, call.participant)
+            if found is None or found.choice != "followed":
+                return False
+        resolved = self._shelf.row(thread).resolved_by is not None
+        return args.state == "all" or resolved == (args.state == "resolved")
+
+    async def _info(self, call: Calling, thread: str) -> ThreadInfo:
+        row, latest = await self._shelf.read_again(thread), self.host.latest(thread)
+        found = self._shelf.choice(thread, call.participant)
+        last = next(iter(await self.host.page(thread, None, 1)), None)
+        return ThreadInfo(
+            **row.told(thread).model_dump(),
+            **choice_told(thread, found).model_dump(exclude={"thread_id"}),
+            automatic=await self._automatic(call, thread),
+            replies=max(0, latest.tseq - row.amendments),
+            last_seq=latest.seq,
+            last_by=None if last is None else last.spoken_by or last.sender_id,
+            last_at=None if last is None else last.sent_at,
+        )
+
+    async def _automatic(self, call: Calling, thread: str) -> str | None:
+        """How the message begins under which the thread stands; None where nothing can be said."""
+        up = thread_ids.parent(thread)
+        if up is None:
+            return None
+        try:
+            message = await self.host.seen(call.participant, f"m{thread[len(up) + 2 :]}")
+        except OperationError:
+            return None
+        return title_of(message.text)
+
+
+def _waits_for_it(draft: Draft) -> bool:
+    """Whether whoever gets it was asked by name, as by a mention: somebody waits for the answer, or
+    its own timer has come."""
+    return draft.request is not None or draft.awaits or draft.timer_of is not None

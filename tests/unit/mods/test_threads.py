@@ -1,0 +1,64 @@
+"""Titles that threads have of themselves, and words that are held against a message."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.mods.threads.quotes import excerpt_of, stands_in
+from hubbub.mods.threads.titles import LONGEST, title_of
+
+
+@pytest.mark.behaviour("M-95")
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Shall we ship it? I think so.", "Shall we ship it?"),
+        ("# Plan for **Monday**\n\nFirst", "Plan for Monday"),
+        ("\n\n- one\n- two", "one"),
+        ("1. first. 2. second", "first."),
+        ("see [the page](https://example.com/a.b c) now", "see the page now"),
+        ("version 1.5 is out", "version 1.5 is out"),
+        ("今日は。明日も", "今日は。"),
+        ("```\n***", None),
+        ("", None),
+        ("x" * 200, "x" * (LONGEST - 1) + "…"),
+        ("many words " * 20, " ".join(["many words"] * 7) + "…"),
+    ],
+)
+def test_a_title_is_the_first_sentence_without_its_marks(text: str, title: str | None) -> None:
+    assert title_of(text) == title
+
+
+@given(st.text(max_size=300))
+def test_a_title_is_one_short_line_or_none(text: str) -> None:
+    title = title_of(text)
+    assert title is None or (0 < len(title) <= LONGEST and title == " ".join(title.split()))
+
+
+@pytest.mark.behaviour("M-100")
+@given(st.text(max_size=400), st.integers(1, 100))
+def test_an_excerpt_stands_in_what_it_is_of(text: str, longest: int) -> None:
+    excerpt = excerpt_of(text, longest)
+    assert len(excerpt) <= longest
+    assert not excerpt or stands_in(excerpt, text)
+
+
+@pytest.mark.behaviour("M-100")
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("do not do it", True),
+        ("do **not** do it", True),
+        ("you: do not", True),
+        ("do it", True),
+        ("not", True),
+        ("do it not", False),
+        ("I tell you to", False),
+        ("***", False),
+    ],
+)
+def test_words_count_and_marks_do_not(quote: str, found: bool) -> None:
+    text = "I tell [you](https://example.com): *do not* do it."
+    assert stands_in(quote, text) == found
