@@ -1,0 +1,1 @@
+"""Polls with a question and options."""
