@@ -1,0 +1,1 @@
+"""The mod `digest`: what happened since the last visit."""

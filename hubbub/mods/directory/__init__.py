@@ -1,0 +1,1 @@
+"""The mod `directory`: who can do what."""

@@ -1,0 +1,175 @@
+"""The mod `directory`: agents by what they can do.
+
+mods:
+  - directory
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.directory.cards import Changes, changed, digest_of, told, words
+from hubbub.mods.directory.needs import Fit, Match, fits, keywords, queries
+from hubbub.mods.directory.words import (
+    AgentCard,
+    Agents,
+    FindAgent,
+    FoundAgent,
+    FoundAgents,
+    ListAgents,
+    ReadCard,
+    UpdateCard,
+)
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Participant
+
+__all__ = ["DirectoryMod"]
+
+_MATCHES = """
+SELECT w.key, e.participant
+FROM json_each(?) AS w CROSS JOIN directory_text
+JOIN directory_entry AS e ON e.id = directory_text.rowid
+WHERE directory_text MATCH w.value
+"""
+_ENTRY = """
+INSERT INTO directory_entry (participant, known) VALUES (?, ?)
+ON CONFLICT (participant) DO UPDATE SET known = excluded.known
+"""
+_TEXT = """
+INSERT OR REPLACE INTO directory_text (rowid, name, skills, about)
+SELECT id, ?, ?, ? FROM directory_entry WHERE participant = ?
+"""
+_OWN = """
+INSERT INTO directory_own VALUES (?, ?, ?)
+ON CONFLICT (participant) DO UPDATE SET changes = excluded.changes, at = excluded.at
+"""
+PIECE = 200
+"""Cards that are indexed in one transaction."""
+
+
+class DirectoryMod(Mod):
+    """The cards of agents and people: what they can do, what they need to be given, what they cost
+    and when they are there; and who fits a need.
+
+    A card is what the YAML says or an agent tells when it joins (`card`), with what its
+    participant has changed since by `update_card`. Who is absent stays findable, and is marked.
+    """
+
+    name = "directory"
+    migrations = "tables"
+
+    def __init__(self, config: ModConfig):
+        super().__init__(config)
+        self._changes: dict[str, Changes] = {}
+        self._known: dict[str, str] = {}
+        """Digests of the cards that are indexed."""
+
+    async def start(self) -> None:
+        own = await self.host.rows("SELECT participant, changes FROM directory_own")
+        self._changes = {participant: json.loads(changes) for participant, changes in own}
+        known = await self.host.rows("SELECT participant, known FROM directory_entry")
+        self._known = dict(map(tuple, known))
+
+    def _card(self, participant: Participant) -> AgentCard:
+        return told(participant, self._changes.get(participant.id, {}))
+
+    def _standing(self, card: AgentCard) -> AgentCard:
+        """The card with how much its participant has to do."""
+        busy = self.host.busy(card.id)
+        return card.model_copy(update={"running": busy.running, "open": busy.open})
+
+    def _cards(self, args: FindAgent | ListAgents) -> dict[str, AgentCard]:
+        return {
+            each.id: self._card(each)
+            for each in self.host.participants()
+            if (args.people or each.kind != "human") and (each.present or not args.present)
+        }
+
+    # Reading ------------------------------------------------------------------------------
+
+    @operation(cost=2.0)
+    async def find_agent(self, call: Calling, args: FindAgent) -> FoundAgents:
+        """Find who can do something: agents (or people) whose cards fit a need, the best first,
+        with what they cost, whether they are there, and how much they have to do."""
+        cards = self._cards(args)
+        await self._index(cards.values())
+        cards.pop(call.participant, None)
+        need = keywords(args.need)
+        matches = await self._matches(need)
+        found = fits(need, (match for match in matches if match.participant in cards), len(cards))
+        best = sorted(
+            (self._found(cards[fit.participant], fit) for fit in found[:PIECE]),
+            key=lambda each: (-each[0], not each[1].present, each[1].open, each[1].id),
+        )
+        told = tuple(card for _, card in best[: args.limit])
+        advice = "" if told else "no card says anything of the kind; list_agents shows them all"
+        return FoundAgents(agents=told, more=len(best) > args.limit, advice=advice)
+
+    def _found(self, card: AgentCard, fit: Fit) -> tuple[float, FoundAgent]:
+        fields = self._standing(card).model_dump()
+        return fit.score, FoundAgent(**fields, why=fit.why)
+
+    async def _matches(self, need: Sequence[str]) -> Sequence[Match]:
+        rows = await self.host.rows(_MATCHES, json.dumps(queries(need)))
+        return [Match(key % len(need), who, key >= len(need)) for key, who in rows]
+
+    @operation()
+    def list_agents(self, call: Calling, args: ListAgents) -> Agents:
+        """List the agents of the network with their cards, by name; the absent ones, too."""
+        cards = self._cards(args)
+        names = sorted(id for id in cards if args.after is None or id > args.after)
+        page = names[: args.limit]
+        return Agents(
+            agents=tuple(self._standing(cards[name]) for name in page),
+            more=len(names) > len(page),
+        )
+
+    @operation()
+    def read_card(self, call: Calling, args: ReadCard) -> AgentCard:
+        """Read the card of a participant: what it can do, what it needs to be given, what it costs,
+        and when it is there."""
+        found = self.host.participant(args.participant)
+        if found is None:
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT,
+                f"there is no participant {args.participant[:64]!r}; see list_agents",
+            )
+        return self._standing(self._card(found))
+
+    # Changing -----------------------------------------------------------------------------
+
+    @operation(permission="write", output=AgentCard, idempotent=True)
+    def update_card(self, call: Calling, args: UpdateCard) -> Keeping:
+        """Change your own card, by which others find you. It stays changed when you come back."""
+        me = self.host.participant(call.participant)
+        if me is None:
+            raise OperationError(ErrorCode.FORBIDDEN, "you are no participant, and have no card")
+        changes = changed(self._changes.get(me.id, {}), args)
+        statement = Statement(_OWN, (me.id, json.dumps(changes), self.host.now()))
+        keep = partial(self._changes.__setitem__, me.id, changes)
+        return Keeping([statement], self._standing(told(me, changes)), kept=keep)
+
+    # The index ----------------------------------------------------------------------------
+
+    async def _index(self, cards: Iterable[AgentCard]) -> None:
+        """Bring up what is searched of the cards that are not as they were. Nobody looks for a
+        card before somebody asks, so joining costs nothing."""
+        news = [(card.id, searched, digest_of(searched)) for card, searched in _searched(cards)]
+        news = [each for each in news if self._known.get(each[0]) != each[2]]
+        for start in range(0, len(news), PIECE):
+            statements: list[Statement] = []
+            for name, searched, digest in news[start : start + PIECE]:
+                statements.append(Statement(_ENTRY, (name, digest)))
+                statements.append(Statement(_TEXT, (*searched, name)))
+            await self.host.keep(statements)
+            self._known.update((name, digest) for name, _, digest in news[start : start + PIECE])
+
+
+def _searched(cards: Iterable[AgentCard]) -> Iterable[tuple[AgentCard, tuple[str, str, str]]]:
+    return ((card, words(card)) for card in cards)

@@ -1,0 +1,1 @@
+"""The mod `search`: full-text search over messages, documents and files."""

@@ -1,0 +1,89 @@
+"""What people type into a search field."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.errors import OperationError
+from hubbub.mods.searching import indexable, words_of
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=80)
+
+
+@pytest.mark.parametrize(
+    ("query", "match"),
+    [
+        ("a b", '"a" AND "b"'),
+        ('"a b" c', '"a b" AND "c"'),
+        ("a -b", '("a") NOT ("b")'),
+        ('a -"b c" -d', '("a") NOT ("b c" OR "d")'),
+        ("begin*", '"begin"*'),
+        ("some-thing.py", '"some-thing.py"'),
+        ("„schön“", '"schön"'),
+        ('say "open', '"say" AND "open"'),
+        ("NOT OR", '"NOT" AND "OR"'),
+        ("a - b", '"a" AND "b"'),
+    ],
+)
+def test_a_query_becomes_words(query: str, match: str) -> None:
+    assert words_of(query).match == match
+
+
+@given(query=TEXT, text=TEXT)
+def test_no_query_is_a_mistake_in_the_language_of_the_table(query: str, text: str) -> None:
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='unicode61 remove_diacritics 2')")
+        db.execute("INSERT INTO t VALUES (?)", (indexable(text),))
+        try:
+            match = words_of(query).match
+        except OperationError:
+            return
+        db.execute("SELECT * FROM t WHERE t MATCH ?", (match,)).fetchall()
+    db.close()
+
+
+@given(TEXT)
+def test_the_words_of_a_text_find_it(text: str) -> None:
+    try:
+        words = words_of(f'"{text}"')
+    except OperationError:
+        return
+    if len(words.wanted) > 1 or words.excluded:
+        return  # it has quotes of its own
+    with sqlite3.connect(":memory:") as db:
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='unicode61 remove_diacritics 2')")
+        db.execute("INSERT INTO t VALUES (?)", (indexable(text),))
+        found = db.execute("SELECT 1 FROM t WHERE t MATCH ?", (words.match,)).fetchall()
+    db.close()
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "snippet"),
+    [
+        ("beta", "alpha beta gamma", "alpha beta gamma"),
+        ("beta", f"{'alpha ' * 60}beta {'gamma ' * 60}", f"…{'alpha ' * 8}beta gamma"),
+        ("nowhere", "first\n\nlines", "first lines"),
+        ("ETE", "c'est l'été", "c'est l'été"),
+    ],
+)  # fmt: skip
+def test_a_snippet_begins_a_little_before_the_word(query: str, text: str, snippet: str) -> None:
+    made = words_of(query).snippet(text)
+    assert made.startswith(snippet)
+    assert len(made) <= 202
+
+
+@given(TEXT.filter(str.strip), st.text(max_size=2000))
+def test_a_snippet_is_short_and_in_one_line(query: str, text: str) -> None:
+    try:
+        words = words_of(query)
+    except OperationError:
+        return
+    snippet = words.snippet(text)
+    assert len(snippet) <= 202
+    assert snippet.split() == snippet.replace("\n", " ").split()
+    assert "\n" not in snippet
