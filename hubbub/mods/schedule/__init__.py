@@ -1,0 +1,1 @@
+"""The mod `schedule`: reminders that come once, or again and again."""

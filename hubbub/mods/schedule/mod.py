@@ -1,0 +1,244 @@
+"""The mod `schedule`: reminders that open an interaction of their own.
+
+mods:
+  - schedule:
+      timezone: Europe/Berlin
+      reminders:
+        - name: morning
+          when: "0 9 * * 1-5"
+          thread: channel_desk
+          text: Good morning. What is open for today?
+          wakes: [editor]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping
+from hubbub.mods.schedule import table
+from hubbub.mods.schedule.book import Book
+from hubbub.mods.schedule.settings import DeclaredReminder, ScheduleConfig
+from hubbub.mods.schedule.table import OPERATOR, Row
+from hubbub.mods.schedule.when import Rule, parse_when, zone_of
+from hubbub.mods.schedule.words import ListReminders, Remind, Reminder, ReminderOf, Reminders
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+
+__all__ = ["ScheduleConfig", "ScheduleMod"]
+
+
+class ScheduleMod(Mod):
+    """Reminders: once at a time, or again and again, for oneself and for others.
+
+    When one comes, the hub says it in its thread and wakes the agents that it is for. That opens an
+    interaction with a budget of its own: a person's, or half of that where an agent has set it.
+    """
+
+    name = "schedule"
+    Config = ScheduleConfig
+    config: ScheduleConfig
+    migrations = "tables"
+
+    def __init__(self, config: ScheduleConfig):
+        super().__init__(config)
+        self._book: Book
+        self._setting = Counter[str]()
+        """By participant: reminders that are on their way into the table."""
+
+    async def start(self) -> None:
+        self._book = Book(self.host, lambda: self.config.daily)
+        await self._book.load()
+        await self._declare(self.config)
+        self._book.ring_next()
+
+    def reconfigure(self, config: ModConfig) -> None:
+        super().reconfigure(config)
+        self.host.spawn(self._declare(self.config))
+
+    async def _declare(self, config: ScheduleConfig) -> None:
+        """Bring the reminders of the config into the table, and those that left it out of it."""
+        wanted = {each.name: each for each in config.reminders}
+        known = {row.name: row for row in self._book.rows.values() if row.owner == OPERATOR}
+        for name in known.keys() - wanted.keys():
+            await self.host.keep(table.deleted(known[name]))
+            self._book.dropped(known[name])
+        for name, each in wanted.items():
+            old = known.get(name)
+            told = (each.thread, each.text, each.wakes, each.when, config.timezone)
+            if old is not None and told == (old.thread, old.text, old.wakes, old.at, old.zone):
+                continue
+            row = self._declared(self._book.number(), each, config)
+            gone = table.deleted(old) if old is not None else []
+            await self.host.keep([*gone, *table.inserted(row)])
+            if old is not None:
+                self._book.dropped(old)
+            self._book.took(row)
+
+    def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> Row:
+        now, zone = self.host.now(), config.timezone
+        due = parse_when(each.when, zone_of(zone), now).next(now) or now
+        return Row(
+            id, OPERATOR, each.name, each.thread, each.text, each.wakes, each.when, zone, now, due
+        )
+
+    # What people and agents ask -------------------------------------------------------------
+
+    @operation(permission="write", output=Reminder)
+    async def remind(self, call: Calling, args: Remind) -> Keeping:
+        """Set a reminder, for yourself or for others: at its time the text is said in the thread,
+        and wakes the agents that it is for. To look at something again later, set one for yourself
+        and finish."""
+        now, zone = self.host.now(), args.timezone or self.config.timezone
+        rule, due = self._rule(call, args, zone, now)
+        cause = None
+        if args.cause is not None:
+            cause = await self.host.message(call, _message_of(args.cause))
+        self._check_number(call.participant)
+        thread = self._thread(call, args, cause)
+        wakes = self._whom(call, args, thread)
+        row = Row(
+            self._book.number(), call.participant, "", thread, args.text, wakes,
+            " ".join(args.when.split()), zone, now, due,
+            args.until.timestamp() if args.until else None,
+            args.times, outside=args.outside or (cause is not None and cause.outside),
+        )  # fmt: skip
+        self._setting[row.owner] += 1
+        return Keeping(
+            table.inserted(row),
+            row.told(repeats=rule.repeats),
+            kept=partial(self._book.took, row),
+            over=partial(self._setting.subtract, [row.owner]),
+        )
+
+    def _check_number(self, owner: str) -> None:
+        """Raises `OperationError` if it has as many as one may have, or will have in a moment."""
+        mine = sum(row.owner == owner for row in self._book.rows.values())
+        if mine + self._setting[owner] >= self.config.each:
+            raise OperationError(
+                ErrorCode.LIMIT,
+                f"you have {self.config.each} reminders, as many as one may have: cancel one",
+            )
+
+    def _rule(self, call: Calling, args: Remind, zone: str, now: float) -> tuple[Rule, float]:
+        """When it comes, and when first. Raises `OperationError`."""
+        try:
+            rule = parse_when(args.when, zone_of(zone), now)
+        except ValueError as error:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"when: {error}") from None
+        due, shortest = rule.next(now), self.config.shortest
+        if due is None:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"when: {args.when!r} never comes")
+        if rule.shortest(now) < shortest or (call.kind != "human" and due - now < shortest):
+            raise OperationError(
+                ErrorCode.BAD_REQUEST,
+                f"when: {args.when!r} comes too soon; there are at least {shortest:g} seconds "
+                "before it, and between two times",
+            )
+        if not rule.repeats and (args.until or args.times):
+            text = "until and times are for reminders that repeat; this one comes once"
+            raise OperationError(ErrorCode.BAD_REQUEST, text)
+        if args.until is not None and args.until.timestamp() < due:
+            raise OperationError(ErrorCode.BAD_REQUEST, "until: it would never come")
+        return rule, due
+
+    def _thread(self, call: Calling, args: Remind, cause: Message | None) -> str:
+        """Where it is said. Raises `OperationError`."""
+        if args.thread is not None:
+            found = self.host.place(call, args.thread)
+        elif cause is not None:
+            found = cause.thread_id
+        else:
+            found = thread_ids.direct((call.participant, "hub"))
+        if thread_ids.kind_of(found) == "mod":
+            text = "thread: only the mod itself speaks there; choose another, or leave it out"
+            raise OperationError(ErrorCode.FORBIDDEN, text)
+        return found
+
+    def _whom(self, call: Calling, args: Remind, thread: str) -> tuple[str, ...]:
+        """Whom it is for. Raises `OperationError` for one who would not read it."""
+        for who in args.wakes:
+            alone = thread == thread_ids.direct((call.participant, "hub"))
+            if who != call.participant and (alone or not self.host.reads(who, thread)):
+                raise OperationError(
+                    ErrorCode.UNKNOWN_PARTICIPANT,
+                    f"wakes: {who[:64]!r} is nobody who reads {thread}",
+                )
+        return tuple(dict.fromkeys(args.wakes)) or (call.participant,)
+
+    @operation()
+    def list_reminders(self, call: Calling, args: ListReminders) -> Reminders:
+        """List your reminders, and when each comes next."""
+        if args.everybody and not self.host.is_owner(call):
+            text = "everybody: only an owner of the network sees the reminders of others"
+            raise OperationError(ErrorCode.FORBIDDEN, text)
+        after = int(args.after[1:]) if args.after else 0
+        found = [
+            row
+            for id, row in sorted(self._book.rows.items())
+            if id > after and (args.everybody or row.owner == call.participant)
+        ]
+        told = tuple(self._told(row) for row in found[: args.limit])
+        return Reminders(reminders=told, more=len(found) > args.limit)
+
+    def _told(self, row: Row) -> Reminder:
+        try:
+            return row.told(repeats=row.rule.repeats)
+        except ValueError:  # its time zone is not known any more
+            return row.told(repeats=True)
+
+    def _find(self, call: Calling, id: str) -> Row:
+        """A reminder of the caller's, for owners any. Raises `OperationError`."""
+        row = self._book.rows.get(int(id[1:]))
+        if row is not None and (row.owner == call.participant or self.host.is_owner(call)):
+            return row
+        raise OperationError(
+            ErrorCode.NOT_FOUND, f"there is no reminder {id} of yours; see list_reminders"
+        )
+
+    @operation(permission="write", output=Reminder)
+    def cancel_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+        """Cancel a reminder of yours: it does not come any more."""
+        row = self._find(call, args.id)
+        if row.owner == OPERATOR:
+            text = f"{args.id} stands in the network's config, which would bring it back; pause it"
+            raise OperationError(ErrorCode.FORBIDDEN, text)
+
+        return Keeping(table.deleted(row), self._told(row), kept=partial(self._book.dropped, row))
+
+    @operation(permission="write", idempotent=True, output=Reminder)
+    def pause_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+        """Pause a reminder of yours: it does not come until you resume it."""
+        row = self._find(call, args.id)._replace(paused=True, problem="")
+        return self._changed(row)
+
+    @operation(permission="write", idempotent=True, output=Reminder)
+    def resume_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+        """Let a paused reminder of yours come again, at its next time. One that comes once and
+        whose time has passed comes at once."""
+        row, now = self._find(call, args.id), self.host.now()
+        try:
+            due = row.rule.next(now) if row.rule.repeats else None
+        except ValueError as error:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"it cannot come: {error}") from None
+        if row.paused:
+            row = row._replace(paused=False, problem="", due=due or row.due)
+        return self._changed(row)
+
+    def _changed(self, row: Row) -> Keeping:
+        return Keeping(table.updated(row), self._told(row), kept=partial(self._book.took, row))
+
+    # When the time has come -----------------------------------------------------------------
+
+    def on_timer(self, key: str) -> None:
+        self._book.ring()
+
+
+def _message_of(cause: str) -> str:
+    """The message that a cause means: itself, or the one that a turn was begun for."""
+    return cause.rpartition("-")[2]

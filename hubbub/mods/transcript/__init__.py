@@ -1,0 +1,1 @@
+"""The mod `transcript`: what was said, as a file, and back."""

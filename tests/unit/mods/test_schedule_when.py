@@ -1,0 +1,144 @@
+"""When reminders come: what people write, as moments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.mods.schedule.when import Cron, Every, Once, parse_when, zone_of
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+NOW = at("2026-01-30T08:00:00+00:00")  # a Friday
+
+
+@pytest.mark.behaviour("M-201")
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("2026-01-31T09:00", "2026-01-31T09:00+01:00"),
+        ("2026-01-31 09:00", "2026-01-31T09:00+01:00"),
+        ("2026-01-31T09:00+05:00", "2026-01-31T09:00+05:00"),
+        ("2026-01-31T09:00Z", "2026-01-31T09:00+00:00"),
+        ("10:30", "2026-01-30T10:30+01:00"),
+        ("9:00", "2026-01-31T09:00+01:00"),
+        ("in 10m", "2026-01-30T08:10+00:00"),
+        (" In  1h30m ", "2026-01-30T09:30+00:00"),
+        ("every 2h", "2026-01-30T10:00+00:00"),
+        ("every 1 d", "2026-01-31T08:00+00:00"),
+        ("0 9 * * 1-5", "2026-02-02T09:00+01:00"),
+        ("*/15 * * * *", "2026-01-30T08:15+00:00"),
+    ],
+)
+def test_people_say_when_in_many_ways(said: str, first: str) -> None:
+    assert parse_when(said, BERLIN, NOW).next(NOW) == at(first)
+
+
+@pytest.mark.behaviour("M-201")
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("soon", "is no time; write"),
+        ("", "is no time"),
+        ("in 0s", "from one second"),
+        ("in 99999d", "from one second to ten years"),
+        ("every", "is no time"),
+        ("2026-01-30T08:59", "has passed"),
+        ("2126-01-30T08:59", "ten years ahead"),
+        ("61 * * * *", "no cron expression: bad minute"),
+        ("0 0 30 2 *", "no cron expression"),
+        ("* * * * * *", "is no time"),
+        ("25:00", "is no time"),
+    ],
+)
+def test_what_is_no_time_is_told_with_what_would_be_one(said: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_when(said, BERLIN, NOW)
+
+
+@pytest.mark.behaviour("M-201")
+@pytest.mark.parametrize("name", ["", "Europe", "Europe/Nope", "../../etc/passwd", "/etc/passwd"])
+def test_a_time_zone_that_there_is_not_is_told(name: str) -> None:
+    with pytest.raises(ValueError, match="there is no time zone"):
+        zone_of(name)
+    assert zone_of("utc") is UTC
+
+
+@pytest.mark.behaviour("M-209")
+def test_a_time_that_the_clocks_leave_out_comes_once_all_the_same() -> None:
+    rule, found = Cron("30 2 * * *", BERLIN), list[float]()
+    after = at("2026-03-28T12:00+01:00")  # the clocks go from 2 to 3 on the 29th
+    for _ in range(3):
+        after = rule.next(after) or 0.0
+        found.append(after)
+    assert found == [
+        at("2026-03-29T03:00+02:00"), at("2026-03-30T02:30+02:00"), at("2026-03-31T02:30+02:00"),
+    ]  # fmt: skip
+
+
+@pytest.mark.behaviour("M-209")
+def test_a_time_that_exists_twice_comes_once() -> None:
+    rule, found = Cron("30 2 * * *", BERLIN), list[float]()
+    after = at("2026-10-24T12:00+02:00")  # the clocks go back from 3 to 2 on the 25th
+    for _ in range(2):
+        after = rule.next(after) or 0.0
+        found.append(after)
+    assert found[1] == at("2026-10-26T02:30+01:00")
+    between = at("2026-10-25T02:45+02:00")  # asked anew within the hour that comes twice
+    assert rule.next(between) == found[1]
+
+
+MOMENTS = st.floats(NOW, NOW + 4e8)
+
+
+@pytest.mark.behaviour("M-209")
+@given(MOMENTS, st.integers(1, 10**6))
+def test_every_so_often_means_it(after: float, seconds: int) -> None:
+    rule = Every(NOW, float(seconds))
+    following = rule.next(after)
+    assert following is not None
+    assert after < following <= after + seconds + 1e-3
+    assert abs((following - NOW) / seconds - round((following - NOW) / seconds)) < 1e-6
+
+
+FIELDS = [st.sampled_from(("*", "*/7", "0", "30", "5,45")), st.sampled_from(("*", "2", "*/5"))]
+
+
+@pytest.mark.behaviour("M-209")
+@given(MOMENTS, *FIELDS, st.sampled_from(("*", "1-5", "0")))
+def test_cron_goes_on_for_ever_and_only_forward(
+    after: float, minute: str, hour: str, day: str
+) -> None:
+    rule = Cron(f"{minute} {hour} * * {day}", BERLIN)
+    for _ in range(5):
+        following = rule.next(after)
+        assert following is not None
+        assert following > after
+        after = following
+
+
+@pytest.mark.behaviour("M-201")
+@given(st.text(max_size=100) | st.text("0123456789*/-,#LW: in every smhd", max_size=100))
+def test_no_text_breaks_it(said: str) -> None:
+    try:
+        rule = parse_when(said, BERLIN, NOW)
+    except ValueError:
+        return
+    assert isinstance(rule, Once | Every | Cron)
+    assert (rule.next(NOW) or 0) > NOW
+
+
+@pytest.mark.behaviour("M-210")
+@pytest.mark.parametrize("rare", ["0 0 29 2 */7", "59 23 29 2 */8", "0 0 */31 */12 7"])
+def test_a_rare_time_is_looked_for_no_further_than_a_year_or_so(rare: str) -> None:
+    rule = parse_when(rare, BERLIN, NOW)
+    assert rule.shortest(NOW) >= 86400
