@@ -35,7 +35,7 @@ def masked(text: str, *words: str) -> str:
 
 
 def test_without_rules_everything_passes() -> None:
-    assert judge("x" * 10**6) is PASS
+    assert judge("x" * 10**5) is PASS
 
 
 @pytest.mark.parametrize(("length", "passes"), [(4, True), (5, True), (6, False)])
@@ -75,7 +75,7 @@ def test_a_word_is_masked_in_the_representation_too() -> None:
     mod = Moderation(ModerationConfig(words=("darn",), on_word="mask"))
     draft = replace(DRAFT, content={"darn": 1}, text_representation="darn")
     verdict = mod.on_message(draft)
-    assert verdict == Replace(replace(draft, text_representation="****"))
+    assert verdict == Replace(replace(draft, content={"****": 1}, text_representation="****"))
 
 
 def test_the_hub_itself_is_not_moderated() -> None:

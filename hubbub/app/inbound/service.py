@@ -1,0 +1,157 @@
+"""What becomes of a request: checked, made into a text, and posted in its thread, once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+
+from pydantic import JsonValue
+
+from hubbub.app.inbound.http import Limits, Refused, Reply, Request, listening
+from hubbub.client import Client
+from hubbub.client.transport import Transport
+from hubbub.clock import Clock, SystemClock
+from hubbub.errors import ConnectionLost, OperationError
+from hubbub.logs import get_logger
+from hubbub.mods.webhooks.settings import EndpointConfig, InboundConfig
+from hubbub.mods.webhooks.signing import Forged, verify
+from hubbub.mods.webhooks.template import CannotRender, rendered
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Event
+from hubbub.protocol.operations import SendResult
+
+__all__ = ["PATH", "inbound"]
+
+log = get_logger(__name__)
+
+PATH = "/hooks/"
+POST_S = 15.0
+"""Seconds in which the hub must have taken a message; else the sender is told to come again."""
+_THEIRS = {ErrorCode.REJECTED, ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST}
+"""What the hub may have against a text that somebody else has written."""
+
+
+class _Service:
+    """Answers requests, as one participant of the network."""
+
+    def __init__(self, config: InboundConfig, client: Client, clock: Clock):
+        self._client, self._clock = client, clock
+        self._endpoints = {f"{PATH}{each.name}": each for each in config.endpoints}
+
+    async def enter(self) -> None:
+        """Join the channels that are posted to. Raises `OperationError`."""
+        tops = {thread_ids.root(each.to) for each in self._endpoints.values()}
+        for top in sorted(tops):
+            if thread_ids.kind_of(top) == "channel":
+                await self._client.call("join_channel", channel=top.partition(".")[2])
+
+    async def acknowledge(self) -> None:
+        """What is said in the threads is not looked at; the hub need not keep it for later."""
+        async for item in self._client.events():
+            if isinstance(item, Event):
+                await self._client.ack(item.seq)
+
+    def check(self, method: str, path: str) -> None:
+        if path not in self._endpoints:
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such webhook")
+        if method != "POST":
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is taken here", allow="POST")
+
+    async def handle(self, request: Request) -> Reply:
+        """Raises `Refused`."""
+        endpoint = self._endpoints[request.path]
+        secret, now = endpoint.secret.get_secret_value(), self._clock.now()
+        try:
+            id = verify(secret, request.headers, request.body, now, endpoint.tolerance)
+        except Forged as forged:
+            log.warning("a webhook is refused", endpoint=endpoint.name, why=str(forged))
+            raise Refused(HTTPStatus.UNAUTHORIZED, str(forged)) from None
+        text = _text(endpoint, id, request.body)
+        if not text:
+            return Reply(HTTPStatus.OK, {"posted": False})
+        sent = await self._post(endpoint, id, text)
+        value: dict[str, JsonValue] = {"posted": True, "message_id": sent.id}
+        return Reply(HTTPStatus.OK, value)
+
+    async def _post(self, endpoint: EndpointConfig, id: str, text: str) -> SendResult:
+        """The message; the same one each time an event comes. Raises `Refused`."""
+        once = hashlib.sha256(f"{endpoint.name}\0{id}".encode()).hexdigest()[:40]
+        try:
+            async with asyncio.timeout(POST_S):
+                answer = await self._client.call(
+                    "send_text_message",
+                    cid=f"webhook:{once}",
+                    to=endpoint.to,
+                    text=text,
+                    mentions=list(endpoint.mentions),
+                    outside=True,
+                )
+        except OperationError as error:
+            raise _refused(endpoint, error) from error
+        except (TimeoutError, ConnectionLost):
+            again = {"retry-after": "10"}
+            why = "the network cannot be reached at the moment"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, why, **again) from None
+        return SendResult.model_validate(answer)
+
+
+def _refused(endpoint: EndpointConfig, error: OperationError) -> Refused:
+    log.warning("a webhook is not posted", endpoint=endpoint.name, why=str(error))
+    if error.code == ErrorCode.CID_CONFLICT:
+        why = "another event with this id has been posted"
+        return Refused(HTTPStatus.CONFLICT, why)
+    if error.temporary:
+        wait = str(int(error.retry_after_s or 0) + 1)
+        return Refused(HTTPStatus.SERVICE_UNAVAILABLE, error.message, **{"retry-after": wait})
+    theirs = error.code in _THEIRS
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if theirs else HTTPStatus.INTERNAL_SERVER_ERROR
+    return Refused(status, f"{error.code}: {error.message}")
+
+
+def _text(endpoint: EndpointConfig, id: str, body: bytes) -> str:
+    """Raises `Refused`."""
+    try:
+        value: JsonValue = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
+    given: dict[str, JsonValue] = {"body": value, "id": id, "name": endpoint.name}
+    try:
+        return rendered(endpoint.template, given)
+    except CannotRender as error:
+        log.warning("a webhook's template fails", endpoint=endpoint.name, why=str(error))
+        why = "the template of this webhook fails on it"
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, why) from error
+
+
+@asynccontextmanager
+async def inbound(
+    config: InboundConfig,
+    transport: Transport,
+    token: str | None = None,
+    *,
+    host: str,
+    port: int,
+    clock: Clock | None = None,
+) -> AsyncIterator[int]:
+    """Take webhooks inside of the block; gives the port.
+
+    Raises what `Client` raises, `OperationError` if a channel cannot be joined, and `OSError` if
+    nothing can listen there.
+    """
+    async with Client(transport, config.sender, "service", token=token, latest=True) as client:
+        service = _Service(config, client, clock or SystemClock())
+        await service.enter()
+        limits = Limits(config.max_size, config.timeout, config.max_connections)
+        reading = asyncio.create_task(service.acknowledge())
+        try:
+            async with listening(host, port, limits, service.check, service.handle) as bound:
+                yield bound
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading

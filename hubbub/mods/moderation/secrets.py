@@ -1,0 +1,173 @@
+"""Keys, tokens and passwords in a text.
+
+Known forms are found by what they begin with, as those who issue them document it; what has no form
+of its own is found by the word before it (`token=…`) and because it looks random.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hubbub.mods.moderation.folding import Span, plain
+
+__all__ = ["Found", "named_secret", "secrets_in"]
+
+
+class Found(NamedTuple):
+    """A secret in a text."""
+
+    kind: str
+    span: Span
+    """Where it stands."""
+
+
+class _Kind(NamedTuple):
+    name: str
+    hints: tuple[str, ...]
+    """The search is made only in texts that have one of these."""
+    pattern: re.Pattern[str]
+    """The group `secret` is what goes; without it, the whole match."""
+    guess: bool = False
+    """Whether the form says little, and the secret must look like one."""
+
+
+def _kind(name: str, hints: str, pattern: str, *, guess: bool = False, flags: int = 0) -> _Kind:
+    return _Kind(name, tuple(hints.split()), re.compile(pattern, flags | re.VERBOSE), guess)
+
+
+_B, _E = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+_DIGIT_SOON = r"(?=[A-Za-z0-9_-]{0,60}[0-9])"
+_WORDS = (
+    r"api[_-]?key|access[_-]?key|private[_-]?key|secret(?:[_-]?key)?|token|passwd|password|"
+    r"passphrase|pwd|credentials?|auth[_-]?key|client[_-]?secret"
+)
+_NAMED = re.compile(rf"(?<![A-Za-z])(?:[A-Za-z0-9]{{1,24}}[_.-]){{0,4}}(?:{_WORDS})", re.IGNORECASE)
+
+_KINDS = (
+    # AWS, "IAM identifiers": unique id prefixes of access keys.
+    _kind("aws key", "AKIA ASIA ABIA ACCA", rf"{_B}(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{{16}}{_E}"),
+    _kind(
+        "aws secret", "aws AWS Aws",
+        r"aws[\w.\s-]{0,24}(?:secret|key)[\w.\s-]{0,24}[\"']?\s*[:=]{1,2}>?\s*[\"']?"
+        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        flags=re.IGNORECASE,
+    ),
+    # GitHub, "About authentication to GitHub": token formats.
+    _kind("github token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_B}gh[pousr]_[A-Za-z0-9_.-]{{30,}}"),
+    _kind("github token", "github_pat_", rf"{_B}github_pat_[A-Za-z0-9_]{{22,}}"),
+    # GitLab, "Token overview": token prefixes.
+    _kind("gitlab token", "gl", rf"{_B}gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas)-[\w.-]{{20,}}"),
+    # OpenAI, Anthropic, OpenRouter and others that took the prefix over.
+    _kind("api key", "sk-", rf"(?<![A-Za-z0-9_-])sk-{_DIGIT_SOON}[A-Za-z0-9_-]{{20,}}"),
+    # Slack, "Token types", and incoming webhooks, whose address is the secret.
+    _kind("slack token", "xox xapp-", rf"{_B}(?:xox[abeoprs]|xapp)-(?:\d-)?[A-Za-z0-9-]{{10,}}"),
+    _kind("slack webhook", "hooks.slack", r"hooks\.slack\.com/[a-z]+/(?P<secret>[\w/+-]{20,})"),
+    # Google Cloud, "Use API keys"; OAuth access tokens and client secrets.
+    _kind("google key", "AIza", rf"{_B}AIza[0-9A-Za-z_-]{{35}}(?![0-9A-Za-z_-])"),
+    _kind("google token", "ya29. GOCSPX-", rf"{_B}(?:ya29\.|GOCSPX-)[0-9A-Za-z_-]{{20,}}"),
+    # Stripe, "API keys"; publishable ones (pk) are meant to be seen.
+    _kind("stripe key", "sk_ rk_ whsec_",
+        rf"{_B}(?:[sr]k_(?:live|test)_[A-Za-z0-9]{{16,}}|whsec_[A-Za-z0-9+/=]{{20,}})"),
+    _kind("twilio key", "SK", rf"{_B}SK[0-9a-f]{{32}}{_E}"),
+    _kind("sendgrid key", "SG.", rf"{_B}SG\.[\w-]{{16,32}}\.[\w-]{{32,64}}"),
+    _kind("npm token", "npm_", rf"{_B}npm_[A-Za-z0-9]{{36}}{_E}"),
+    _kind("pypi token", "pypi-", rf"{_B}pypi-[A-Za-z0-9_-]{{50,}}"),
+    _kind("hugging face token", "hf_", rf"{_B}hf_[A-Za-z0-9]{{30,}}{_E}"),
+    _kind("telegram token", ":AA", rf"{_B}\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}(?![A-Za-z0-9_-])"),
+    _kind("azure key", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
+    # Hubbub's own.
+    _kind("hubbub token", "hub_", rf"{_B}hub_[A-Za-z0-9_-]{{43}}(?![A-Za-z0-9_-])"),
+    # RFC 7468 and OpenSSH, PGP: also one whose end is missing.
+    _kind(
+        "private key", "PRIVATE",
+        r"-----BEGIN\ (?:[A-Z0-9]+\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----"
+        r"(?:.*?-----END\ (?:[A-Z0-9]+\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----|.*)",
+        flags=re.DOTALL,
+    ),
+    # RFC 7519: header and payload are JSON objects in base64url, so they begin with `{"`.
+    _kind("jwt", "eyJ", rf"{_B}eyJ[\w-]{{8,}}\.eyJ[\w-]{{8,}}(?:\.[\w-]{{0,}})?"),
+    # RFC 6750 and RFC 7617.
+    _kind("bearer token", "earer EARER",
+        r"\bbearer\s{1,4}(?P<secret>(?=[^\s]{0,80}[0-9])[A-Za-z0-9._~+/-]{16,}={0,2})",
+        flags=re.IGNORECASE),
+    _kind("basic credentials", "asic ASIC",
+        r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?basic\s{1,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})",
+        flags=re.IGNORECASE),
+    # RFC 3986, 3.2.1: userinfo.
+    _kind("password", "://",
+        r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,64}:"
+        r"(?P<secret>(?![$<{*\[])[^\s/@]{3,200})@(?=[\w\[])",
+        flags=re.IGNORECASE),
+    _kind(
+        "secret", "key secret token pass pwd credential",
+        rf"{_NAMED.pattern}[A-Za-z0-9_]{{0,16}}[\"'`]?\s{{0,4}}(?:[:=]{{1,2}}>?|\bis\b)\s{{0,4}}[\"'`]?"
+        r"(?P<secret>[^\s\"'`,;<>(){}\[\]]{8,400})",
+        guess=True, flags=re.IGNORECASE,
+    ),
+)  # fmt: skip
+
+_HINT = re.compile("|".join(re.escape(h) for k in _KINDS if not k.guess for h in k.hints))
+_GUESS_HINT = re.compile(
+    "|".join(re.escape(h) for k in _KINDS if k.guess for h in k.hints), re.IGNORECASE
+)
+"""Most texts have none of them, and are looked through no further."""
+LEAST_BITS = 2.75
+"""Bits of entropy for each character, from which on something is taken for random."""
+_PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]{0,15}|[A-Z]{1,15}|[0-9]{1,4}")
+_LETTER, _DIGIT = re.compile(r"[A-Za-z]"), re.compile(r"[0-9]")
+
+
+def secrets_in(text: str) -> list[Found]:
+    """The secrets of a text, those that begin first first; none lies within another."""
+    form = plain(text)
+    if not _HINT.search(form.text) and not _GUESS_HINT.search(form.text):
+        return []
+    small = ""
+    found: list[Found] = []
+    for kind in _KINDS:
+        looked_at = form.text
+        if kind.guess:
+            small = small or form.text.lower()
+            looked_at = small
+        if any(hint in looked_at for hint in kind.hints):
+            found += [Found(kind.name, form.span(*span)) for span in _places(kind, form.text)]
+    return _apart(found) if len(found) > 1 else found
+
+
+def _places(kind: _Kind, text: str) -> Iterator[Span]:
+    group = "secret" if "secret" in kind.pattern.groupindex else 0
+    for match in kind.pattern.finditer(text):
+        if not kind.guess or _looks_random(match[group]):
+            yield match.span(group)
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    """Of those that overlap, the one that begins first; its kind is the more special one."""
+    made: list[Found] = []
+    for each in sorted(found, key=lambda f: f.span[0]):  # stable: special kinds stand first
+        if not made or each.span[0] >= made[-1].span[1]:
+            made.append(each)
+        elif each.span[1] > made[-1].span[1]:
+            made[-1] = Found(made[-1].kind, (made[-1].span[0], each.span[1]))
+    return made
+
+
+def named_secret(name: str, value: str) -> bool:
+    """Whether a field of this name has a secret as its value."""
+    return _NAMED.search(plain(name).text) is not None and _looks_random(plain(value).text)
+
+
+def _looks_random(text: str) -> bool:
+    """Neither words, nor a number, nor something that stands for a secret."""
+    text = text.rstrip(".:!?")
+    if len(text) < 8 or not (_LETTER.search(text) and _DIGIT.search(text)):
+        return False
+    if "://" in text or all(_PLAIN_WORD.fullmatch(part) for part in re.split(r"[-_./:@]", text)):
+        return False
+    size = len(text)
+    bits = -sum(n / size * math.log2(n / size) for n in Counter(text).values())
+    return bits >= LEAST_BITS

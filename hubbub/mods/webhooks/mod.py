@@ -1,0 +1,181 @@
+"""The mod `webhooks`: what happens in the network, told to other programs over HTTP.
+
+mods:
+  - webhooks:
+      hooks:
+        - {name: audit, url: "https://example.org/hook", secret: "${AUDIT_SECRET}"}
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.ids import BEYOND
+from hubbub.mods.operation import Calling, operation
+from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.times import time_of
+from hubbub.mods.webhooks import outbox
+from hubbub.mods.webhooks.courier import Courier
+from hubbub.mods.webhooks.events import concerns, reaches, turn_data
+from hubbub.mods.webhooks.outbox import Outbox
+from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
+from hubbub.mods.webhooks.words import (
+    Delivery,
+    DeliveryPage,
+    ListWebhooks,
+    ReadDeliveries,
+    RetryWebhook,
+    Webhook,
+    Webhooks,
+)
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Turn
+
+__all__ = ["WebhooksMod"]
+
+
+class WebhooksMod(Mod):
+    """Tells other programs what happens in the network: messages, who comes and goes, turns.
+
+    Each event is a signed POST, sent again until the receiver has taken it, in the order in which
+    it happened. It stands in the database together with its message, so that nothing is lost when
+    the hub stops; a receiver may get an event twice, with the same id.
+    """
+
+    name = "webhooks"
+    Config = WebhooksConfig
+    config: WebhooksConfig
+    migrations = "tables"
+
+    def __init__(self, config: WebhooksConfig):
+        super().__init__(config)
+        self.random: Callable[[], float] = random.random
+        """Gives numbers in [0, 1): for the time between attempts."""
+        self._courier: Courier
+        self._outbox: Outbox
+
+    async def start(self) -> None:
+        self._outbox = Outbox(self.host)
+        self._courier = Courier(self.host, self.config, self.random)
+        await self._courier.start()
+
+    async def stop(self) -> None:
+        await self._courier.stop()
+
+    def reconfigure(self, config: ModConfig) -> None:
+        super().reconfigure(config)
+        self._courier.use(self.config)
+
+    # What happens -----------------------------------------------------------------------------
+
+    def on_stored(self, message: Message) -> Sequence[Statement]:
+        statements: list[Statement] = []
+        for hook in self.config.hooks:
+            if concerns(hook, message):
+                now = message.sent_at.timestamp()
+                statements.append(outbox.added(hook.name, "message", now, seq=message.seq))
+                self._courier.added(hook.name)
+        return statements
+
+    def on_join(self, participant: str) -> None:
+        self._note("join", self._who(participant))
+
+    def on_leave(self, participant: str) -> None:
+        self._note("leave", self._who(participant))
+
+    def on_turn(self, turn: Turn) -> None:
+        self._note("turn", turn_data(turn), turn.start.thread_id)
+
+    def on_timer(self, key: str) -> None:
+        self._courier.rung(key)
+
+    def _who(self, participant: str) -> Mapping[str, JsonValue]:
+        return {"participant": participant, "kind": self.host.kind_of(participant)}
+
+    def _note(self, event: EventName, data: Mapping[str, JsonValue], thread: str = "") -> None:
+        hooks = [
+            hook.name
+            for hook in self.config.hooks
+            if event in hook.events and (not thread or reaches(hook, thread))
+        ]
+        if hooks:
+            now, text = self.host.now(), json.dumps(data)
+            statements = [outbox.added(name, event, now, data=text) for name in hooks]
+            self.host.spawn(self._keep(statements, hooks))
+
+    async def _keep(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
+        await self.host.keep(statements)
+        for name in hooks:
+            self._courier.added(name)
+
+    # Operations -------------------------------------------------------------------------------
+
+    @operation(permission="admin", tool=False)
+    async def list_webhooks(self, call: Calling, args: ListWebhooks) -> Webhooks:
+        """List the programs that are told what happens here, and what waits for them."""
+        waiting, failed = await self._outbox.waiting(), await self._outbox.failed()
+        told: list[Webhook] = []
+        for hook in self.config.hooks:
+            first = await self._outbox.first(hook.name)
+            due = first.due if first is not None else 0.0
+            told.append(
+                Webhook(
+                    name=hook.name,
+                    url=_shown(hook.url),
+                    events=hook.events,
+                    waiting=waiting.get(hook.name, 0),
+                    failed=failed.get(hook.name, 0),
+                    next_attempt=time_of(due or None),
+                    outcome=first.outcome if first is not None else "",
+                )
+            )
+        return Webhooks(webhooks=tuple(told))
+
+    @operation(permission="admin", tool=False)
+    async def webhook_deliveries(self, call: Calling, args: ReadDeliveries) -> DeliveryPage:
+        """List the events that were sent to a webhook, or wait for that."""
+        hooks = [hook.name for hook in self.config.hooks]
+        if args.hook not in hooks:
+            names = ", ".join(hooks) or "none"
+            raise OperationError(
+                ErrorCode.NOT_FOUND, f"there is no webhook {args.hook!r}; there are: {names}"
+            )
+        before = args.before or BEYOND
+        rows = await self._outbox.page(args.hook, args.state, before, args.limit + 1)
+        told = tuple(row.told() for row in rows[: args.limit])
+        return DeliveryPage(deliveries=told, more=len(rows) > args.limit)
+
+    @operation(permission="admin", tool=False, output=Delivery)
+    async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Keeping:
+        """Send an event to its webhook once more, that was given up or dropped."""
+        row = await self._outbox.one(args.id)
+        if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
+            raise OperationError(
+                ErrorCode.NOT_FOUND, f"there is no delivery {args.id!r}; see webhook_deliveries"
+            )
+        if row.state not in ("failed", "dropped"):
+            raise OperationError(
+                ErrorCode.BAD_REQUEST, f"{args.id} is {row.state}: there is nothing to retry"
+            )
+        told = row._replace(state="waiting", attempts=0).told()
+        return Keeping([outbox.again(row)], told, kept=partial(self._retried, row.hook))
+
+    def _retried(self, name: str) -> None:
+        self._courier.rung(name)
+        self._courier.added(name)
+
+
+def _shown(url: str) -> str:
+    """The address without what may be secret in it."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}{'?…' if parts.query else ''}"

@@ -1,0 +1,146 @@
+"""The settings of the mod `webhooks`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from hubbub.config.address import parse_address
+from hubbub.config.units import Id, Section, Size, Span, wrong
+from hubbub.mods.api import ModConfig
+from hubbub.mods.webhooks.template import checked
+from hubbub.protocol import thread_ids
+
+__all__ = ["EVENTS", "EndpointConfig", "EventName", "HookConfig", "InboundConfig", "WebhooksConfig"]
+
+EventName = Literal["message", "join", "leave", "turn"]
+EVENTS: tuple[EventName, ...] = ("message", "join", "leave", "turn")
+
+
+def _url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine or any(c.isspace() or not c.isprintable() for c in text):
+        raise wrong(f"expected an address such as https://example.org/hook, not {text!r}")
+    return text
+
+
+def _thread(name: str) -> str:
+    found = thread_ids.canonical(name, "")
+    if found is None:
+        raise wrong(f"{name!r} is no thread: write channel_name, broadcast or mod_name")
+    return found
+
+
+def _listen(text: str) -> str:
+    try:
+        parse_address(text)
+    except ValueError as error:
+        raise wrong(str(error)) from error
+    return text
+
+
+Listen = Annotated[str, AfterValidator(_listen)]
+Url = Annotated[str, Field(max_length=2000), AfterValidator(_url)]
+Thread = Annotated[str, AfterValidator(_thread)]
+Template = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(checked)]
+Secret = Annotated[SecretStr, Field(min_length=16)]
+
+
+class HookConfig(Section):
+    name: Id
+    """What it is called in answers and notices."""
+    url: Url
+    """Where events are sent, by POST."""
+    secret: Secret
+    """What they are signed with, at least 16 characters: `${NAME}` takes it from the environment.
+    """
+    events: Annotated[tuple[EventName, ...], Field(min_length=1)] = ("message",)
+    """What is told: messages, who comes and goes, turns that have ended."""
+    threads: tuple[Thread, ...] = ()
+    """Only messages and turns in these threads and their reply threads. Empty: in all threads that
+    are not direct."""
+    direct: bool = False
+    """Whether direct messages, and turns in direct threads, are told, too."""
+    content: bool = False
+    """Whether messages are sent as a whole; else only who, where and when, and their ids."""
+    exempt: tuple[Id, ...] = ()
+    """Participants whose messages are not told: those of a hook that comes in, for example, lest
+    two programs go on for ever."""
+
+
+class EndpointConfig(Section):
+    """Where a program elsewhere sends something to."""
+
+    name: Id
+    """The last part of its address: `/hooks/<name>`."""
+    secret: Secret
+    """What the sender signs with, at least 16 characters."""
+    to: Thread
+    """The thread in which it is posted."""
+    template: Template | None = None
+    """Jinja2: makes the text from `body` (the JSON that was sent), `id` and `name`. Nothing is
+    posted where it makes nothing. Left out: the body's `text`, or the body as JSON."""
+    mentions: tuple[Id, ...] = ()
+    """Participants that are mentioned; agents among them wake. What was sent mentions nobody."""
+    tolerance: Span = 300.0
+    """Seconds that the sender's clock may differ, and a message be under way."""
+
+
+class InboundConfig(Section):
+    """What `hubbub webhook serve` listens for."""
+
+    listen: Listen = "127.0.0.1:4830"
+    """Address and port."""
+    sender: Id = "webhook"
+    """The participant, a service, in whose name all is posted."""
+    endpoints: tuple[EndpointConfig, ...] = ()
+    """The addresses that there are."""
+    max_size: Size = 256_000
+    """Bytes of one body."""
+    timeout: Span = 10.0
+    """Seconds in which a request must have come as a whole."""
+    max_connections: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Connections at once; others are turned away."""
+
+    @field_validator("endpoints")
+    @classmethod
+    def _one_each(cls, endpoints: tuple[EndpointConfig, ...]) -> tuple[EndpointConfig, ...]:
+        _check_names([each.name for each in endpoints])
+        return endpoints
+
+
+class WebhooksConfig(ModConfig):
+    hooks: tuple[HookConfig, ...] = ()
+    """Who is told."""
+    timeout: Span = 10.0
+    """Seconds in which a receiver must have answered."""
+    attempts: Annotated[int, Field(ge=1, le=100)] = 12
+    """How often an event is sent at most; then it is given up, and owners are told."""
+    first_retry: Span = 5.0
+    """Seconds until the second attempt; each time twice as many."""
+    longest_retry: Span = 3600.0
+    """Seconds between two attempts at most."""
+    most_waiting: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """Events that may wait for one receiver; beyond it the oldest are dropped, and owners are told.
+    """
+    kept: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Events of each hook that are remembered after they were sent or given up."""
+    inbound: InboundConfig = InboundConfig()
+    """What comes in: for a process of its own, `hubbub webhook serve`."""
+
+    @model_validator(mode="after")
+    def _different(self) -> Self:
+        _check_names([hook.name for hook in self.hooks])
+        return self
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise wrong(f"{name!r} is there twice: names must differ")

@@ -1,0 +1,139 @@
+"""Messages, a receiver in all moods, a store that fails and a hub that comes back: what stands in
+the log is taken by the receiver in its order, each event under one id, and nothing else is."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from hubbub.mods.webhooks.mod import WebhooksMod
+from hubbub.mods.webhooks.settings import WebhooksConfig
+from hubbub.mods.webhooks.signing import verify
+from tests.examples import examples
+from tests.interaction.peers import Peer, config
+from tests.interaction.receiver import Receiver, Request, receiving
+from tests.interaction.stores import MoodyStore
+from tests.stateful.hub_life import HubLife
+
+SECRET = "correct horse battery"
+FILE = config(network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}})
+MOODS = st.sampled_from([200, 204, 500, 429, 302, None])
+
+
+class WebhooksMachine(RuleBasedStateMachine):
+    """The model: the log."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = TemporaryDirectory()
+        self.taken: list[Request] = []
+        """Requests that the receiver has answered well."""
+        self.begin()
+
+    def begin(self) -> None:
+        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'x.db'}")
+        self.mod = WebhooksMod(WebhooksConfig())
+        self.life = HubLife(FILE, self.store, [self.mod])
+        self.stack = AsyncExitStack()
+        self.receiver: Receiver = self.life.run(self.stack.enter_async_context(receiving()))
+        self.ann: Peer = self.life.run(self.life.network.join("ann"))
+        self.configure()
+
+    def configure(self) -> None:
+        """All at once and for ever, so that nothing waits for a clock."""
+        hook = {"name": "audit", "url": self.receiver.url, "secret": SECRET, "content": True}
+        other = {"hooks": [hook], "attempts": 100, "first_retry": 0.001, "longest_retry": 0.002}
+        made = WebhooksConfig.model_validate({**other, "timeout": 0.01 if self.silent else 20})
+        self.life.run(self.reconfigure(made))
+
+    @property
+    def silent(self) -> bool:
+        return self.receiver.status is None
+
+    async def reconfigure(self, made: WebhooksConfig) -> None:
+        self.life.network.hub.mods.configure(self.mod, made)
+
+    def end(self) -> None:
+        self.collect()
+        self.life.run(self.stack.aclose())
+        self.life.end()
+
+    def collect(self) -> None:
+        """What was taken in the mood that ends now."""
+        status = self.receiver.status
+        if status is not None and status < 300:
+            self.taken += self.receiver.requests
+        self.receiver.requests.clear()
+
+    def teardown(self) -> None:
+        if hasattr(self, "life"):
+            self.end()
+            self.folder.cleanup()
+
+    @rule()
+    def restart(self) -> None:
+        self.end()
+        self.begin()
+
+    @rule(mood=MOODS)
+    def mood(self, mood: int | None) -> None:
+        self.collect()
+        self.receiver.status = mood
+        self.configure()
+
+    @rule(count=st.integers(1, 5), failing=st.sampled_from([0, 0, 0, 1, 2]))
+    def say(self, count: int, failing: int) -> None:
+        self.store.failing = failing
+        self.life.run(self.talk(count))
+        self.store.failing = 0
+
+    async def talk(self, count: int) -> None:
+        refs = [await self.ann.post("broadcast_text_message", text=str(n)) for n in range(count)]
+        for ref in refs:
+            answer = await self.ann.answer(ref)
+            assert answer["op"] == "result" or answer["code"] == "store_unavailable", answer
+
+    @rule()
+    def drain(self) -> None:
+        self.mood(200)
+        self.life.run(self.until_nothing_waits())
+        self.collect()
+        said = self.life.run(self.log())
+        first: dict[str, str] = {}
+        for request in self.taken:
+            told = request.json()
+            at = float(request.headers["webhook-timestamp"])
+            id = verify(SECRET, request.headers, request.body, at, 1)
+            assert id == told["id"] == first.setdefault(told["data"]["id"], id), "one event, one id"
+        assert list(first) == said, "all that was said, in its order, and nothing else"
+
+    async def until_nothing_waits(self) -> None:
+        while True:
+            [hook] = (await self.ann.call("list_webhooks"))["webhooks"]
+            if not hook["waiting"]:
+                assert not hook["failed"]
+                return
+
+    async def log(self) -> list[str]:
+        said: list[str] = []
+        before = None
+        while True:
+            more: dict[str, Any] = {} if before is None else {"before": before}
+            page = await self.ann.ask("read_thread", thread="broadcast", limit=100, **more)
+            if page["op"] == "error":
+                return said  # nobody has said anything yet
+            said = [each["id"] for each in page["value"]["messages"]] + said
+            if not page["value"]["more"]:
+                return said
+            before = page["value"]["messages"][0]["tseq"]
+
+
+TestWebhooks = pytest.mark.behaviour("M-252", "M-254")(WebhooksMachine.TestCase)
+TestWebhooks.settings = settings(max_examples=examples(20), stateful_step_count=12, deadline=None)

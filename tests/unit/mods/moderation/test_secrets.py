@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from pydantic import JsonValue
+
+from hubbub.mods.api import PASS, Reject, Replace
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.secrets import secrets_in
+from hubbub.mods.moderation.settings import ModerationConfig
+from hubbub.network.auth import new_token
+from hubbub.protocol.messages import Attachment, Draft, Quote
+from tests.unit.protocol.drafts import hostile_text
+
+pytestmark = pytest.mark.behaviour("M-242")
+
+DRAFT = Draft("ann", "human", "broadcast", "broadcast", "hello")
+# Made up, and put together here so that no scanner of repositories takes them for real ones.
+X = "9fK2" * 20
+AWS = "AKIA" + "Q3EGRTZ5XN7WPL2M"
+KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nabc=\n-----END RSA " + "PRIVATE KEY-----"
+
+KNOWN = {
+    "aws key": AWS,
+    "aws secret": "aws_secret_access_key = " + X[:40],
+    "github token": "ghp_" + X[:36],
+    "gitlab token": "glpat-" + X[:20],
+    "api key": "sk-" + "proj-" + X[:48],
+    "slack token": "xoxb-" + "123456789012-" + X[:24],
+    "slack webhook": "https://hooks.slack.com/services/" + "T00000000/B00000000/" + X[:24],
+    "google key": "AIza" + X[:35],
+    "google token": "ya29." + X[:60],
+    "stripe key": "sk_live_" + X[:24],
+    "twilio key": "SK" + "0a1b" * 8,
+    "sendgrid key": "SG." + X[:22] + "." + X[:43],
+    "npm token": "npm_" + X[:36],
+    "pypi token": "pypi-" + X[:60],
+    "hugging face token": "hf_" + X[:34],
+    "telegram token": "123456789:AA" + X[:33],
+    "azure key": "AccountKey=" + (X + X)[:86] + "==",
+    "hubbub token": new_token(),
+    "private key": KEY,
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxIn0" + "." + X[:43],
+    "bearer token": "Authorization: Bearer " + X[:32],
+    "basic credentials": "authorization: Basic " + "YW5uOmh1bnRlcjI=",
+    "password": "postgres://ann:" + "hunter2@db.example.org/x",
+    "secret": "API_TOKEN=" + "a81Kd92-0fLq77",
+}
+
+
+def kept(draft: Draft) -> Draft:
+    verdict = Moderation(ModerationConfig()).on_message(draft)
+    assert isinstance(verdict, Replace)
+    return verdict.draft
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_a_secret_is_replaced_by_its_kind(kind: str) -> None:
+    made = kept(replace(DRAFT, content=f"look: {KNOWN[kind]}\nthanks"))
+    assert isinstance(made.content, str)
+    assert f"[redacted: {kind}]" in made.content
+    assert made.content.startswith("look: ")
+    assert made.content.endswith("\nthanks")
+    for part in (X[:20], "hunter2", "MIIEow", "0a1b0a1b", AWS, "YW5u", "a81Kd92"):
+        assert part not in made.content
+    assert kind in made.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the token is in the vault, see section-4-of-the-docs",
+        "token=<your-token> password=${DB_PASSWORD} secret: ********",
+        "api_key: see-the-readme-for-that",
+        "password: correct horse battery staple",
+        "keyboard: 12345678 key=value123",
+        "risk-management-for-2024-and-later",
+        "https://example.org:8080/path@x",
+        "the tokens=4096 and max_tokens: 128000 limits",
+        "monkey=banana12",
+        "token_url = https://login.example.org/oauth2/v1",
+        "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "[redacted: secret]",
+        "bearer of bad news, everybody-knows-that",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert Moderation(ModerationConfig()).on_message(replace(DRAFT, content=text)) is PASS
+
+
+def test_only_the_secret_goes_from_an_address() -> None:
+    made = kept(replace(DRAFT, content=KNOWN["password"]))
+    assert made.content == "postgres://ann:[redacted: password]@db.example.org/x"
+
+
+def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> None:
+    content: JsonValue = {
+        "deep": [{AWS: 1}, [AWS]],
+        "password": "hunter2hunter2X",
+        "user": "hunter2hunter2X",
+        "n": 5,
+    }
+    made = kept(
+        replace(
+            DRAFT,
+            content=content,
+            text_representation=f"see {AWS}",
+            quote=Quote(message_id="m1", text=AWS),
+            attachments=(Attachment(name=f"{AWS}.txt", uri=f"https://x.org/?k={AWS}", size=3),),
+            mentions=("bob",),
+        )
+    )
+    gone = "[redacted: aws key]"
+    assert made.content == {
+        "deep": [{gone: 1}, [gone]],
+        "password": "[redacted: secret]",
+        "user": "hunter2hunter2X",
+        "n": 5,
+    }
+    assert made.text_representation == f"see {gone}"
+    assert made.quote == Quote(message_id="m1", text=gone)
+    [attachment] = made.attachments
+    assert (attachment.name, attachment.uri, attachment.size) == (
+        f"{gone}.txt", f"https://x.org/?k={gone}", 3,
+    )  # fmt: skip
+    assert made.mentions == ("bob",)
+
+
+def test_fields_that_become_the_same_are_all_kept() -> None:
+    made = kept(replace(DRAFT, content={AWS: 1, AWS[:-1] + "X": 2}))
+    assert made.content == {"[redacted: aws key]": 1, "[redacted: aws key] (2)": 2}
+
+
+def test_a_secret_with_invisible_characters_in_it_is_one() -> None:
+    made = kept(replace(DRAFT, content=f"é {AWS[:9]}\u200b{AWS[9:]}."))
+    assert made.content == "é [redacted: aws key]."
+
+
+def test_secrets_of_the_hub_itself_go_too_and_can_be_refused_or_let_through() -> None:
+    draft = replace(DRAFT, sender_kind="system", content=AWS)
+    assert kept(draft).content == "[redacted: aws key]"
+    verdict = Moderation(ModerationConfig(secrets="reject")).on_message(draft)
+    assert isinstance(verdict, Reject)
+    assert AWS not in verdict.reason
+    assert Moderation(ModerationConfig(secrets="off")).on_message(draft) is PASS
+
+
+def test_a_key_whose_end_is_missing_goes_to_the_end() -> None:
+    assert kept(replace(DRAFT, content=f"a {KEY[:-20]}")).content == "a [redacted: private key]"
+
+
+@given(hostile_text())
+def test_secrets_lie_apart_within_any_text(text: str) -> None:
+    spoken = f"{text} {AWS} {text}"
+    found = secrets_in(spoken)
+    assert found
+    ends = [0, *(each.span[1] for each in found)]
+    assert all(end <= each.span[0] < each.span[1] for end, each in zip(ends, found, strict=False))
+    assert AWS not in str(kept(replace(DRAFT, content=spoken)).content)
