@@ -20,16 +20,28 @@ from hubbub.cli import (
     agent,
     charge,
     check,
+    directory,
     doctor,
+    edits,
+    files,
+    finding,
     init,
     log,
+    mods,
     people,
+    polls,
     prompts,
+    reactions,
+    reminders,
     talk,
+    tasks,
     testing,
+    thread,
     tokens,
+    transcript,
     turns,
     up,
+    webhooks,
 )
 from hubbub.cli.output import help_if_alone
 from hubbub.config.problems import closest
@@ -61,16 +73,29 @@ _GROUPS = (
     check,
     init,
     talk,
-    log,
     people,
+    log,
+    finding,
+    reactions,
+    edits,
+    thread,
+    tasks,
+    polls,
+    files,
+    reminders,
+    directory,
+    transcript,
     turns,
     charge,
     prompts,
+    mods,
+    webhooks,
     doctor,
     tokens,
     agent,
     testing,
 )
+"""In the order in which `hubbub --help` lists them."""
 for _group in _GROUPS:
     _group.register(app)
 command_of = cache(typer.main.get_command)
@@ -113,8 +138,13 @@ def run(args: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _told(message: str) -> str:
+def _told(error: OperationError) -> str:
     """The hub's sentence with commands in place of its operations."""
+    message = error.message
+    if error.code == ErrorCode.UNKNOWN_OPERATION:
+        from hubbub.cli.missing import unknown_operation
+
+        message = unknown_operation(message) or message
     for operation, command in _COMMANDS.items():
         message = re.sub(rf"\b{operation}\b", command, message)
     return message
@@ -138,7 +168,7 @@ def _judge(error: Exception) -> int:
             return _fail(error, str(error), 2)
         case OperationError():
             users = not error.temporary and error.code not in _NETWORK_FAULTS
-            return _fail(error, _told(error.message), 2 if users else 1)
+            return _fail(error, _told(error), 2 if users else 1)
         case ConnectionLost():
             return _fail(error, f"the connection to the network was lost: {error}", 1)
         case HubbubError():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.errors import UserError
 
-__all__ = ["register"]
+__all__ = ["register", "write_files"]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,9 +31,7 @@ def init(
 
     proposals = run_async(find_models(os.environ))
     files = {folder / name: text for name, text in starter_files(proposals).items()}
-    _refuse_to_replace([] if force else list(files))
-    for path, text in files.items():
-        _write(path, text)
+    write_files(files, force=force)
     if as_json:
         found = [vars(proposal) for proposal in proposals]
         emit_json({"files": [str(path) for path in files], "models": found})
@@ -46,6 +45,13 @@ def init(
             "no model is within reach; the network works without, hubbub.yaml says how to add one"
         )
     typer.echo(f"start it: hubbub up {folder / 'hubbub.yaml'}")
+
+
+def write_files(files: Mapping[Path, str], *, force: bool) -> None:
+    """Write all, or none where one would be replaced without `force`. Raises `UserError`."""
+    _refuse_to_replace([] if force else list(files))
+    for path, text in files.items():
+        _write(path, text)
 
 
 def _refuse_to_replace(paths: list[Path]) -> None:

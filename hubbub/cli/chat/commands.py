@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from hubbub.cli.chat.specs import Spec, one_word, read, without_rest
 from hubbub.cli.control.deeds import Deed
 from hubbub.cli.control.reading import DEEDS
+from hubbub.cli.workplace.reading import WORKS
+from hubbub.cli.workplace.works import Work
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 
@@ -139,6 +141,7 @@ Command = (
     | Help
     | Quit
     | Deed
+    | Work
 )
 
 
@@ -225,9 +228,10 @@ COMMANDS: dict[str, Spec[Command]] = {
         "/interrupt <text>", "end the turn that runs and begin with this", _mode("interrupt")
     ),
     **DEEDS,
+    **WORKS,
 }
 
 
-def parse(line: str) -> Command | None:
+def parse(line: str, offers: Collection[str] = ()) -> Command | None:
     """The command in a line of the line-based chat, as `read` reads it."""
-    return read(line, COMMANDS, Say)
+    return read(line, COMMANDS, Say, offers)

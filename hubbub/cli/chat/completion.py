@@ -1,4 +1,4 @@
-"""What could come next while a person types: commands, names, threads, messages. Pure."""
+"""What could come next while a person types: commands, names, threads, messages, files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hubbub.cli.chat.commands import COMMANDS, Spec, join_names
 from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.text import clip, one_line
 from hubbub.cli.control.choices import choices
+from hubbub.cli.workplace.choices import paths, work_choices
 
 __all__ = ["Candidate", "candidates"]
 
@@ -24,18 +25,24 @@ class Candidate:
     replaces: int
     """How many characters before the cursor it stands for."""
     about: str = ""
+    last: bool = True
+    """Whether another word follows; False: more of the same, as below a folder."""
 
 
 def candidates(
     before: str, session: Known, commands: Mapping[str, Spec[object]] = COMMANDS
 ) -> list[Candidate]:
-    """The completions for a line that reads `before` up to the cursor, best first."""
+    """The completions for a line that reads `before` up to the cursor, best first. `/attach` looks
+    into folders of this machine."""
     if before.startswith("/") and " " not in before:
-        told = ((name, spec.help) for name, spec in commands.items())
+        offered = ((n, spec) for n, spec in commands.items() if spec.is_among(session.offers))
+        told = ((name, spec.help) for name, spec in offered)
         return _starting(before[1:], told, len(before) - 1)
     if before.startswith("/"):
         word, _, rest = before[1:].partition(" ")
-        found = _arguments(word.lower(), rest, session)
+        spec = commands.get(word.lower())
+        there = spec is not None and spec.is_among(session.offers)
+        found = _arguments(word.lower(), rest, session) if there else []
         if found:
             return found
     if (mention := _MENTION.search(before)) is not None:
@@ -58,11 +65,14 @@ def _arguments(command: str, rest: str, session: Known) -> list[Candidate]:
             return _starting(rest.lstrip("#"), _channels(session, False), len(rest.lstrip("#")))
         case "reply" if " " not in rest:
             return _starting(rest, _messages(session), len(rest))
+        case "attach" if " " not in rest:
+            found = paths(rest)
+            return [Candidate(path, len(rest), about, last=about == "") for path, about in found]
         case _:
             *words, typed = rest.split(" ")
-            return _starting(
-                typed, choices(command, list(filter(None, words)), session), len(typed)
-            )
+            before = list(filter(None, words))
+            found = [*choices(command, before, session), *work_choices(command, before, session)]
+            return _starting(typed, found, len(typed))
 
 
 def _starting(typed: str, choices: Iterable[tuple[str, str]], replaces: int) -> list[Candidate]:

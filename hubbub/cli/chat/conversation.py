@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from hubbub.cli.chat import commands
 from hubbub.cli.chat.lines import Line, Note, Tone
+from hubbub.cli.chat.refusals import told
 from hubbub.cli.chat.session import HISTORY, Session
 from hubbub.cli.chat.text import clip, one_line
 from hubbub.cli.control.control import Control
 from hubbub.cli.control.deeds import Deed
 from hubbub.cli.control.words import CHAT
+from hubbub.cli.workplace.reacted import BelowMessages
+from hubbub.cli.workplace.works import Work
 from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -24,26 +26,18 @@ from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.operations import Participants, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
-__all__ = ["Console", "Conversation", "Status", "run_chat", "told"]
+if TYPE_CHECKING:
+    from hubbub.cli.workplace.workplace import Workplace
+
+__all__ = ["Console", "Conversation", "Status", "run_chat"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
 BEGINNING = 80
 """Columns of a message that is told of again, because it was not sent."""
 _ASKING = (
-    commands.Who | commands.Join | commands.Create | commands.Leave | commands.More | Deed
+    commands.Who | commands.Join | commands.Create | commands.Leave | commands.More | Deed | Work
 )  # commands that show nothing before the hub has answered
-_IN_CHAT = (
-    (re.compile(r"'([A-Za-z0-9_-]+)'( \w+)?; use join_channel\b"), r"'\1'\2; /join \1"),
-    (re.compile(r"\bsee list_threads\b"), "/threads lists yours"),
-    (re.compile(r"\bsee list_channels\b"), "/join and Tab list them"),
-    (re.compile(r"\bsee list_participants\b"), "/who lists them"),
-    (re.compile(r"\bsee list_approvals\b"), "/approvals lists them"),
-    (re.compile(r"\bjoin_channel\b"), "/join"),
-    (re.compile(r"\blist_threads\b"), "/threads"),
-    (re.compile(r"\blist_participants\b"), "/who"),
-)
-"""The hub speaks to programs and models; here its operations have other names."""
 CAUGHT_UP_S = 0.3
 """Silence after which what was missed while away has arrived."""
 
@@ -56,6 +50,8 @@ class Status:
         self.network = ""
         self.sending = 0
         """Messages whose answer has not come yet."""
+        self.carrying = ""
+        """How far a file is on its way: `photo.png 40 %`."""
         self.lost: str | None = None
         """Why there is no connection."""
         self._retry_at = 0.0
@@ -82,6 +78,8 @@ class Status:
             parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
         elif self.sending:
             parts.append(("quiet", "sending…"))
+        if self.carrying:
+            parts.append(("quiet", self.carrying))
         parts += self.session.charge.status()
         if unread := self.session.unread:
             parts.append(("unread", "unread: " + ", ".join(unread)))
@@ -153,6 +151,7 @@ class Conversation:
         self._summary: asyncio.TimerHandle | None = None
         self._told_read: dict[str, int] = {}
         self._control = Control(client, self.session, CHAT, here=True)
+        self._workplace: Workplace | None = None
 
     # Arriving ---------------------------------------------------------------------------------
 
@@ -174,11 +173,14 @@ class Conversation:
                 self._tell_read(item.message.thread_id)
                 self._summarise_soon()
                 here = item.message.thread_id == self.session.current
-                if here and item.message.sender_id != self.session.me:
+                spoken = item.message.amends is None
+                if here and spoken and item.message.sender_id != self.session.me:
                     self._heard.set()
             case Signal():
                 self.session.hear(item, self._clock.monotonic())
                 self._show(self.session.told(item))
+                if item.thread_id is not None:
+                    self._tell_read(item.thread_id)
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
@@ -224,7 +226,7 @@ class Conversation:
             await self._jobs.join()
         while (line := await self._console.read()) is not None:
             try:
-                command = commands.parse(line)
+                command = commands.parse(line, self.session.offers)
                 if isinstance(command, commands.Quit):
                     break
                 if command is not None:
@@ -278,13 +280,15 @@ class Conversation:
             case commands.More():
                 self._do(self._more)
             case commands.Help():
-                self._show(_help())
+                self._show(_help(self.session.offers))
             case commands.Wait(seconds):
                 self._do(lambda: self._wait(seconds))
             case commands.Quit():
                 pass  # `read` has seen it
             case commands.Who() | commands.Join() | commands.Create() | commands.Leave():
                 self._do(lambda: self._manage(command))
+            case _ if isinstance(command, Work):
+                self._do(lambda: self._work_it(command))
             case _:
                 self._do(lambda: self._control_it(command))
 
@@ -312,6 +316,22 @@ class Conversation:
         answer = await self._control.do(deed)
         tone: Tone = "good" if answer.good else "info"
         self._show([Note(line, tone, cut=answer.rows) for line in answer.lines])
+
+    async def _work_it(self, work: Work) -> None:
+        """What a person asks of mods."""
+        if self._workplace is None:
+            from hubbub.cli.workplace.workplace import Workplace  # half of all models of mods
+
+            self._workplace = Workplace(self._client, self.session, self._carrying)
+        answer = await self._workplace.do(work)
+        if answer.spoken is not None:
+            self._show(self.session.spoken(answer.spoken.message, answer.spoken.result))
+            self._tell_read(answer.spoken.message.thread_id)
+        self._show(answer.notes)
+
+    def _carrying(self, so_far: str) -> None:
+        self.status.carrying = so_far
+        self._console.refresh()
 
     async def _enter(self, channel: str) -> None:
         self.session.joined(channel)
@@ -403,8 +423,11 @@ class Conversation:
 
     async def _more(self) -> None:
         thread = self.session.thread(self.session.current)
-        if thread.more and thread.shown_from <= thread.oldest:
-            await self._read(thread.id, thread.oldest or None)
+        asked: int | None = None
+        # A page may have nothing but edits.
+        while thread.more and thread.shown_from <= thread.first and thread.oldest != asked:
+            asked = thread.oldest
+            await self._read(thread.id, asked or None)
         self._show(self.session.older())
 
     async def _read(self, thread_id: str, before: int | None) -> None:
@@ -417,7 +440,18 @@ class Conversation:
             if exc.code != ErrorCode.UNKNOWN_THREAD:
                 raise
         else:
-            self.session.learn(ThreadPage.model_validate(page))
+            found = ThreadPage.model_validate(page)
+            self.session.learn(found)
+            await self._read_reactions(found)
+
+    async def _read_reactions(self, page: ThreadPage) -> None:
+        """What stands below the messages of a page, if the network has reactions."""
+        if page.messages and "list_reactions" in self.session.offers:
+            first, last = page.messages[0].tseq, page.messages[-1].tseq
+            answer = await self._client.call(
+                "list_reactions", thread=page.thread_id, first=first, last=last
+            )
+            self.session.reacted.learn(BelowMessages.model_validate(answer).messages)
 
     async def _people(self) -> None:
         value = await self._client.call("list_participants")
@@ -442,23 +476,14 @@ class Conversation:
             self._console.show(lines)
 
 
-def told(error: OperationError | UserError) -> str:
-    """Why something failed, with the commands of the chat in place of the hub's operations."""
-    if not isinstance(error, OperationError):
-        return str(error)
-    text = error.message
-    for pattern, command in _IN_CHAT:
-        text = pattern.sub(command, text)
-    return text
-
-
 def _beginning(text: str) -> str:
     return clip(one_line(text), BEGINNING)
 
 
-def _help() -> list[Line]:
-    width = max(len(spec.usage) for spec in commands.COMMANDS.values())
-    lines = [f"{spec.usage:<{width}}  {spec.help}" for spec in commands.COMMANDS.values()]
+def _help(offers: Collection[str]) -> list[Line]:
+    there = [spec for spec in commands.COMMANDS.values() if spec.is_among(offers)]
+    width = max(len(spec.usage) for spec in there)
+    lines = [f"{spec.usage:<{width}}  {spec.help}" for spec in there]
     return [
         *map(Note, lines),
         Note("anything else is said in the current thread; @name mentions somebody"),

@@ -5,15 +5,17 @@ The snapshot of `ready` with everything after it applied is what a fresh `ready`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from hubbub.cli.chat.activity import Activities
 from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.text import one_line
+from hubbub.cli.chat.thread import Thread
 from hubbub.cli.control.state import InCharge, overheard
 from hubbub.cli.naming import did_you_mean, find_thread, label
+from hubbub.cli.workplace.reacted import Reacted
+from hubbub.cli.workplace.seen import Seen
 from hubbub.errors import UserError
 from hubbub.ids import interaction_id, parse_message_id
 from hubbub.protocol import thread_ids
@@ -22,75 +24,7 @@ from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
 from hubbub.protocol.operations import SendResult, ThreadPage
 
-__all__ = ["KEPT", "Known", "Thread"]
-
-KEPT = 500
-"""Messages of a thread that are remembered."""
-
-
-@dataclass
-class Thread:
-    """A thread as this person knows it."""
-
-    id: str
-    messages: dict[int, Message] = field(default_factory=dict)
-    """By `tseq`, ascending."""
-    head: int = 0
-    """`tseq` of the last message."""
-    read: int = 0
-    """`tseq` up to which the reader has read."""
-    last_seq: int = 0
-    mentions: set[int] = field(default_factory=set)
-    """`tseq` of messages that mention the reader."""
-    shown_from: int = 0
-    """`tseq` of the oldest message shown since the thread was opened; 0 if none was."""
-    more: bool = True
-    """Whether the hub may have older messages than these."""
-
-    def add(self, messages: Iterable[Message], me: str = "") -> None:
-        for message in messages:
-            self.messages[message.tseq] = message
-            self.head = max(self.head, message.tseq)
-            self.last_seq = max(self.last_seq, message.seq)
-            if me in message.mentions and message.sender_id != me:
-                self.mentions.add(message.tseq)
-        self.messages = dict(sorted(self.messages.items()))
-
-    def append(self, message: Message, me: str = "") -> None:
-        """A new message; the oldest one is forgotten when there are too many."""
-        self.add([message], me)
-        if len(self.messages) > KEPT:
-            del self.messages[self.oldest]
-            self.more = True
-
-    def trim(self) -> None:
-        """Forget what was read far back: the hub has it."""
-        if len(self.messages) > KEPT:
-            self.messages = dict(list(self.messages.items())[-KEPT:])
-            self.more = True
-
-    @property
-    def unread(self) -> int:
-        """How many messages the reader has not read."""
-        return max(0, self.head - self.read)
-
-    @property
-    def unread_mentions(self) -> int:
-        """How many of them mention the reader."""
-        return sum(1 for tseq in self.mentions if tseq > self.read)
-
-    @property
-    def mentioned(self) -> bool:
-        """Whether something unread mentions the reader."""
-        return self.unread_mentions > 0
-
-    @property
-    def last(self) -> Message | None:
-        return next(reversed(self.messages.values()), None)
-
-    @property
-    def oldest(self) -> int:
-        return next(iter(self.messages), 0)
+__all__ = ["Known"]
 
 
 class Known:
@@ -105,6 +39,10 @@ class Known:
         self.channels: dict[str, Channel] = {}
         self.activities = Activities()
         self.charge = InCharge(me)
+        self.offers: frozenset[str] = frozenset()
+        """Names of the operations that the hub has for this person."""
+        self.reacted = Reacted()
+        self.seen = Seen()
         self._marking: dict[str, int] = {}
         """Marks that the hub has been asked for and has not answered, by thread."""
 
@@ -116,6 +54,7 @@ class Known:
         """
         self.participants = {person.id: person for person in ready.participants}
         self.channels = {channel.name: channel for channel in ready.channels}
+        self.offers = frozenset(operation.name for operation in ready.operations)
         self.charge.renew()
         if ready.resumed and self.threads:
             for summary in ready.threads:  # what another window has read meanwhile
@@ -152,10 +91,11 @@ class Known:
     def note(self, message: Message) -> bool:
         """A message that is in the log; returns whether it was new here."""
         thread = self.thread(message.thread_id)
-        if message.tseq in thread.messages:
+        if thread.has(message.tseq):
             return False  # one's own, known from the answer to the call
         thread.append(message, self.me)
-        self.activities.over(message.sender_id, message.thread_id)
+        if message.amends is None:
+            self.activities.over(message.sender_id, message.thread_id)
         if message.sender_id == self.me:
             thread.read = max(thread.read, message.tseq)  # who speaks in a thread has read it
         top = thread_ids.root(thread.id)
@@ -194,7 +134,7 @@ class Known:
             return None
         message = heard.message
         thread = self.thread(message.thread_id)
-        if message.tseq in thread.messages:
+        if thread.has(message.tseq):
             return None
         if not thread.head:
             thread.read = message.tseq - 1  # what was said there before is not new

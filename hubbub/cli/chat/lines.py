@@ -10,7 +10,8 @@ from hubbub.protocol.messages import Message
 
 __all__ = ["Day", "Elsewhere", "Line", "Note", "Opened", "Said", "Tone"]
 
-Tone = Literal["info", "good", "error"]
+Tone = Literal["info", "good", "error", "plain", "removed"]
+"""plain: what somebody wants to read. removed: what is not there any more."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Said:
     mine: bool = False
     mentions_me: bool = False
     me: str = ""
+    reactions: str = ""
+    """`👍 2`: what stands below it."""
 
 
 @dataclass(frozen=True)

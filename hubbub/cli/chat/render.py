@@ -8,9 +8,10 @@ from datetime import datetime, tzinfo
 from typing import assert_never
 
 from hubbub.cli.chat.colours import colour_of
-from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
+from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said, Tone
 from hubbub.cli.chat.text import clip, columns, one_line, visible, wrap
 from hubbub.cli.control.marks import marks, speaker
+from hubbub.cli.workplace.attached import attachment_words
 from hubbub.protocol.messages import Message
 
 __all__ = ["STYLES", "Fragments", "plain", "render"]
@@ -22,6 +23,7 @@ STYLES = {
     "dim": "fg:#878787",
     "good": "fg:#00875f",
     "error": "fg:#d75f5f bold",
+    "removed": "fg:#d75f5f",
     "opened": "bold",
     "mention": "bold reverse",
     "mentioned": "bold",
@@ -31,6 +33,13 @@ STYLES = {
     "prompt": "bold",
 }
 """Every colour is readable on dark and on light (hubbub.cli.chat.colours)."""
+_TONES: dict[Tone, str] = {
+    "info": "class:dim",
+    "good": "class:good",
+    "error": "class:error",
+    "plain": "",
+    "removed": "class:removed",
+}
 WIDTH = 100
 _INDENT = " " * 6
 
@@ -50,10 +59,9 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
         case Day():
             return [("class:dim", f"— {line.day:%a %d %B %Y} —")]
         case Note():
-            tone = "dim" if line.tone == "info" else line.tone
             text = visible(line.text)
             shown = clip(text, width) if line.cut else wrap(text, width, _INDENT)
-            return [(f"class:{tone}", shown)]
+            return [(_TONES[line.tone], shown)]
         case _:
             assert_never(line)
 
@@ -74,9 +82,10 @@ def _said(said: Said, zone: tzinfo | None, width: int) -> Fragments:
     head.append(("", ": "))
     state = " ✓" if said.mine else ""
     body = wrap(_body(message) + state, width, _INDENT, columns(plain(head)))
+    below: Fragments = [("class:dim", f"\n{_INDENT}{said.reactions}")] if said.reactions else []
     if said.mentions_me:
-        return [*head, *_highlighted(body, said.me, "class:mentioned")]
-    return [*head, ("", body.removesuffix(state)), ("class:dim", state)]
+        return [*head, *_highlighted(body, said.me, "class:mentioned"), *below]
+    return [*head, ("", body.removesuffix(state)), ("class:dim", state), *below]
 
 
 def _elsewhere(line: Elsewhere, zone: tzinfo | None, width: int) -> Fragments:
@@ -96,7 +105,7 @@ def _body(message: Message) -> str:
     if message.quote is not None:
         parts.append(f"> {one_line(message.quote.text)}")
     parts += visible(message.text).rstrip().split("\n")
-    parts += [f"[{one_line(item.name)}: {one_line(item.uri)}]" for item in message.attachments]
+    parts += map(attachment_words, message.attachments)
     return "\n".join(parts)
 
 

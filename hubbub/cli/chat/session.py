@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from datetime import datetime, tzinfo
 
 from hubbub.cli.chat.commands import Mode
-from hubbub.cli.chat.known import Known, Thread
+from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.chat.thread import Thread
 from hubbub.cli.control.words import CHAT, kept_back
+from hubbub.cli.workplace.amending import amendment_words
+from hubbub.cli.workplace.news import news
 from hubbub.errors import UserError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
@@ -64,6 +67,8 @@ class Session(Known):
         if not self.note(message):
             return []
         thread = self.thread(message.thread_id)
+        if message.amends is not None:
+            return self._amended(message)
         if thread.id == self.current:
             # Until the thread has been opened its history is on the way; older than what is shown
             # is what was missed while away, which `older` shows.
@@ -78,6 +83,27 @@ class Session(Known):
         elsewhere = Elsewhere(message, self.shown(thread.id), self._mentions_me(message))
         return [*self.missed(), elsewhere]
 
+    def _amended(self, amendment: Message) -> list[Line]:
+        """One line for what has become of a message that is shown here; else nothing."""
+        thread = self.thread(amendment.thread_id)
+        if thread.id != self.current or self._opening:
+            return []
+        if thread.read >= amendment.tseq - 1:
+            thread.read = max(thread.read, amendment.tseq)  # nothing of it is left to be seen
+        assert amendment.amends is not None, "is an amendment"
+        if not self._shows(amendment.amends.message_id):
+            return []
+        return [Note(amendment_words(amendment))]
+
+    def _shows(self, message_id: str) -> bool:
+        """Whether a message of the open thread has been shown since that was opened."""
+        thread = self.thread(self.current)
+        shown = thread.shown_from
+        return not self._opening and any(
+            message.id == message_id and shown and message.tseq >= shown
+            for message in thread.messages.values()
+        )
+
     def missed(self) -> list[Line]:
         """One line about what arrived while this person was away; nothing the second time."""
         if not self._missed:
@@ -89,10 +115,12 @@ class Session(Known):
     def told(self, signal: Signal) -> list[Line]:
         """News of approvals, stops and take-overs, and what reaches an agent that this person
         speaks for."""
-        lines: list[Line] = [*map(Note, self.news(signal))]
+        lines: list[Line] = [*map(Note, self.news(signal)), *self._of_mods(signal)]
         if (heard := self.overhear(signal)) is None:
             return lines
         message = heard.message
+        if message.amends is not None:
+            return [*lines, *self._amended(message)]
         if message.thread_id == self.current and not self._opening:
             return [*lines, *self._said([message])]
         lines.append(Elsewhere(message, f"{heard.agent} hears {self.shown(message.thread_id)}"))
@@ -102,12 +130,31 @@ class Session(Known):
             lines.append(Note(f"to answer there: {ways}"))
         return lines
 
+    def _of_mods(self, signal: Signal) -> list[Line]:
+        """One quiet line for what others do by means of mods, if it is to be told at all."""
+        if (change := self.reacted.hear(signal)) is not None:
+            under, kind = change
+            if under.by == self.me or not self._shows(under.message_id):
+                return []
+            did = "reacted" if kind == "added" else "took back"
+            now = f" ({under.words})" if under.words else ""
+            line = f"{under.message_id} {one_line(under.by)} {did} {one_line(under.emoji)}{now}"
+            return [Note(line)]
+        found = news(signal, self.me, self.seen)
+        if found is None or (found.thread_id != self.current and not found.anywhere):
+            return []
+        where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
+        return [Note(f"{where}{found.text}")]
+
     def sent(
         self, text: str, result: SendResult, now: datetime, mode: Mode | None = None
     ) -> list[Line]:
         """One's own message is in the log."""
+        return self.spoken(self.own(text, result, now, mode=mode), result)
+
+    def spoken(self, message: Message, result: SendResult) -> list[Line]:
+        """One's own message, as the hub has it."""
         thread = self.thread(result.thread_id)
-        message = self.own(text, result, now, mode=mode)
         lines: list[Line] = []
         if not self.note(message):
             pass  # its event came first, after a reconnection
@@ -233,7 +280,9 @@ class Session(Known):
                 lines.append(Day(day))
             self._day = day
             mine = message.sender_id == self.me
-            lines.append(Said(message, mine, self._mentions_me(message) and not mine, self.me))
+            mentions_me = self._mentions_me(message) and not mine
+            below = self.reacted.of(message.id)
+            lines.append(Said(message, mine, mentions_me, self.me, below))
             shown = self.thread(message.thread_id)
             shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)
             shown.read = max(shown.read, message.tseq)

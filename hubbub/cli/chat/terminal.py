@@ -113,7 +113,7 @@ class ChatCompleter(Completer):
         space = "" if document.text_after_cursor.startswith(" ") else " "
         for found in candidates(document.text_before_cursor, self._session):
             yield Completion(
-                found.text + space,
+                found.text + (space if found.last else ""),
                 start_position=-found.replaces,
                 display=found.text,
                 display_meta=found.about,

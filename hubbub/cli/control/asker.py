@@ -27,7 +27,7 @@ class Asker:
         self.names = Names(known)
         self._client = client
 
-    async def ask(self, shape: type[M], name: str, **args: object) -> M:
+    async def ask(self, shape: type[M], name: str, /, **args: object) -> M:
         """Call an operation; arguments that are None are left out. Raises `OperationError`."""
         # `cid` is no argument of any operation: each call gets a fresh one.
         given = {key: value for key, value in args.items() if value is not None}

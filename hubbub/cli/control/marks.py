@@ -20,6 +20,10 @@ def speaker(message: Message) -> str:
 def marks(message: Message, zone: tzinfo | None = None) -> str:
     """`[outside] [task until 12:30]`; empty for most messages."""
     found = ["[outside]"] if message.outside else []
+    if message.amended is not None:
+        found.append(f"[{message.amended}]")
+    if (amends := message.amends) is not None:
+        found.append(f"[{'edits' if amends.kind == 'edited' else 'deletes'} {amends.message_id}]")
     if (request := message.request) is not None:
         match request.kind:
             case "task":

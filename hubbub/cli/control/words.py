@@ -216,8 +216,8 @@ def _remedy(code: str, typed: Typed) -> str:
 
 
 def kept_back(result: SendResult, typed: Typed) -> Sequence[str]:
-    """What the hub says of agents besides that the message is sent: who is not woken and why, and
-    where other work comes first."""
+    """What the hub says besides that the message is sent: which agents are not woken and why, where
+    other work comes first, and what mods let the sender know."""
     lines = []
     for agent, code in result.not_woken.items():
         remedy = _remedy(code, typed)
@@ -226,6 +226,7 @@ def kept_back(result: SendResult, typed: Typed) -> Sequence[str]:
     for agent, count in result.queued.items():
         if count > 1:
             lines.append(f"{agent} is busy: {count - 1} before this one")
+    lines += map(one_line, result.notes)
     return lines
 
 

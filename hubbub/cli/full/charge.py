@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from hubbub.cli.chat.lines import Note, Tone
 from hubbub.cli.chat.text import clip, one_line, visible
 from hubbub.cli.control import deeds
 from hubbub.cli.control.reading import json_object
@@ -28,13 +29,22 @@ __all__ = [
     "AnswerScreen",
     "ApprovalScreen",
     "ApprovalsScreen",
+    "ChoiceScreen",
     "StopScreen",
+    "answer_text",
     "asked_line",
     "stop_choices",
 ]
 
 _QUIET = Style(color="#878787")
 _BAD = Style(color="#d75f5f", bold=True)
+_TONES: dict[Tone, Style] = {
+    "info": _QUIET,
+    "good": Style(color="#00875f"),
+    "error": _BAD,
+    "plain": Style.null(),
+    "removed": Style(color="#d75f5f"),
+}
 MOST = 100
 """Columns of a line to choose from."""
 
@@ -140,14 +150,20 @@ class AnswerScreen(ModalScreen[None]):
                                   background: $surface; border: round $primary; }
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, text: Text) -> None:
         super().__init__()
-        self._lines = lines
+        self._text = text
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as scroll:
             scroll.border_subtitle = "Esc closes"
-            yield Static(Text("\n".join(map(visible, self._lines))))
+            yield Static(self._text)
+
+
+def answer_text(notes: Sequence[Note]) -> Text:
+    """What notes say, in their colours, made safe here."""
+    lines = (Text(visible(note.text), style=_TONES[note.tone]) for note in notes)
+    return Text("\n").join(lines)
 
 
 class ApprovalScreen(ModalScreen[deeds.Approve | deeds.Deny | None]):

@@ -3,11 +3,13 @@ everything is in sight, and its own. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from hubbub.cli.chat import commands as chat
 from hubbub.cli.chat.commands import Spec, one_word, without_rest
 from hubbub.cli.control.reading import DEEDS
+from hubbub.cli.workplace.reading import WORKS
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 
@@ -59,7 +61,7 @@ def _go(rest: str) -> Command:
 
 
 _SHARED = ("open", "dm", "channel", "join", "create", "leave", "reply", "help", "quit")
-_CHARGE = ("queue", "steer", "interrupt", *DEEDS)
+_LATER = ("queue", "steer", "interrupt", *DEEDS, *WORKS)
 
 COMMANDS: dict[str, Spec[Command]] = {
     **{name: spec for name, spec in chat.COMMANDS.items() if name in _SHARED},
@@ -69,10 +71,11 @@ COMMANDS: dict[str, Spec[Command]] = {
     "again": Spec("/again", "try once more to send what was refused", without_rest(Again)),
     "drop": Spec("/drop", "give up what was refused", without_rest(Drop)),
     "theme": Spec("/theme [name]", "change the colours; without a name, choose", _theme),
-    **{name: chat.COMMANDS[name] for name in _CHARGE},
+    **{name: chat.COMMANDS[name] for name in _LATER},
 }
 
 
-def parse(line: str) -> Command | None:
-    """The command in a text; None for an empty one. Raises `UserError`."""
-    return chat.read(line, COMMANDS, chat.Say)
+def parse(line: str, offers: Collection[str] = ()) -> Command | None:
+    """The command in a text; None for an empty one. `offers` are the operations that the hub has.
+    Raises `UserError`."""
+    return chat.read(line, COMMANDS, chat.Say, offers)

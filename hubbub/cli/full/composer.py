@@ -62,7 +62,7 @@ class Writing(TextArea):
         """Put a completion in the place of what was typed of it."""
         row, column = self.cursor_location
         following = self.document.get_line(row)[column:]
-        space = "" if following.startswith(" ") else " "
+        space = "" if following.startswith(" ") or not candidate.last else " "
         start = (row, max(0, column - candidate.replaces))
         self.replace(candidate.text + space, start, (row, column))
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+from textual.widgets.option_list import Option
+
 from hubbub.cli.chat import commands as chat
+from hubbub.cli.chat.text import clip, one_line
 from hubbub.cli.control.deeds import Deed
 from hubbub.cli.full import commands as full
+from hubbub.cli.full.charge import ChoiceScreen
+from hubbub.cli.workplace import works
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 from hubbub.protocol import thread_ids
@@ -17,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Deeds"]
 
+BEGINNING = 60
+"""Columns of a message that is to be deleted."""
+
 
 class Deeds:
     """Obeys commands: those about the network through the engine, those about the screen there."""
@@ -26,7 +35,7 @@ class Deeds:
 
     def obey(self, line: str) -> None:
         """Do what a line says. Raises `UserError`."""
-        command = full.parse(line)
+        command = full.parse(line, self._engine.state.offers)
         match command:
             case None:
                 pass
@@ -73,8 +82,37 @@ class Deeds:
                 self._engine.do(self._engine.leave(name or self._channel()))
             case chat.Say() | chat.Threads() | chat.Who() | chat.More() | chat.Wait():
                 raise UserError("this command is for the line-based chat")
+            case works.Delete(message, False):
+                self._engine.do(self._about_to_delete(message))
+            case _ if isinstance(command, works.Work):
+                self._engine.do(self._work(command))
             case _:
                 self.control(command)
+
+    async def _work(self, work: works.Work) -> None:
+        """What a person asks of mods."""
+        told = await self._engine.work(work)
+        if told.done:
+            for note in told.notes:
+                self._screen.tell(note.text)
+        else:
+            self._screen.show_notes(told.notes)
+
+    async def _about_to_delete(self, message_id: str) -> None:
+        """Ask once more."""
+        message = await self._engine.message(message_id)
+        said = clip(one_line(message.text), BEGINNING)
+        options = [
+            Option(Text(f"Keep {message.id}"), id="no"),
+            Option(Text(f"Delete it for everybody: {said}"), id="yes"),
+        ]
+        asked = ChoiceScreen("Delete", options, "Enter chooses, Esc keeps it")
+
+        def chosen(answer: str | None) -> None:
+            if answer == "yes":
+                self._engine.do(self._work(works.Delete(message_id, sure=True)))
+
+        self._screen.app.push_screen(asked, chosen)
 
     def control(self, deed: Deed) -> None:
         """What a person in charge asks for."""

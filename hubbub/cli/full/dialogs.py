@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -31,8 +31,8 @@ _TITLES: dict[Where, str] = {
 }
 
 
-def help_text() -> Text:
-    """The table of keys, then the commands."""
+def help_text(offers: Collection[str]) -> Text:
+    """The table of keys, then the commands where the hub has these operations."""
     text = Text()
     for where, title in _TITLES.items():
         text.append(f"{title}\n", style="bold")
@@ -41,8 +41,9 @@ def help_text() -> Text:
                 text.append(f"  {key.shown:<15}").append(f"{key.help}\n", style=_QUIET)
         text.append("\n")
     text.append("Commands\n", style="bold")
-    width = max(len(spec.usage) for spec in COMMANDS.values())
-    for spec in COMMANDS.values():
+    there = [spec for spec in COMMANDS.values() if spec.is_among(offers)]
+    width = max(len(spec.usage) for spec in there)
+    for spec in there:
         text.append(f"  {spec.usage:<{width}}  ").append(f"{spec.help}\n", style=_QUIET)
     return text.append("\n//text says /text; @name mentions somebody.", style=_QUIET)
 
@@ -57,11 +58,15 @@ class HelpScreen(ModalScreen[None]):
                                 background: $surface; border: round $primary; }
     """
 
+    def __init__(self, offers: Collection[str]) -> None:
+        super().__init__()
+        self._offers = offers
+
     def compose(self) -> ComposeResult:
         with VerticalScroll() as scroll:
             scroll.border_title = "Help"
             scroll.border_subtitle = "Esc closes"
-            yield Static(help_text())
+            yield Static(help_text(self._offers))
 
 
 class InboxScreen(ModalScreen[str | None]):

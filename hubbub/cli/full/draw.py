@@ -28,6 +28,7 @@ from hubbub.cli.full.timeline import (
     Pending,
     Post,
 )
+from hubbub.cli.workplace.attached import attachment_words
 from hubbub.protocol.messages import Message, Quote
 
 __all__ = ["MOST_MARKDOWN", "Painter"]
@@ -121,8 +122,14 @@ class Painter:
         parts.append(self._head(post))
         if message.quote is not None:
             parts.append(_quote(message.quote))
-        parts.append(self.body(message))
-        parts += [_attachment(item.name, item.uri) for item in message.attachments]
+        if message.amended != "deleted":  # its head says so
+            parts.append(self.body(message))
+        parts += [
+            Text(attachment_words(item), style="quiet", overflow="fold")
+            for item in message.attachments
+        ]
+        if post.reactions:
+            parts.append(Text(post.reactions, style="quiet"))
         if post.replies:
             new = f", {post.new_replies} new" if post.new_replies else ""
             many = "reply" if post.replies == 1 else "replies"
@@ -187,7 +194,3 @@ def _groundless(segment: Segment) -> Segment:
 def _quote(quote: Quote) -> Text:
     said = clip(one_line(quote.text), QUOTED)
     return Text(f"▎{one_line(quote.message_id)}: {said}", style="quiet italic")
-
-
-def _attachment(name: str, uri: str) -> Text:
-    return Text(f"[{one_line(name)}: {one_line(uri)}]", style="quiet")

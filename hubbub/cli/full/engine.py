@@ -7,17 +7,21 @@ from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from hubbub.cli.chat.commands import Mode
-from hubbub.cli.chat.conversation import told
+from hubbub.cli.chat.refusals import told
 from hubbub.cli.chat.text import one_line
+from hubbub.cli.chat.thread import Thread
 from hubbub.cli.control.control import Control
 from hubbub.cli.control.words import CHAT, kept_back
 from hubbub.cli.full.outbox import Sending
 from hubbub.cli.full.state import State
+from hubbub.cli.workplace.news import news
+from hubbub.cli.workplace.reacted import BelowMessages
+from hubbub.cli.workplace.works import Work
 from hubbub.client import Client
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -36,6 +40,10 @@ from hubbub.protocol.operations import (
 )
 from hubbub.protocol.spending import Spending
 from hubbub.protocol.turns import Turn
+
+if TYPE_CHECKING:
+    from hubbub.cli.workplace.told import Told
+    from hubbub.cli.workplace.workplace import Workplace
 
 __all__ = ["Engine", "View"]
 
@@ -68,6 +76,7 @@ class Engine:
         self.began = asyncio.Event()
         """The hub has told the state of the network."""
         self.control = Control(client, self.state, CHAT, here=True)
+        self._workplace: Workplace | None = None
         self._client, self._view, self._clock = client, view, clock or SystemClock()
         self._outgoing: asyncio.Queue[Sending] = asyncio.Queue()
         self._tasks: asyncio.TaskGroup | None = None
@@ -108,14 +117,20 @@ class Engine:
             self._view.refresh_soon()
 
     def _hear(self, signal: Signal) -> None:
-        """Tell news of approvals, stops and take-overs."""
-        news = self.state.news(signal)
-        if signal.type == "approval" and len(news) > 1:
-            self._view.tell(f"{news[0]}; F2 shows it", "warning")
+        """Tell news of approvals, stops and take-overs, and the little of mods that is not seen."""
+        self.state.reacted.hear(signal)
+        told_of = news(signal, self.state.me, self.state.seen)
+        if told_of is not None and (told_of.anywhere or told_of.thread_id == self.state.current):
+            where = self.state.shown(told_of.thread_id)
+            self._view.tell(f"{where}: {told_of.text}")
+        lines = self.state.news(signal)
+        if signal.type == "approval" and len(lines) > 1:
+            self._view.tell(f"{lines[0]}; F2 shows it", "warning")
         else:
-            for line in news:
+            for line in lines:
                 self._view.tell(line, "warning")
-        if (heard := self.state.overhear(signal)) is not None:
+        heard = self.state.overhear(signal)
+        if heard is not None and heard.message.amends is None:
             where = self.state.shown(heard.message.thread_id)
             said = f"{heard.message.sender_id}: {one_line(heard.message.text)}"
             self._view.tell(f"{heard.agent} hears in {where}: {said}")
@@ -168,12 +183,28 @@ class Engine:
         finally:
             self.state.opened(thread_id)
             self._view.refresh_soon()
+        await self._reactions(thread_id, thread.oldest, thread.head)
 
     def older(self) -> None:
         """Fetch the page before what is known of the open thread, unless one is on its way."""
         thread = self.state.thread(self.state.current)
         if thread.more and thread.oldest > 1 and not self._pages[thread.id].locked():
-            self.do(self._page(thread.id, thread.oldest))
+            self.do(self._older(thread))
+
+    async def _older(self, thread: Thread) -> None:
+        before = thread.oldest
+        await self._page(thread.id, before)
+        await self._reactions(thread.id, thread.oldest, before)
+
+    async def _reactions(self, thread_id: str, first: int, last: int) -> None:
+        """What stands below the messages of a part of a thread, if the network has reactions."""
+        if not first or "list_reactions" not in self.state.offers:
+            return
+        found = await self._ask(
+            BelowMessages, "list_reactions", thread=thread_id, first=first, last=last
+        )
+        self.state.reacted.learn(found.messages)
+        self._view.refresh_soon()
 
     async def _page(self, thread_id: str, before: int | None) -> None:
         """A page of a thread. One that nobody has written to does not exist yet."""
@@ -193,7 +224,7 @@ class Engine:
     def looked_at(self) -> None:
         """The person sees the end of the open thread."""
         thread = self.state.thread(self.state.current)
-        if thread.unread and not self.state.opening and self._left_unread != thread.id:
+        if thread.head > thread.read and not self.state.opening and self._left_unread != thread.id:
             answered = self.state.marking(thread.id, thread.head)
             asked = self._client.post("mark_read", thread=thread.id, upto=thread.head)
             asked.add_done_callback(answered)
@@ -206,6 +237,25 @@ class Engine:
         self.state.new_from = thread.read
         asked = self._client.post("mark_unread", thread=thread.id, since=message.tseq)
         asked.add_done_callback(answered)
+        self._view.refresh_soon()
+
+    # Mods -------------------------------------------------------------------------------------
+
+    async def work(self, work: Work) -> Told:
+        """Do what a person asks of mods. Raises `UserError`, `OperationError`."""
+        if self._workplace is None:
+            from hubbub.cli.workplace.workplace import Workplace  # half of all models of mods
+
+            self._workplace = Workplace(self._client, self.state, self._carrying)
+        answer = await self._workplace.do(work)
+        if answer.spoken is not None:
+            self.state.note(answer.spoken.message)
+            self._noted(answer.spoken.result)
+        self._view.refresh_soon()
+        return answer
+
+    def _carrying(self, so_far: str) -> None:
+        self.state.carrying = so_far
         self._view.refresh_soon()
 
     # Speaking ---------------------------------------------------------------------------------
@@ -262,6 +312,10 @@ class Engine:
 
     def _sent(self, sending: Sending, result: SendResult) -> None:
         self.state.sent(sending, result, datetime.fromtimestamp(self._clock.now(), UTC))
+        self._noted(result)
+
+    def _noted(self, result: SendResult) -> None:
+        """One's own message stands in its thread: it is read, and what the hub says is told."""
         answered = self.state.marking(result.thread_id, result.tseq)
         asked = self._client.post("mark_read", thread=result.thread_id, upto=result.tseq)
         asked.add_done_callback(answered)

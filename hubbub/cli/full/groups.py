@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hubbub.cli.chat.known import Thread
 from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.chat.thread import Thread
 from hubbub.cli.full.state import State
 from hubbub.protocol import thread_ids
 

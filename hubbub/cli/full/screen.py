@@ -15,11 +15,12 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import OptionList, Static
 
-from hubbub.cli.chat.text import clip, one_line
+from hubbub.cli.chat.lines import Note
+from hubbub.cli.chat.text import clip, one_line, visible
 from hubbub.cli.full import keys
 from hubbub.cli.full.about import message_card, participant_card, thread_card
 from hubbub.cli.full.acting import Acting
-from hubbub.cli.full.charge import AnswerScreen
+from hubbub.cli.full.charge import AnswerScreen, answer_text
 from hubbub.cli.full.composer import Composer, Writing
 from hubbub.cli.full.conversation_view import ConversationView
 from hubbub.cli.full.deeds import Deeds, is_message_id
@@ -341,10 +342,14 @@ class ChatScreen(Screen[None]):
 
     def show_answer(self, lines: Sequence[str]) -> None:
         """Show what came of a command."""
-        self.app.push_screen(AnswerScreen(lines))
+        self.app.push_screen(AnswerScreen(Text("\n".join(map(visible, lines)))))
+
+    def show_notes(self, notes: Sequence[Note]) -> None:
+        """As `show_answer`, in colours."""
+        self.app.push_screen(AnswerScreen(answer_text(notes)))
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen())
+        self.app.push_screen(HelpScreen(self.state.offers))
 
     def action_toggle_left(self) -> None:
         self.panels.toggle_left()

@@ -75,6 +75,8 @@ class State(Known):
         super().__init__(me)
         self.network = ""
         self.connection = Connection()
+        self.carrying = ""
+        """How far a file is on its way: `photo.png 40 %`."""
         self.outbox = Outbox()
         self.delivered = Delivered()
         self.drafts: dict[str, Draft] = {}

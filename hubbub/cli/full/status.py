@@ -42,6 +42,8 @@ def status(state: State, now: float) -> Text:
         text.append(f"  {one_line(told)}", style="bold #d75f5f" if kind == "lost" else "#af8700")
     if state.charge.mine:
         text.append(" (F2)", style=_QUIET)
+    if state.carrying:
+        text.append(f"  {one_line(state.carrying)}", style="#af8700")
     if waiting := state.outbox.under_way:
         text.append(f"  {waiting} to send", style="#af8700")
     unread = sum(thread.unread for thread in state.threads.values())

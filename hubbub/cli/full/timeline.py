@@ -65,6 +65,8 @@ class Post:
     mentions_me: bool = False
     replies: int = 0
     new_replies: int = 0
+    reactions: str = ""
+    """`👍 2`: what stands below it."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,9 @@ def _post(state: State, message: Message, together: bool) -> Post:
         together,
         delivery(state, message) if mine else "",
         state.me in message.mentions and not mine,
-        under.head if under else 0,
+        under.count if under else 0,
         under.unread if under else 0,
+        state.reacted.of(message.id),
     )
 
 
@@ -148,8 +151,9 @@ def key(block: Block) -> tuple[object, ...]:
             return ("day", day)
         case NewLine():
             return ("new",)
-        case Post(message, together, state, _, replies, new):
-            return ("post", message.seq, together, state, replies, new)
+        case Post(message, together, state, _, replies, new, reactions):
+            latest = (message.amended, message.text) if message.amended else None
+            return ("post", message.seq, latest, together, state, replies, new, reactions)
         case Pending(sending):
             return ("pending", sending.cid, sending.failed)
         case _:

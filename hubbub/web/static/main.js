@@ -4,7 +4,7 @@ import { watchConnection } from "./core/connection.js";
 import { Desk } from "./core/desk.js";
 import { Storage } from "./core/storage.js";
 import { html, render } from "./core/ui.js";
-import { FEATURES } from "./features/index.js";
+import { FEATURES, OFFERED } from "./features/index.js";
 import { rejoin } from "./features/join/feature.js";
 import { Join } from "./features/join/join.js";
 
@@ -13,6 +13,7 @@ const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}
 const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:`) });
 
 app.use(FEATURES);
+app.useOffered(OFFERED);
 watchConnection(app.client);
 addEventListener("pagehide", () => app.settle());
 rejoin(app);

@@ -1,5 +1,5 @@
 import { equal, ok, test } from "./harness.js";
-import { diffLines, folded } from "/static/features/turns/diff.js";
+import { diffLines, folded } from "/static/parts/diff.js";
 
 const signs = { same: " ", out: "-", in: "+" };
 const drawn = (a, b) => diffLines(a, b).map(({ kind, line }) => signs[kind] + line);

@@ -8,7 +8,7 @@ test("what came in while the page was seen is not told when one looks elsewhere 
   const notifier = new Notifier(
     {
       storage: { prefix: "", get: (name, otherwise) => otherwise },
-      state: { me: signal("ann"), thread: () => ({ read: signal(0) }) },
+      state: { me: signal("ann"), thread: () => ({ read: signal(0) }), choiceIn: () => null },
     },
     {
       Notification: { permission: "granted" },

@@ -100,3 +100,35 @@ test("durations are as long as they need to be", () => {
   ]);
   equal(duration(null), "");
 });
+
+const edit = (tseq, of, content, kind = "edited") =>
+  message(tseq, { amends: { message_id: `m${of + 100}`, kind }, ...(kind === "edited" && { content }) });
+
+test("an edit that comes shows in the message that it changes, also if that comes later", () => {
+  const it = thread([message(1, { content: "old" })]);
+  it.hear(edit(3, 1, "new"));
+  equal([it.at(1).content, it.at(1).amended], ["new", "edited"]);
+  it.take([message(1, { content: "old" })]);
+  equal(it.at(1).content, "new");
+});
+
+test("what was deleted says nothing any more, whatever edit comes in late", () => {
+  const it = thread([message(1, { content: "old" })]);
+  it.hear(edit(3, 1, null, "deleted"));
+  it.hear(edit(2, 1, "new"));
+  equal([it.at(1).content, it.at(1).amended], ["", "deleted"]);
+});
+
+test("edits in a page change nothing: the page has messages as they are now", () => {
+  const it = thread([message(1, { content: "latest", amended: "edited" }), edit(2, 1, "earlier")]);
+  equal(it.at(1).content, "latest");
+});
+
+test("edits are not unread, not the latest and no step of the keyboard", () => {
+  const it = thread([message(1, { content: "one" }), message(2, { content: "two" })]);
+  it.read.value = 2;
+  it.hear(edit(3, 1, "changed"));
+  equal([it.unread.value, it.head.value, it.latest.tseq], [0, 3, 2]);
+  it.hear(message(4, { content: "four" }));
+  equal([it.unread.value, it.said(3, 1), it.said(3, -1), it.saidAfter(0)], [1, 4, 2, 3]);
+});

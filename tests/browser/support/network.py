@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from pydantic import JsonValue
 
 from hubbub.client import Client, RunFile, WebSocketTransport
 from hubbub.config.models import ChannelConfig, NetworkConfig, NetworkFile
+from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
@@ -193,15 +194,25 @@ class Room:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Plan | None = None) -> AsyncIterator[Room]:
-        """A room for as long as the context lasts. `settings` adds to the section `network`."""
+    async def open(
+        cls,
+        settings: Plan | None = None,
+        *,
+        mods: Sequence[JsonValue] = (),
+        store: str | None = None,
+        port: int = 0,
+    ) -> AsyncIterator[Room]:
+        """A room for as long as the context lasts. `settings` adds to the section `network`; `mods`
+        are as in the YAML; `store` and `port` are those of an earlier room."""
         general = ChannelConfig()
-        section = NetworkConfig.model_validate({"name": "test", "auth": "open", **(settings or {})})
-        file = NetworkFile(network=section, channels={"general": general})
+        own: Plan = {"name": "test", "auth": "open", "store": store or "sqlite::memory:"}
+        section = NetworkConfig.model_validate({**own, **(settings or {})})
+        plan = {"network": section, "channels": {"general": general}, "mods": [*mods]}
+        file = NetworkFile.model_validate(plan)
         site = Site(About(file.network.name, file.network.auth))
         async with (
-            Hub(file, open_store("sqlite::memory:")) as hub,
-            serve_hub(hub, "127.0.0.1:0", pages=site) as listening,
+            Hub(file, open_store(section.store), mods=load_mods(file.mods)) as hub,
+            serve_hub(hub, f"127.0.0.1:{port}", pages=site) as listening,
             AsyncExitStack() as people,
         ):
             yield cls(listening.url, people)
@@ -210,6 +221,11 @@ class Room:
         """Somebody else who takes part."""
         client = Client(WebSocketTransport(self.url), name, "human")
         return Person(await self._people.enter_async_context(client))
+
+    async def enters(self, agent: str) -> Client:
+        """An agent that is moved by hand."""
+        client = Client(WebSocketTransport(self.url), agent, "agent", turns=True)
+        return await self._people.enter_async_context(client)
 
 
 class Networks:

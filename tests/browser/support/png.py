@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-__all__ = ["shrunk"]
+__all__ = ["drawn", "shrunk"]
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {2: 3, 6: 4}
@@ -29,6 +29,15 @@ def shrunk(png: bytes) -> bytes:
         _chunk(kind, body)
         for kind, body in ((b"IHDR", chunks[0][1]), (b"IDAT", packed), (b"IEND", b""))
     )
+
+
+def drawn(width: int, height: int, color: Callable[[int, int], tuple[int, int, int]]) -> bytes:
+    """A picture of which `color` says the red, green and blue at x, y from the top left."""
+    lines = (b"".join(bytes(color(x, y)) for x in range(width)) for y in range(height))
+    packed = zlib.compress(b"".join(b"\0" + line for line in lines), 9)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", packed), (b"IEND", b""))
+    return _SIGNATURE + b"".join(_chunk(kind, body) for kind, body in chunks)
 
 
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:

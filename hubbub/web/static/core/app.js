@@ -34,6 +34,7 @@ export class App {
     this.leftShown = signal(storage.get("left", true)); // whether wide screens show the left column
     this.marking = new Map(); // thread -> {mark, timer}: what the hub is to be told soon
     this.fetching = new Map(); // "thread:first" -> promise
+    this.offered = []; // features of what a hub may offer: {needs, load, back, loading}
     this.outbox = null;
     this.keys = new Keys(this.add.commands, () => this.context());
   }
@@ -41,6 +42,35 @@ export class App {
   /** Take in features: functions of the app. */
   use(features) {
     for (const feature of features) feature(this);
+  }
+
+  /** Take in features of what a hub may offer or not: {needs: an operation, load: () => its module}. */
+  useOffered(features) {
+    this.offered.push(...features.map((feature) => ({ ...feature, back: null, loading: false })));
+  }
+
+  /** Those whose operation the hub has are fetched; what the others have added is taken back. */
+  takeOffered() {
+    for (const feature of this.offered) {
+      if (this.client.may(feature.needs)) {
+        this.fetchOffered(feature);
+      } else {
+        feature.back?.();
+        feature.back = null;
+      }
+    }
+  }
+
+  async fetchOffered(feature) {
+    if (feature.back || feature.loading) return;
+    feature.loading = true;
+    try {
+      const { default: add } = await feature.load();
+      if (this.client.may(feature.needs)) feature.back = this.add.during(() => add(this));
+    } catch (error) {
+      this.say(error.message); // with the next connection it is tried again
+    }
+    feature.loading = false;
   }
 
   // Joining ---------------------------------------------------------------------------------
@@ -71,12 +101,18 @@ export class App {
     return {
       ready: (frame, hello) => this.ready(frame, hello),
       event: (frame) => this.state.event(frame),
-      signal: (frame) => this.state.signal(frame),
+      signal: (frame) => this.signal(frame),
     };
+  }
+
+  signal(frame) {
+    this.state.signal(frame);
+    for (const { type, take } of this.add.signals.items.peek()) if (type === frame.type) take(frame);
   }
 
   ready(frame, hello) {
     this.state.ready(frame, hello);
+    this.takeOffered();
     if (!frame.resumed) {
       this.receipts.value = new Map();
       for (const entry of this.outbox.entries.values()) {
@@ -135,6 +171,7 @@ export class App {
       this.state.thread(entry.thread).pending.value = rest;
       if (thread.read.peek() >= result.tseq - 1) this.readUpTo(result.thread_id, result.tseq);
     });
+    if (result.notes?.length) this.say(result.notes.join(" "));
     try {
       // As the hub has it: mentions, lineage, time.
       const message = await this.client.call("read_message", { id: result.id });
@@ -276,7 +313,8 @@ function provisional(entry, result, me) {
   return {
     id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
     ...sender, spoken_by: agent ? me : null, type: kindOf(result.thread_id), content: entry.text,
-    quote: entry.args.quote ?? null, recipients: [], mentions: [], attachments: [],
+    quote: entry.args.quote ?? null, recipients: [], mentions: [],
+    attachments: entry.args.attachments ?? [],
     interaction_id: `i${result.seq}`, hop: 0,
     sent_at: new Date(entry.at).toISOString(),
   };

@@ -20,7 +20,7 @@ export function Desk({ app }) {
       <${Bar} app=${app} />
       <nav class="left" aria-label=${t.threads}>
         ${app.add.sidebar.items.value.map(
-          (part) => html`<${part.view} key=${part.id} app=${app} />`,
+          (part) => html`<${part.view} key=${part.key} app=${app} />`,
         )}
       </nav>
       <main class="middle" id="middle" tabindex="-1">
@@ -29,7 +29,7 @@ export function Desk({ app }) {
           : html`<div class="empty"><p>${t.chooseThread}</p></div>`}
       </main>
       ${open && html`<${Panel} key=${`${open.kind}:${open.id} ${epoch}`} app=${app} ...${open} />`}
-      ${app.add.layers.items.value.map((part, n) => html`<${part.view} key=${n} app=${app} />`)}
+      ${app.add.layers.items.value.map((part) => html`<${part.view} key=${part.key} app=${app} />`)}
       <${Announcer} app=${app} />
     </div>
   `;
@@ -52,7 +52,7 @@ function Bar({ app }) {
       <a class="network" href="#/">${app.state.network.value || app.about.network}</a>
       <${ConnectionState} app=${app} />
       <div class="bar-tools">
-        ${app.add.bar.items.value.map((part, n) => html`<${part.view} key=${n} app=${app} />`)}
+        ${app.add.bar.items.value.map((part) => html`<${part.view} key=${part.key} app=${app} />`)}
       </div>
     </header>
   `;
@@ -74,7 +74,7 @@ function Panel({ app, kind, id }) {
       </header>
       <div class="panel">
         ${parts.length
-          ? parts.map((part, n) => html`<${part.view} key=${part.id ?? n} app=${app} id=${id} />`)
+          ? parts.map((part) => html`<${part.view} key=${part.key} app=${app} id=${id} />`)
           : html`<p class="quiet">${t.nothingHere}</p>`}
       </div>
     </aside>

@@ -2,7 +2,8 @@
 import { visible } from "./markdown.js";
 
 /** A message as text: its text representation, else its content (as JSON if that is no text). */
-export function textOf({ content, text_representation }) {
+export function textOf({ content, text_representation, amended }) {
+  if (amended === "deleted") return "";
   if (text_representation != null) return text_representation;
   return typeof content === "string" ? content : JSON.stringify(content);
 }

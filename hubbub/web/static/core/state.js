@@ -2,7 +2,7 @@
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Control } from "./control.js";
-import { rootOf, seqOf } from "./ids.js";
+import { parentOf, rootOf, seqOf } from "./ids.js";
 import { agentOf, turnOf } from "./messages.js";
 import { Thread } from "./thread.js";
 
@@ -25,6 +25,7 @@ export class State {
     this.typing = signal(new Map()); // thread -> Map person -> until
     this.delivered = signal(new Map()); // participant -> seq up to which it has everything
     this.flow = signal([]); // the last messages: {seq, sender, thread, to, at, cause}
+    this.labels = signal(new Map()); // thread -> {title, icon, note, choice}: what is said of it, for those who say it
     this.arrived = signal(null); // the message that has just come in, for those who want to know
     this.control = new Control(this); // what people hold of the network
 
@@ -56,6 +57,13 @@ export class State {
     const [kind, ...names] = root.split(".");
     if (kind === "dm") return names.includes(this.me.value);
     return kind !== "channel" || (this.channels.value.get(names[0])?.joined ?? false);
+  }
+
+  /** What the reader wants of a thread or the one that it stands in: "followed", "muted" or null. */
+  choiceIn(id) {
+    const own = this.labels.value.get(id)?.choice;
+    const up = parentOf(id);
+    return own ?? (up === null ? null : this.choiceIn(up));
   }
 
   /** Threads of replies that hang in `thread`, by the seq of the message they reply to. */
@@ -90,6 +98,7 @@ export class State {
   /** Another log, or too much was missed: nothing that is known counts. */
   forget() {
     this.threads.value = new Map();
+    this.labels.value = new Map();
     this.flow.value = [];
     this.delivered.value = new Map();
     this.head.value = 0;
@@ -110,22 +119,23 @@ export class State {
     batch(() => {
       this.message(message);
       this.endTyping(message);
-      this.arrived.value = message;
+      if (!message.amends) this.arrived.value = message;
     });
   }
 
   /** A message that stands in the log now, whether it came as an event or as an answer. */
   message(message) {
-    this.thread(message.thread_id).take([message]);
+    this.thread(message.thread_id).hear(message);
     // Events leave out what is empty.
     if (message.mentions?.includes(this.me.peek())) this.mention(message);
     if (message.seq > this.head.peek()) this.head.value = message.seq;
+    if (message.amends) return;
     this.flows(message);
     this.endPartial(turnOf(message));
   }
 
   mention(message) {
-    this.thread(message.thread_id).mentioned(message.tseq);
+    if (!message.amends) this.thread(message.thread_id).mentioned(message.tseq);
   }
 
   flows(message) {

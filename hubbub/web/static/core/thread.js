@@ -22,8 +22,10 @@ export class Thread {
     this.pending = signal([]); // what was said here and is not stored yet, oldest first
     this.changed = signal(0); // counts changes of `messages`
     this.messages = new Map(); // tseq -> message
+    this.amending = signal([]); // tseqs of those that only change others: they are not shown
+    this.amendments = new Map(); // message id -> the last of those that the page was told of as it came
     this.marking = null; // how far the hub is being asked to note it as read: newer than what it tells
-    this.unread = computed(() => Math.max(0, this.head.value - this.read.value));
+    this.unread = computed(() => Math.max(0, this.saidAfter(this.read.value)));
     this.unreadMentions = computed(
       () => this.mentions.value.filter((tseq) => tseq > this.read.value).length,
     );
@@ -31,7 +33,19 @@ export class Thread {
 
   /** The newest message that is known, or null. */
   get latest() {
-    return this.messages.get(this.head.value) ?? null;
+    return this.at(this.said(this.head.value, -1)) ?? this.at(this.head.value);
+  }
+
+  /** How many messages are known to stand after a position. */
+  saidAfter(tseq) {
+    return this.head.value - tseq - this.amending.value.filter((each) => each > tseq).length;
+  }
+
+  /** The position itself, or the next in a direction that is not known to only change another. */
+  said(tseq, step) {
+    let at = tseq;
+    while (this.at(at)?.amends) at += step;
+    return at;
   }
 
   at(tseq) {
@@ -51,11 +65,32 @@ export class Thread {
     if (!messages.length) return;
     for (const message of messages) {
       complete(message);
-      this.messages.set(message.tseq, message);
+      this.messages.set(message.tseq, amended(message, this.amendments.get(message.id)));
       if (message.tseq > this.head.value) this.head.value = message.tseq;
-      if (message.seq > this.lastSeq.value) this.lastSeq.value = message.seq;
+      if (message.amends) this.hide(message.tseq);
+      else if (message.seq > this.lastSeq.value) this.lastSeq.value = message.seq;
     }
     this.changed.value++;
+  }
+
+  hide(tseq) {
+    if (!this.amending.peek().includes(tseq)) this.amending.value = [...this.amending.peek(), tseq];
+  }
+
+  /** Take in a message as it comes: what it changes of another shows at once. */
+  hear(message) {
+    if (message.amends) this.amend(message);
+    this.take([message]);
+  }
+
+  /** Messages that are asked for are told as they are now; these came before. */
+  amend(message) {
+    const { message_id: id } = message.amends;
+    if (this.amendments.get(id)?.seq > message.seq) return;
+    this.amendments.set(id, message);
+    for (const [tseq, each] of this.messages) {
+      if (each.id === id) this.messages.set(tseq, amended(each, message));
+    }
   }
 
   mentioned(tseq) {
@@ -81,6 +116,16 @@ export class Thread {
       if (tseq <= end && Math.abs(tseq - (around ?? 0)) > reach) this.messages.delete(tseq);
     }
   }
+}
+
+/** The message with what was said in its place, or without anything if it was deleted: as the hub shows it. */
+function amended(message, amendment) {
+  if (!amendment || message.amended === "deleted") return message;
+  const { amends: { kind }, content, text_representation = null, outside } = amendment;
+  if (kind === "edited") {
+    return { ...message, content, text_representation, outside: message.outside || outside, amended: kind };
+  }
+  return { ...message, content: "", text_representation: null, quote: null, attachments: [], amended: kind };
 }
 
 /** Stored messages leave out lists that are empty. */

@@ -40,3 +40,16 @@ export const FEATURES = [
   palette,
   people,
 ];
+
+/** Features of mods, each fetched when the hub has the operation that it needs. */
+export const OFFERED = [
+  { needs: "list_documents", load: () => import("./documents/feature.js") },
+  { needs: "edit_message", load: () => import("./edits/feature.js") },
+  { needs: "list_boards", load: () => import("./tasks/feature.js") },
+  { needs: "list_polls", load: () => import("./polls/feature.js") },
+  { needs: "list_files", load: () => import("./files/feature.js") },
+  { needs: "search", load: () => import("./search/feature.js") },
+  { needs: "digest", load: () => import("./digest/feature.js") },
+  { needs: "list_thread_info", load: () => import("./labels/feature.js") },
+  { needs: "list_reactions", load: () => import("./reactions/feature.js") },
+];

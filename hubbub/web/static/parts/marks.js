@@ -5,5 +5,5 @@ import { html } from "../core/ui.js";
 export function Marks({ app, slot, message, thread }) {
   return app.add.marks.items.value
     .filter((mark) => mark.slot === slot)
-    .map((mark, n) => html`<${mark.view} key=${n} app=${app} message=${message} thread=${thread} />`);
+    .map((mark) => html`<${mark.view} key=${mark.key} app=${app} message=${message} thread=${thread} />`);
 }

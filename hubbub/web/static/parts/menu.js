@@ -102,7 +102,7 @@ function step(items, key) {
 }
 
 /** Below the button, or above it where there is no room; always on the screen. */
-function place(menu, button) {
+export function place(menu, button) {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = menu;
   const below = at.bottom + 4;

@@ -7,10 +7,11 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { t } from "../texts.js";
 import { frameCode } from "./code-block.js";
 
-export function Prose({ app, text }) {
+/** `whole`: it is not folded, however long. */
+export function Prose({ app, text, whole = false }) {
   const [all, setAll] = useState(false);
-  const short = useMemo(() => folded(text), [text]);
-  const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all]);
+  const short = useMemo(() => (whole ? null : folded(text)), [text, whole]);
+  const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all, whole]);
   const click = (event) => follow(app, event);
   return html`
     <div class="prose" dir="auto" onClick=${click}>

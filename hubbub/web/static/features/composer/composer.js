@@ -3,12 +3,12 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/u
 import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { Icon } from "../../parts/icon.js";
+import { fit, sends } from "../../parts/writing.js";
 import { t } from "../../texts.js";
 import { commandIn, unescaped } from "./completion.js";
 import { CompletionList, LIST, optionId } from "./completion-list.js";
 import { useCompletion } from "./use-completion.js";
 
-const TALLEST = 0.4; // of the window
 const TYPING_EVERY_MS = 4000;
 
 /** @param desk  {drafts, composer}: where this puts itself for the feature's commands. */
@@ -19,6 +19,7 @@ export function Composer({ app, thread, desk }) {
   const [problem, setProblem] = useState(null);
   const goTo = useRef(null); // where the caret goes with the next drawing
   const { text, quote } = draft;
+  const isEmpty = !text.trim() && !inPlaceOfWords(app, thread);
 
   const change = (changes, at = null) => {
     const changed = { ...draft, ...changes };
@@ -43,7 +44,7 @@ export function Composer({ app, thread, desk }) {
     if (elsewhere?.thread === thread.id) setDraft(desk.drafts.read(thread.id));
   }, [elsewhere]);
 
-  useFit(field, text);
+  useLayoutEffect(() => fit(field.current), [text]);
   useLayoutEffect(() => {
     if (goTo.current === null) return;
     field.current.focus();
@@ -98,17 +99,15 @@ export function Composer({ app, thread, desk }) {
           aria-activedescendant=${completion.items.length ? optionId(completion.active) : null}
           onInput=${input} onKeyDown=${key} onKeyUp=${place} onClick=${place} onFocus=${place}
           onBlur=${() => setCaret(-1)} />
+        ${app.add.writing.items.value.map(
+          (part) => html`<${part.view} key=${part.key} app=${app} thread=${thread} />`,
+        )}
         <button type="submit" class="icon send" aria-label=${t.composer.send} title=${t.composer.send}
-          disabled=${!text.trim()}><${Icon} name="send" /></button>
+          disabled=${isEmpty}><${Icon} name="send" /></button>
       </div>
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     </form>
   `;
-}
-
-/** On a keyboard of glass, Enter begins a line: there is a button beside it that sends. */
-function sends({ shiftKey, ctrlKey, metaKey }) {
-  return ctrlKey || metaKey || !(shiftKey || matchMedia("(pointer: coarse)").matches);
 }
 
 function QuoteChip({ quote, remove }) {
@@ -122,16 +121,29 @@ function QuoteChip({ quote, remove }) {
 
 /** Send it, or do what it asks for. Returns why not, or null. */
 function say(app, thread, text, quote) {
-  if (!text.trim()) return "";
-  const asked = commandIn(text);
+  const instead = text.trim() ? null : inPlaceOfWords(app, thread);
+  if (!text.trim() && !instead) return "";
+  const asked = instead ? null : commandIn(text);
   if (asked) return run(app, thread, asked);
   const { control } = app.state;
-  const extra = { ...(quote && { quote }), ...control.speechIn(thread.id) };
-  const said = unescaped(text.trim());
+  const others = [...app.add.speech];
+  const reason = firstOf(others, (each) => each.wait?.(thread.id));
+  if (reason) return reason;
+  const along = others.map((each) => each.with(thread.id));
+  const extra = Object.assign({}, quote && { quote }, control.speechIn(thread.id), ...along);
+  const said = instead ?? unescaped(text.trim());
   app.speak(thread, said, extra);
   control.said(thread.id);
+  for (const each of others) each.said(thread.id);
   return null;
 }
+
+/** What is said where something goes along and nothing was written; null if nothing does. */
+function inPlaceOfWords(app, thread) {
+  return firstOf([...app.add.speech], (each) => each.instead?.(thread.id));
+}
+
+const firstOf = (all, of) => all.map(of).find(Boolean) ?? null;
 
 function run(app, thread, { name, rest }) {
   const context = { thread: thread.id, message: null, text: rest };
@@ -144,15 +156,6 @@ function run(app, thread, { name, rest }) {
     return error.message;
   }
   return null;
-}
-
-/** As high as the text, up to a part of the window. */
-function useFit(field, text) {
-  useLayoutEffect(() => {
-    const { style } = field.current;
-    style.height = "auto";
-    style.height = `${Math.min(field.current.scrollHeight + 2, Math.round(innerHeight * TALLEST))}px`;
-  }, [text]);
 }
 
 /** Tell the others that one is writing, now and then. */

@@ -1,5 +1,5 @@
 // Writing messages: the composer, drafts, completions, and what others are writing.
-import { effect, html } from "../../core/ui.js";
+import { effect, html, signal } from "../../core/ui.js";
 import { membersOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
 import { Icon } from "../../parts/icon.js";
@@ -14,14 +14,22 @@ const LONGEST_QUOTE = 280;
 export default function composer(app) {
   const desk = { drafts: new Drafts(), composer: null, isWanted: false };
   app.drafts = desk.drafts.ids;
-  app.compose = { edit: (entry) => edit(desk, entry) };
+  app.compose = {
+    edit: (entry) => edit(app, desk, entry),
+    /** thread -> what is shown there in place of the composer: ({thread}), until it is taken out. */
+    instead: signal(new Map()),
+  };
   keepDrafts(app, desk.drafts);
   addSources(app);
   app.add.foot.add({
-    view: (props) =>
-      app.state.takesPart(props.thread.id) || app.state.control.voiceIn(props.thread.id)
+    view: (props) => {
+      const { id } = props.thread;
+      const other = app.compose.instead.value.get(id);
+      if (other) return html`<${other} ...${props} />`;
+      return app.state.takesPart(id) || app.state.control.voiceIn(id)
         ? html`<${Composer} ...${props} desk=${desk} />`
-        : membersOf(props.thread.id).length > 0 && html`<p class="note">${t.composer.lookingOn}</p>`,
+        : membersOf(id).length > 0 && html`<p class="note">${t.composer.lookingOn}</p>`;
+    },
   });
   app.add.notes.add({ order: 90, view: Doing });
   addCommands(app, desk);
@@ -68,7 +76,9 @@ function partOf(message) {
   return text.length > LONGEST_QUOTE ? `${[...text.slice(0, LONGEST_QUOTE)].slice(0, -1).join("")}…` : text;
 }
 
-function edit(desk, { thread, text, args: { quote = null } }) {
+function edit(app, desk, { thread, text, args }) {
+  const { quote = null } = args;
+  for (const each of app.add.speech) each.back?.(thread, args);
   if (desk.composer) desk.composer.change({ text, quote }, text.length);
   else desk.drafts.write(thread, { text, quote }); // for when one may write there again
 }

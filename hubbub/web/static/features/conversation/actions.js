@@ -8,6 +8,7 @@ import { t } from "../../texts.js";
 export function Actions({ app, message, thread }) {
   const context = { thread: thread.id, message, text: "" };
   const run = (id) => () => app.run(id, context);
+  const others = () => app.add.messageMenu.offered(context);
   const items = [
     { title: t.conversation.copyLink, icon: "link", keys: "C", run: run("copy-link") },
     { title: t.conversation.copyText, icon: "copy", run: run("copy-text") },
@@ -17,6 +18,6 @@ export function Actions({ app, message, thread }) {
     <${Marks} app=${app} slot="action" message=${message} thread=${thread} />
     <button type="button" class="icon small" aria-label=${t.conversation.details}
       title=${t.conversation.detailsKey} onClick=${run("message-details")}><${Icon} name="info" /></button>
-    <${Menu} label=${t.conversation.more} items=${items} className="icon small" />
+    <${Menu} label=${t.conversation.more} items=${() => [...items, ...others()]} className="icon small" />
   </div>`;
 }

@@ -7,14 +7,20 @@ import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 
 export function Body({ app, message }) {
-  const { content, text_representation: text, quote, attachments } = message;
+  const own = app.add.bodies.items.value.find(({ of }) => of(message));
+  return html`<${own?.view ?? Words} app=${app} message=${message} />`;
+}
+
+function Words({ app, message }) {
+  const { content, text_representation: text, quote, attachments, amended } = message;
+  if (amended === "deleted") return html`<p class="quiet">${t.conversation.deleted}</p>`;
   const isText = typeof content === "string";
   return html`
     ${quote && html`<${Quote} app=${app} quote=${quote} />`}
     ${(isText || text != null) && html`<${Prose} app=${app} text=${text ?? content} />`}
     ${!isText && html`<${Json} value=${content} />`}
     ${attachments.length > 0 && html`<ul class="attachments" aria-label=${t.conversation.attachments}>
-      ${attachments.map((each) => html`<${Attachment} ...${each} />`)}
+      ${attachments.map((each) => html`<${Attachment} app=${app} attachment=${each} />`)}
     </ul>`}
   `;
 }
@@ -56,7 +62,10 @@ function outline(value) {
   return visible(names).slice(0, 60);
 }
 
-function Attachment({ name, uri, media_type: type, size }) {
+function Attachment({ app, attachment }) {
+  const own = app.add.attachments.find(({ of }) => of(attachment));
+  if (own) return html`<${own.view} key=${attachment.uri} app=${app} attachment=${attachment} />`;
+  const { name, uri, media_type: type, size } = attachment;
   const safe = /^https?:\/\//i.test(uri);
   const inside = html`<${Icon} name="link" size=${16} /><span dir="auto">${visible(name)}</span>`;
   return html`<li>

@@ -24,9 +24,9 @@ export function Conversation({ app, id, at, shown }) {
     ${isEmpty && html`<div class="empty"><p>${t.conversation.empty(thread.parent !== null, title)}</p></div>`}
     <${Log} key=${thread} app=${app} thread=${thread} title=${title} at=${at} shown=${shown} />
     <div class="foot">
-      ${[...app.add.notes.items.value, ...app.add.foot.items.value].map(
-        (part, n) => html`<${part.view} key=${`${id} ${n}`} app=${app} thread=${thread} />`,
-      )}
+      ${["notes", "foot"].map((slot) => app.add[slot].items.value.map(
+        (part) => html`<${part.view} key=${`${id} ${part.key}`} app=${app} thread=${thread} />`,
+      ))}
     </div>
   `;
 }

@@ -13,7 +13,8 @@ export default function conversation(app) {
       isThread(id)
         ? html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`
         : html`<div class="empty"><p>${t.conversation.noThread(id)}</p></div>`,
-    title: ([id]) => (isThread(id) ? titleOf(id, app.state.me.value) : ""),
+    title: ([id]) =>
+      isThread(id) ? (app.state.labels.value.get(id)?.title ?? titleOf(id, app.state.me.value)) : "",
   });
   app.add.views.add({ name: "message", view: Elsewhere, title: ([id]) => id });
   addMoving(app, shown);

@@ -1,29 +1,40 @@
 // What is above a conversation: where one is, who is here, and what can be done with the thread.
 import { html } from "../../core/ui.js";
 import { kindOf, membersOf, titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
 import { Activity, Presence, presenceOf } from "../../parts/presence.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
+import { Menu } from "../../parts/menu.js";
 import { t } from "../../texts.js";
 
 export function Header({ app, thread }) {
   const title = titleOf(thread.id, app.state.me.value);
   const details = t.conversation.threadDetails;
+  const named = app.state.labels.value.get(thread.id)?.title;
   return html`
     <header class="title">
       ${thread.parent
         ? html`<${Up} app=${app} thread=${thread} title=${title} />`
         : html`<${Icon} name=${iconOfThread(kindOf(thread.id))} className="of-thread" />`}
-      <h1 class="cut">${thread.parent ? t.conversation.repliesIn(title) : title.replace(/^#/, "")}</h1>
+      <h1 class="cut" dir="auto">${named ? visible(named) : thread.parent ? t.conversation.repliesIn(title) : title.replace(/^#/, "")}</h1>
       <${Who} app=${app} thread=${thread} />
       <div class="tools">
         ${app.add.tools.items.value.map(
-          (tool, n) => html`<${tool.view} key=${n} app=${app} thread=${thread} />`,
+          (tool) => html`<${tool.view} key=${tool.key} app=${app} thread=${thread} />`,
         )}
+        <${More} app=${app} thread=${thread} />
         <button type="button" class="icon" aria-label=${details} title=${details}
           onClick=${() => app.open("thread", thread.id)}><${Icon} name="info" /></button>
       </div>
     </header>
   `;
+}
+
+/** What features offer for the thread, if they do. */
+function More({ app, thread }) {
+  const offered = () => app.add.threadMenu.offered({ thread: thread.id, message: null, text: "" });
+  if (!offered().length) return null;
+  return html`<${Menu} label=${t.conversation.moreOfThread} items=${offered} className="icon" />`;
 }
 
 /** From replies back to the message that they belong to. */

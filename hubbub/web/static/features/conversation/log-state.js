@@ -146,7 +146,7 @@ export class LogState {
   step(by) {
     const at = this.focus.peek();
     const seen = this.seen();
-    if (at || seen) this.focusOn(at ? at + by : seen.to);
+    if (at || seen) this.focusOn(this.thread.said(at ? at + by : seen.to, at ? by : -1));
   }
 
   setFocus(tseq) {
@@ -163,7 +163,7 @@ export class LogState {
     for (let tseq = this.thread.head.peek(); tseq > 0; tseq--) {
       const message = this.thread.at(tseq);
       if (!message) return null;
-      if (message.sender_id === me) return message;
+      if (message.sender_id === me && !message.amends) return message;
     }
     return null;
   }

@@ -31,7 +31,7 @@ export function Log({ app, thread, title, at, shown }) {
   const virtual = (log.virtual = useVirtual({
     count: head + pending.length + ghosts.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ESTIMATE_PX,
+    estimateSize: (index) => (thread.at(index + 1)?.amends ? 0 : ESTIMATE_PX),
     overscan: 5,
     paddingStart: 16,
     paddingEnd: 12,
@@ -68,6 +68,7 @@ export function Log({ app, thread, title, at, shown }) {
   });
 
   const items = virtual.getVirtualItems();
+  const newAt = thread.said(log.newFrom.value, 1);
   return html`
     <div class="log-frame">
       <${Day} thread=${thread} virtual=${virtual} />
@@ -80,11 +81,11 @@ export function Log({ app, thread, title, at, shown }) {
             const message = thread.at(item.index + 1);
             const entry = pending[item.index - head] ?? null;
             const ghost = ghosts[item.index - head - pending.length] ?? null;
-            const before = thread.at(item.index);
+            const before = thread.at(thread.said(item.index, -1));
             return html`<${Row} key=${entry?.cid ?? (message ? item.index : `-${item.index}`)}
               app=${app} thread=${thread} log=${log} item=${item} message=${message} entry=${entry}
               ghost=${ghost} intro=${introTo({ message, entry, ghost, before, index: item.index, head, me })}
-              isNew=${log.newFrom.value === item.index + 1} isFocused=${focus === item.index + 1}
+              isNew=${newAt === item.index + 1} isFocused=${focus === item.index + 1}
               isMarked=${message !== null && log.marked.value === message.id}
               isActive=${(over || focus) === item.index + 1} enter=${setOver} />`;
           })}
@@ -107,7 +108,7 @@ function Day({ thread, virtual }) {
   const index = virtual.range?.startIndex;
   const first = index === undefined ? null : thread.at(index + 1);
   if (!first || !index) return null;
-  const begins = introOf(thread.at(index), first, false).day !== null;
+  const begins = introOf(thread.at(thread.said(index, -1)), first, false).day !== null;
   if (begins && virtual.getMeasurements()[index].start + DAY_PX > virtual.scrollOffset) return null;
   return html`<div class=${virtual.isScrolling ? "day floating" : "day floating resting"} aria-hidden="true">
     <span>${dayName(first.sent_at)}</span></div>`;
@@ -115,7 +116,7 @@ function Day({ thread, virtual }) {
 
 /** The way to the end, with what has come in there. */
 function Below({ log, thread, virtual }) {
-  const fresh = thread.head.value - Math.max(thread.read.value, log.seen()?.to ?? thread.head.value);
+  const fresh = thread.saidAfter(Math.max(thread.read.value, log.seen()?.to ?? thread.head.value));
   const far = virtual.getDistanceFromEnd() > AT_END_PX * 2;
   if (!virtual.range || !far) return null;
   return html`<button type="button" class=${fresh > 0 ? "to-end primary" : "to-end"}

@@ -17,8 +17,11 @@ export function Parent({ app, thread }) {
     );
     return () => (here = false);
   }, [id]);
+  const up = app.state.threads.value.get(thread.parent);
+  up?.changed.value;
   if (problem) return html`<p class="parent quiet">${problem}</p>`;
   if (!message) return html`<div class="parent" aria-hidden="true"></div>`;
+  const now = up?.at(message.tseq) ?? message;
   return html`
     <section class="parent" aria-label=${t.conversation.parent} tabindex="0">
       <div class="message named">
@@ -31,7 +34,7 @@ export function Parent({ app, thread }) {
               href=${app.router.href("thread", [message.thread_id, id])}>
               <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time></a>
           </header>
-          <${Body} app=${app} message=${message} />
+          <${Body} app=${app} message=${now} />
         </div>
       </div>
     </section>

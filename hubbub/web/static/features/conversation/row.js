@@ -19,17 +19,19 @@ export function Row(props) {
   const inside = useMemo(() => {
     if (entry) return html`<${Entry} app=${app} entry=${entry} named=${intro.named} />`;
     if (ghost) return html`<${Ghost} app=${app} ghost=${ghost} named=${intro.named} />`;
+    if (message?.amends) return null;
     if (!message) return html`<${Skeleton} n=${item.index} />`;
     const View = message.sender_kind === "system" ? Notice : Message;
     return html`<${View} app=${app} thread=${thread} log=${log} message=${message}
       named=${intro.named || isNew} isFocused=${isFocused} isMarked=${isMarked} isActive=${isActive} />`;
   }, [entry, ghost, message, intro?.named, isNew, isFocused, isMarked, isActive]);
   const known = message || entry || ghost;
+  const isSilent = message?.amends; // it only changes another one
   return html`
     <div class="place" data-index=${item.index} ref=${known ? log.virtual.measureElement : null}
       style=${{ transform: `translateY(${item.start}px)`, height: known ? "auto" : `${item.size}px` }}
       onPointerEnter=${() => enter(tseq)}>
-      ${intro?.day && html`<div class="day"><span>${dayName(intro.day)}</span></div>`}
+      ${intro?.day && !isSilent && html`<div class="day"><span>${dayName(intro.day)}</span></div>`}
       ${isNew && html`<div class="new-line" role="separator" aria-label=${t.conversation.newHere}>
         <span>${t.conversation.newHere}</span></div>`}
       ${inside}

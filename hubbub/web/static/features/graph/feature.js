@@ -4,7 +4,7 @@ import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
-const Network = lazy(() => import("./network.js").then((module) => module.Network));
+const Network = lazy(() => import("./network.js").then((module) => module.Network), "graph.css");
 
 export default function graph(app) {
   app.add.views.add({ name: "network", view: Network, title: () => t.graph.title });

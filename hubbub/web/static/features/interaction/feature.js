@@ -4,8 +4,8 @@ import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
-const Interaction = lazy(() => import("./views.js").then((module) => module.Interaction));
-const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence));
+const Interaction = lazy(() => import("./views.js").then((module) => module.Interaction), "interaction.css");
+const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence), "interaction.css");
 
 export default function interaction(app) {
   app.add.views.add({ name: "interaction", view: Interaction, title: ([id = ""]) => t.interaction.title(id) });

@@ -37,7 +37,9 @@ export class Notifier {
   concerns(message) {
     const me = this.app.state.me.peek();
     if (message.sender_id === me || !this.wanted.peek() || this.permission.peek() !== "granted") return false;
-    return message.type === "direct" || message.mentions.includes(me);
+    if (message.mentions.includes(me)) return true;
+    const choice = this.app.state.choiceIn(message.thread_id);
+    return choice === "followed" || (message.type === "direct" && choice !== "muted");
   }
 
   /** Whether this tab is the one to tell of it. A visible tab claims it too, and tells nothing. */

@@ -4,7 +4,8 @@
 export function waiting(state) {
   let count = state.control.waiting.value.length;
   for (const thread of state.threads.value.values()) {
-    count += thread.kind === "direct" ? thread.unread.value : thread.unreadMentions.value;
+    const calls = thread.kind === "direct" && state.choiceIn(thread.id) !== "muted";
+    count += calls ? thread.unread.value : thread.unreadMentions.value;
   }
   return count;
 }

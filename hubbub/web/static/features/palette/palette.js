@@ -13,14 +13,14 @@ export function Palette({ app, recent, context, word, close }) {
   const [query, setQuery] = useState(word);
   const [at, setAt] = useState(0);
   const items = useMemo(() => itemsOf(app, context), []);
-  const found = useMemo(() => find(query, items, recent), [query]);
+  const found = useMemo(() => [...find(query, items, recent), ...finders(app, query)], [query]);
   const typed = (event) => {
     setQuery(event.target.value);
     setAt(0);
   };
   const choose = (item) => {
     if (!item) return;
-    recent.chose(item.id);
+    if (item.kind !== "finder") recent.chose(item.id);
     close();
     // After the dialog has gone, so that the keyboard goes where the item leads.
     setTimeout(() => item.run());
@@ -54,6 +54,15 @@ export function Palette({ app, recent, context, word, close }) {
       <span><kbd>></kbd> ${t.palette.commands}</span>
     </p>
   </${Dialog}>`;
+}
+
+/** What features offer for whatever is typed. */
+function finders(app, query) {
+  const words = query.trim();
+  if (!words || "#@>".includes(words[0])) return [];
+  return [...app.add.finders].map(({ key, icon, title, run }) => ({
+    id: `finder:${key}`, kind: "finder", title: title(words), at: [], hint: "", icon, run: () => run(words),
+  }));
 }
 
 /** Where a key moves the choice to; null for keys that do not. */

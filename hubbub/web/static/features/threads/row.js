@@ -1,6 +1,7 @@
 // One thread in the left column. Each listens to its own thread only.
 import { html, useComputed, useEffect, useState } from "../../core/ui.js";
 import { membersOf, titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
 import { firstWords } from "../../core/messages.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
@@ -16,8 +17,10 @@ export function Row({ app, column, thread, depth = 0 }) {
   const title = useTitle(app, thread);
   const unread = thread.unread.value;
   const replies = column.repliesUnder(thread.id).value;
+  const muted = useComputed(() => app.state.choiceIn(thread.id) === "muted").value;
+  const looks = `list-row ${unread ? "unread" : ""} ${muted ? "muted" : ""}`;
   return html`<li class="thread" onPointerEnter=${arm} onFocusIn=${arm}>
-    <a class=${`list-row ${unread ? "unread" : ""}`} style=${{ "--depth": depth }} data-thread=${thread.id}
+    <a class=${looks} style=${{ "--depth": depth }} data-thread=${thread.id}
       title=${title} href=${app.router.href("thread", [thread.id])} aria-current=${current ? "page" : null}>
       <${Sign} app=${app} thread=${thread} />
       <span class="cut name" dir="auto">${thread.kind === "channel" ? title.replace(/^#/, "") : title}</span>
@@ -44,13 +47,21 @@ function useTitle(app, thread) {
     app.message(`m${seq}`).then((message) => here && setReplied(message), gone);
     return () => (here = false);
   }, [seq]);
+  const named = useLabel(app, thread)?.title;
   if (seq === null) return titleOf(thread.id, app.state.me.value);
+  if (named) return visible(named);
   return replied ? firstWords(replied, 60) : t.sidebar.repliesTo(`m${seq}`);
 }
 
+const useLabel = (app, thread) => useComputed(() => app.state.labels.value.get(thread.id)).value;
+
 function Sign({ app, thread }) {
+  const label = useLabel(app, thread);
   const others = membersOf(thread.id).filter((member) => member !== app.state.me.value);
-  if (thread.parent !== null) return html`<${Icon} name="reply" size=${15} className="sign" />`;
+  if (thread.parent !== null) {
+    return html`<${Icon} name=${label?.icon ?? "reply"} size=${15} className="sign" />
+      ${label?.note && html`<span class="hidden-text">${label.note}</span>`}`;
+  }
   if (others.length === 1) {
     return html`<${Avatar} app=${app} id=${others[0]} size=${1.25} />
       <${Presence} app=${app} id=${others[0]} told=${true} />`;

@@ -23,6 +23,7 @@ export function menuOf(app, column, thread) {
       title: t.sidebar.profile(others[0]), icon: "person", run: () => app.open("participant", others[0]),
     });
   }
+  items.push(...app.add.threadMenu.offered({ thread: thread.id, message: null, text: "" }));
   if (thread.kind === "channel" && thread.parent === null) {
     const name = thread.id.slice("channel.".length);
     items.push({ line: true }, {

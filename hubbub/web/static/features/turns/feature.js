@@ -5,11 +5,11 @@ import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
-const Comparison = lazy(() => import("./compare.js").then((module) => module.Comparison));
-const LatestTurns = lazy(() => import("./list.js").then((module) => module.LatestTurns));
-const TurnList = lazy(() => import("./list.js").then((module) => module.TurnList));
-const TurnPanel = lazy(() => import("./inspector.js").then((module) => module.TurnPanel));
-const TurnView = lazy(() => import("./inspector.js").then((module) => module.TurnView));
+const Comparison = lazy(() => import("./compare.js").then((module) => module.Comparison), "turns.css");
+const LatestTurns = lazy(() => import("./list.js").then((module) => module.LatestTurns), "turns.css");
+const TurnList = lazy(() => import("./list.js").then((module) => module.TurnList), "turns.css");
+const TurnPanel = lazy(() => import("./inspector.js").then((module) => module.TurnPanel), "turns.css");
+const TurnView = lazy(() => import("./inspector.js").then((module) => module.TurnView), "turns.css");
 
 export default function turns(app) {
   app.add.views.add({ name: "turn", view: TurnView, title: ([id = ""]) => t.turns.title(id) });

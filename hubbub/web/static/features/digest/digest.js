@@ -1,0 +1,111 @@
+// `#/digest`: what is new in each thread, what waits, what was decided.
+import { titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { html, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
+import { Prose } from "../../parts/prose.js";
+import { t } from "../../texts.js";
+import { useDigest } from "./reading.js";
+import { words } from "./texts.js";
+
+const PAGE = 10;
+const MOST = 50;
+
+export function Digest({ app }) {
+  const [since, setSince] = useState("last_visit");
+  const [limit, setLimit] = useState(PAGE);
+  const [times, setTimes] = useState(0);
+  const { value, problem } = useDigest(app, { since, limit, times });
+  const again = () => setTimes(times + 1);
+  return html`
+    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${words.title}</h1>
+      <div class="tools">
+        <button type="button" class="icon" aria-label=${words.refresh} title=${words.refresh} onClick=${again}>
+          <${Icon} name="turn" /></button>
+        ${value && app.client.may("mark_visit") && html`<${Seen} app=${app} upto=${value.upto} again=${again} />`}
+      </div>
+    </header>
+    <div class="page digest">
+      <div class="digest-since"><label>${words.since}
+        <select value=${since} onChange=${(event) => setSince(event.target.value)}>
+          ${Object.entries(words.sinces).map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}
+        </select></label>
+        ${value?.since && html`<span class="quiet small"><${Moment} at=${value.since} /></span>`}
+      </div>
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${!value && !problem && html`<p class="quiet" role="status">${t.loading}</p>`}
+      ${value && html`<${Found} app=${app} value=${value} />`}
+      ${value?.more && limit < MOST && html`<p class="quiet">${words.more}${" "}
+        <button type="button" class="plain small" onClick=${() => setLimit(MOST)}>${words.showMore}</button></p>`}
+    </div>
+  `;
+}
+
+/** The next digest begins behind what is shown. */
+function Seen({ app, upto, again }) {
+  const [busy, setBusy] = useState(false);
+  const mark = async () => {
+    setBusy(true);
+    try {
+      await app.client.write("mark_visit", { upto });
+      app.say(words.marked);
+      again();
+    } catch (error) {
+      if (error.code) app.say(error.message);
+    }
+    setBusy(false);
+  };
+  return html`<button type="button" class="primary" title=${words.seenHint} disabled=${busy} onClick=${mark}>
+    <${Icon} name="check" size=${16} />${words.seen}</button>`;
+}
+
+function Found({ app, value: { threads, waiting, decided, since, note } }) {
+  const isEmpty = !threads.length && !waiting.length && !decided.length;
+  return html`
+    ${!since && threads.length > 0 && html`<p class="quiet small">${words.first}</p>`}
+    ${note && html`<p class="note info">${note}</p>`}
+    ${isEmpty && html`<div class="empty"><${Icon} name="checks" size=${32} />
+      <h2>${words.none.title}</h2><p>${words.none.text}</p></div>`}
+    ${waiting.length > 0 && html`<section aria-label=${words.waiting}><h2>${words.waiting}</h2><ul>
+      ${waiting.map((each) => html`<${Waiting} key=${`${each.kind} ${each.id}`} app=${app} waiting=${each} />`)}</ul></section>`}
+    ${decided.length > 0 && html`<section aria-label=${words.decided}><h2>${words.decided}</h2><ul>
+      ${decided.map((text, n) => html`<li key=${n} class="digest-line" dir="auto">${visible(text)}</li>`)}</ul></section>`}
+    ${threads.length > 0 && html`<section aria-label=${words.threads}><h2>${words.threads}</h2>
+      ${threads.map((thread) => html`<${Thread} key=${thread.thread_id} app=${app} thread=${thread} />`)}</section>`}
+  `;
+}
+
+function Waiting({ app, waiting: { kind, id, thread_id: thread, by, text } }) {
+  const message = /^m\d+$/.test(id) ? [id] : [];
+  const href = kind === "approval" ? app.router.href("inbox", ["approvals"]) : app.router.href("thread", [thread, ...message]);
+  return html`<li class="digest-line"><span class="chip">${words.kinds[kind]}</span>
+    <a href=${href} dir="auto">${visible(text)}</a>
+    <span class="quiet small">${by && `${by}, `}${nameOf(app, thread)}</span></li>`;
+}
+
+function Thread({ app, thread: { thread_id: id, count, counted, speakers, mentions, first, last, summary } }) {
+  const title = nameOf(app, id);
+  return html`<article class="digest-thread" aria-label=${title}>
+    <h3><a href=${app.router.href("thread", [id, first.id])} dir="auto">${title}</a></h3>
+    <span class="badge">${words.news(count, counted)}</span>
+    ${mentions > 0 && html`<span class="badge mention">${words.mentions(mentions)}</span>`}
+    <ul class="speakers quiet small" aria-label=${words.speakers}>
+      ${speakers.map((each) => html`<li key=${each.id}>${words.speaker(each.id, each.count)}</li>`)}</ul>
+    ${summary && html`<div class="summary"><span class="quiet small">${words.summary}</span>
+      <${Prose} app=${app} text=${summary} /></div>`}
+    <${Line} app=${app} thread=${id} line=${first} title=${words.begins} />
+    ${last.id !== first.id && html`<${Line} app=${app} thread=${id} line=${last} title=${words.ends} />`}
+  </article>`;
+}
+
+function Line({ app, thread, line: { id, by, at, text, outside }, title }) {
+  return html`<p class="digest-line"><span class="hidden-text">${title}</span><b>${by}</b>
+    <a href=${app.router.href("thread", [thread, id])} dir="auto">${visible(text)}</a>
+    <span class="quiet small"><${Moment} at=${at} />${outside && `, ${words.outside}`}</span></p>`;
+}
+
+const nameOf = (app, thread) => {
+  const named = app.state.labels.value.get(thread)?.title;
+  return named ? visible(named) : titleOf(thread, app.state.me.value);
+};

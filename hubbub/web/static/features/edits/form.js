@@ -1,0 +1,62 @@
+// Where one changes what one has said: in the composer's place.
+import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { fit, sends } from "../../parts/writing.js";
+import { words } from "./texts.js";
+
+export function Form({ app, thread, editing }) {
+  const field = useRef(null);
+  const [draft, setDraft] = useState(() => editing.read(thread.id));
+  const [problem, setProblem] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const { id, text, before } = draft;
+  const change = (event) => {
+    const next = { ...draft, text: event.target.value };
+    setDraft(next);
+    setProblem(null);
+    editing.keep(thread.id, next);
+  };
+  const leave = () => editing.end(thread.id);
+  const save = async (event) => {
+    event?.preventDefault();
+    if (!text.trim() || busy) return;
+    if (text === before) return leave();
+    setBusy(true);
+    try {
+      const done = await app.client.write("edit_message", { message_id: id, text: text.trim() });
+      app.state.message(await app.client.call("read_message", { id: done.id }));
+      leave();
+      app.say(words.saved);
+    } catch (error) {
+      if (error.code) setProblem(error.message);
+      setBusy(false);
+    }
+  };
+  const key = (event) => {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      leave();
+    } else if (event.key === "Enter" && !event.isComposing && sends(event)) save(event);
+  };
+  useLayoutEffect(() => {
+    const { current } = field;
+    current.focus();
+    current.setSelectionRange(current.value.length, current.value.length);
+  }, []);
+  useLayoutEffect(() => fit(field.current), [text]);
+  return html`
+    <form class="composer editing-message" onSubmit=${save}>
+      <p class="small"><${Icon} name="edit" size=${14} /><span>${words.editing}</span>
+        <a href=${app.router.href("thread", [thread.id, id])}>${id}</a></p>
+      <div class="writing">
+        <textarea name="text" rows="1" ref=${field} value=${text} aria-label=${words.field} dir="auto"
+          autocomplete="off" onInput=${change} onKeyDown=${key} />
+      </div>
+      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+      <div class="buttons">
+        <button type="submit" class="primary small" disabled=${busy || !text.trim()}>${words.save}</button>
+        <button type="button" class="small" onClick=${leave}>${words.cancel}</button>
+      </div>
+    </form>
+  `;
+}

@@ -1,0 +1,23 @@
+// Texts of edited and deleted messages.
+export const words = {
+  edit: "Edit",
+  editCommand: "Edit the message",
+  editing: "You are changing what you have said",
+  field: "New text of the message",
+  save: "Save",
+  cancel: "Cancel",
+  saved: "The message is changed.",
+  remove: "Delete…",
+  removeCommand: "Delete the message",
+  removing: "Delete this message?",
+  removeText: "Nobody is shown any more what it says. That it was there stays to be seen.",
+  removeNow: "Delete",
+  removed: "The message is deleted.",
+  edited: "edited",
+  history: "What it said before",
+  deleted: "deleted",
+  historyTitle: "History of the message",
+  versions: "Versions, oldest first",
+  older: "Show older ones",
+  kinds: { sent: "sent", edited: "edited", deleted: "deleted" },
+};

@@ -1,0 +1,21 @@
+// Texts of thread titles, and of what is resolved, followed and muted.
+export const words = {
+  rename: "Set the title…",
+  dialog: "Title of the thread",
+  name: "Title",
+  hint: "Everybody who reads the thread sees it. Empty: it is called as its first message begins.",
+  save: "Save",
+  resolve: "Resolve",
+  reopen: "Open again",
+  follow: "Follow",
+  unfollow: "Do not follow any more",
+  mute: "Mute",
+  unmute: "Do not mute any more",
+  resolved: "resolved",
+  resolvedBy: (who) => `Resolved by ${who}`,
+  followed: "You are told of what is new here.",
+  muted: "Muted: only what mentions you calls for your attention.",
+  isMuted: "Muted",
+  isFollowed: "Followed",
+  isResolved: "Resolved",
+};

@@ -1,0 +1,44 @@
+// Reactions of the mod `reactions`: below messages, and a picker to add one's own.
+import { html, signal } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+import { Store } from "./store.js";
+import { words } from "./texts.js";
+
+const SHEET = "reactions.css";
+const Row = lazy(() => import("./row.js").then((module) => module.Row), SHEET);
+const Picker = lazy(() => import("./picker.js").then((module) => module.Picker), SHEET);
+
+export default function reactions(app) {
+  const store = new Store(app);
+  const picking = signal(null); // {message, at}: an element, while somebody chooses
+  const pick = (message, at) => (picking.value = { message, at });
+  const may = app.client.may("toggle_reaction");
+  app.add.signals.add({ type: "mod.reactions", take: (frame) => store.take(frame) });
+  app.add.marks.add({
+    slot: "below", order: 20,
+    view: ({ message }) => html`<${Row} key=${message.id} store=${store} message=${message}
+      pick=${may ? pick : null} />`,
+  });
+  if (may) addPicking(app, store, picking, pick);
+  return () => store.end();
+}
+
+function addPicking(app, store, picking, pick) {
+  app.add.marks.add({
+    slot: "action", order: 5,
+    view: ({ message }) => html`<button type="button" class="icon small" aria-label=${words.react}
+      title=${words.reactKey} onClick=${(event) => pick(message, event.currentTarget)}>
+      <${Icon} name="smile" /></button>`,
+  });
+  app.add.layers.add({
+    view: () => picking.value && html`<${Picker} key=${picking.value.message.id} ...${picking.value}
+      store=${store} close=${() => (picking.value = null)} />`,
+  });
+  app.add.commands.add({
+    id: "react", title: words.add, group: t.conversation.group, keys: "a", icon: "smile",
+    when: ({ message }) => message !== null,
+    run: ({ message }) => pick(message, document.querySelector(`[data-message="${CSS.escape(message.id)}"]`)),
+  });
+}

@@ -1,0 +1,18 @@
+// Texts of reactions.
+export const words = {
+  react: "React",
+  reactKey: "React (A)",
+  add: "Add a reaction",
+  list: "Reactions",
+  picker: "Reactions to choose from",
+  other: "Another emoji",
+  use: "Use it",
+  and: (names, n) => `${names} and ${n} more`,
+  told: (name, n, who, mine) => `${name}, ${n}: ${who}${mine ? ` (yours)` : ""}`,
+  emoji: {
+    "👍": "agreed", "👎": "not agreed", "✅": "done", "👀": "seen", "🙏": "thanks", "❤️": "love",
+    "🎉": "celebrate", "😄": "glad", "😂": "laughing", "😮": "astonished", "😢": "sad", "🤔": "thinking",
+    "🚀": "off it goes", "🔥": "fire", "💯": "hundred", "👏": "applause", "💡": "idea", "⚠️": "careful",
+    "❓": "question", "❌": "no", "⏳": "wait", "🐛": "bug", "🔁": "again", "➕": "one more",
+  },
+};

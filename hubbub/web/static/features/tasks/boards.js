@@ -1,0 +1,55 @@
+// `#/tasks`: what the reader does, and all boards.
+import { titleOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { html, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { useWatched } from "../../parts/watched.js";
+import { Card } from "./card.js";
+import { words } from "./texts.js";
+
+const PAGE = 50;
+const MOST = 200; // the hub lists no more at once
+
+export function Boards({ app, news }) {
+  const [most, setMost] = useState(PAGE);
+  const { value, error } = useWatched(() => overview(app, most), {
+    key: `${most}`, signs: () => news.signs(), goesOn: () => false,
+  });
+  return html`
+    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${words.title}</h1></header>
+    <div class="page tasks">
+      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
+      ${!value && !error && html`<p class="quiet" role="status">${words.loading}</p>`}
+      ${value?.mine.length > 0 && html`<section aria-label=${words.mine}>
+        <div class="section"><h2>${words.mine}</h2></div>
+        <ul class="my-tasks">${value.mine.map(
+          (task) => html`<li key=${task.id}><${Card} app=${app} task=${task} where /></li>`,
+        )}</ul></section>`}
+      ${value && !value.boards.length && html`<div class="empty"><${Icon} name="board" size=${32} />
+        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      ${value?.boards.length > 0 && html`<section aria-label=${words.boards}>
+        <div class="section"><h2>${words.boards}</h2></div>
+        <ul class="boards">${value.boards.map((board) => html`<${Item} key=${board.id} app=${app} board=${board} />`)}
+        </ul></section>`}
+      ${value?.more && most < MOST &&
+      html`<button type="button" class="plain" onClick=${() => setMost(MOST)}>${words.older}</button>`}
+    </div>
+  `;
+}
+
+function Item({ app, board: { id, name, thread_id: thread, active, over } }) {
+  return html`<li><a class="board-item" href=${app.router.href("tasks", name ? [thread, id] : [thread])}>
+    <${Icon} name="board" size=${18} />
+    <span class="name" dir="auto">${name ? visible(name) : titleOf(thread, app.state.me.value)}</span>
+    <span class="quiet small">${name && `${titleOf(thread, app.state.me.value)} · `}${words.counts(active, over)}</span>
+  </a></li>`;
+}
+
+async function overview(app, most) {
+  const owner = app.state.me.peek();
+  const held = (state) => app.client.call("list_tasks", { owner, state, limit: PAGE });
+  const [{ boards, more }, claimed, blocked] = await Promise.all([
+    app.client.call("list_boards", { limit: most }), held("claimed"), held("blocked"),
+  ]);
+  return { boards, more, mine: [...claimed.tasks, ...blocked.tasks] };
+}

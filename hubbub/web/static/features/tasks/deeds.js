@@ -1,0 +1,56 @@
+// What can be done with a task: the likeliest as a button, the others in a menu.
+import { visible } from "../../core/markdown.js";
+import { html, signal, useState } from "../../core/ui.js";
+import { Menu } from "../../parts/menu.js";
+import { AskDialog } from "./ask.js";
+import { TaskForm } from "./form.js";
+import { deedsOf, OPERATIONS } from "./rules.js";
+import { words } from "./texts.js";
+
+/** {task, deed} while somebody is asked. It is not of the card: that may go while one writes. */
+const asked = signal(null);
+
+/** Do it, or ask what there is to say about it first. Rejects with a CallError. */
+export async function begin(app, task, deed) {
+  if (deed === "claim") await app.client.write("claim_task", { task: task.id });
+  else asked.value = { task, deed };
+}
+
+export function Deeds({ app, task }) {
+  const [problem, setProblem] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const may = (deed) => app.client.may(OPERATIONS[deed]);
+  const [first, ...others] = deedsOf(task, app.state.me.value, app.state.owner.value).filter(may);
+  const run = async (deed) => {
+    setProblem(null);
+    setBusy(true);
+    try {
+      await begin(app, task, deed);
+    } catch (error) {
+      if (error.code) setProblem(error.message);
+    }
+    setBusy(false);
+  };
+  if (!first) return null;
+  const items = others.map((deed) => ({
+    title: words.deeds[deed], danger: deed === "cancel", run: () => run(deed),
+  }));
+  return html`
+    <span class="deeds">
+      <button type="button" class="small" disabled=${busy} onClick=${() => run(first)}>${words.deeds[first]}</button>
+      ${items.length > 0 && html`<${Menu} label=${words.more(visible(task.title))} items=${items}
+        className="icon small" />`}
+    </span>
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+  `;
+}
+
+/** Over the page, while somebody is asked. */
+export function Asked({ app }) {
+  const close = () => (asked.value = null);
+  if (!asked.value) return null;
+  const { task, deed } = asked.value;
+  return deed === "edit"
+    ? html`<${TaskForm} key=${task.id} app=${app} thread=${task.thread_id} task=${task} close=${close} />`
+    : html`<${AskDialog} key=${task.id} app=${app} task=${task} deed=${deed} close=${close} />`;
+}

@@ -1,0 +1,108 @@
+// What a task says: for a new one, and for one that is changed.
+import { readersOf } from "../../core/delivery.js";
+import { html, useEffect, useState } from "../../core/ui.js";
+import { Dialog } from "../../parts/dialog.js";
+import { t } from "../../texts.js";
+import { words } from "./texts.js";
+
+const names = words.fields;
+const NEW = { title: "", description: "", owner: "", due: "", priority: "normal", labels: "", depends: "" };
+
+/** @param about  {thread} or {board}, of a new task; `task`: the one that is changed. */
+export function TaskForm({ app, thread, about = null, task = null, close }) {
+  const [draft, setDraft] = useState(task ? null : NEW);
+  const [problem, setProblem] = useState(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    if (!task) return;
+    app.client.call("read_task", { task: task.id, limit: 1 }).then(
+      (found) => setDraft(draftOf(found)),
+      (error) => setProblem(error.message),
+    );
+  }, [task?.id]);
+  const change = (name) => (event) => setDraft({ ...draft, [name]: event.target.value });
+  const submit = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      if (task) await app.client.write("update_task", { task: task.id, ...changesOf(draft) });
+      else await app.client.write("create_task", { ...about, ...newOf(draft) });
+      close();
+    } catch (error) {
+      if (error.code) setProblem(error.message);
+      setBusy(false);
+    }
+  };
+  return html`<${Dialog} title=${task ? words.one : words.create} close=${close}>
+    <form class="body" onSubmit=${submit}>
+      ${draft && html`<${Fields} app=${app} thread=${thread} draft=${draft} change=${change} isNew=${!task} />`}
+      ${!draft && !problem && html`<p class="quiet" role="status">${words.loading}</p>`}
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      <div class="actions">
+        <button type="button" onClick=${close}>${t.cancel}</button>
+        <button type="submit" class="primary" disabled=${busy || !draft?.title.trim()}>
+          ${task ? words.save : words.add}</button>
+      </div>
+    </form>
+  <//>`;
+}
+
+function Fields({ app, thread, draft, change, isNew }) {
+  const me = app.state.me.peek();
+  const people = [me, ...readersOf(app.state, thread, me)];
+  const select = (name, choices) => html`<label class="field">${names[name]}
+    <select name=${name} value=${draft[name]} onChange=${change(name)}>
+      ${choices.map(([value, title]) => html`<option key=${value} value=${value}>${title}</option>`)}</select></label>`;
+  return html`
+    <label class="field">${names.title}
+      <input name="title" maxlength="200" required autocomplete="off" data-focus value=${draft.title}
+        onInput=${change("title")} /></label>
+    <label class="field">${names.description}
+      <textarea name="description" rows="4" maxlength="10000" dir="auto" value=${draft.description}
+        onInput=${change("description")} /><small>${names.descriptionHint}</small></label>
+    <div class="pair">
+      ${isNew && select("owner", [["", words.nobody], ...people.map((id) => [id, id])])}
+      ${select("priority", Object.entries(words.priorities))}
+      <label class="field">${names.due}
+        <input name="due" type="datetime-local" value=${draft.due} onInput=${change("due")} /></label>
+    </div>
+    <label class="field">${names.labels}
+      <input name="labels" autocomplete="off" value=${draft.labels} onInput=${change("labels")} />
+      <small>${words.labelsHint}</small></label>
+    <label class="field">${names.depends}
+      <input name="depends" autocomplete="off" value=${draft.depends} onInput=${change("depends")} />
+      <small>${names.dependsHint}</small></label>
+  `;
+}
+
+const parted = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
+
+function draftOf({ task, description }) {
+  const { title, due, priority, labels, depends_on: depends, version, owner } = task;
+  return {
+    title, description, priority, version, owner: owner ?? "", due: due ? localTime(due) : "", before: due,
+    labels: labels.join(", "), depends: depends.join(", "),
+  };
+}
+
+function newOf({ title, description, owner, due, priority, labels, depends }) {
+  return {
+    title: title.trim(), description, priority, labels: parted(labels), depends_on: parted(depends),
+    ...(owner && { owner }), ...(due && { due: new Date(due).toISOString() }),
+  };
+}
+
+/** The time only if it is another: one that has passed could not be given again. */
+function changesOf({ title, description, due, before, priority, labels, depends, version }) {
+  const was = before ? localTime(before) : "";
+  const time = due === was ? {} : { due: due ? new Date(due).toISOString() : "none" };
+  return {
+    version, title: title.trim(), description, priority, labels: parted(labels), depends_on: parted(depends), ...time,
+  };
+}
+
+/** As a field of a form has it: 2026-11-22T14:30, where one is. */
+export function localTime(iso) {
+  const at = new Date(iso);
+  return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

@@ -1,0 +1,27 @@
+// What can be done with a task, and by which operation.
+export const OPERATIONS = {
+  claim: "claim_task", finish: "finish_task", release: "release_task", assign: "assign_task",
+  cancel: "cancel_task", reopen: "reopen_task", edit: "update_task",
+};
+
+/** What may be done, the likeliest first: the rules of hubbub/mods/tasks/states.py. */
+export function deedsOf({ state, owner, created_by: author, request }, me, isOwner) {
+  if (request) return [];
+  if (state === "done" || state === "cancelled") return ["reopen"];
+  const mayHold = !owner || owner === me || author === me || isOwner;
+  if (!mayHold) return ["edit"];
+  const steps = [
+    state === "open" && !owner && "claim",
+    state !== "blocked" && "finish",
+    owner && "release",
+    "assign", "edit", "cancel",
+  ];
+  return steps.filter(Boolean);
+}
+
+const LEADS = { claim: "claimed", finish: "done", release: "open", reopen: "open", cancel: "cancelled" };
+
+/** The deed that brings a task into a column, or null if nothing does. */
+export function deedTo(task, state, me, isOwner) {
+  return deedsOf(task, me, isOwner).find((deed) => LEADS[deed] === state && task.state !== state) ?? null;
+}

@@ -1,0 +1,27 @@
+// What a mod tells of the moment, by its signals: for those who look at what it is about.
+import { batch, signal } from "../core/ui.js";
+
+/** The latest that was told, of anything and of each thing by its key. All of it are signals. */
+export class News {
+  /** @param keyOf  (data, frame) => what the news is about. */
+  constructor(app, type, keyOf) {
+    this.app = app;
+    this.latest = signal(null); // {kind, data, thread}
+    this.about = signal(new Map()); // key -> the same
+    app.add.signals.add({ type, take: (frame) => this.take(frame, keyOf) });
+  }
+
+  take({ thread_id: thread, data: { kind, data } }, keyOf) {
+    const news = { kind, data, thread };
+    batch(() => {
+      this.latest.value = news;
+      this.about.value = new Map(this.about.peek()).set(keyOf(data, news), news);
+    });
+  }
+
+  /** For `signs` of useWatched: anything, or what is about one thing; and that the hub is there again. */
+  signs(key = null) {
+    const news = key === null ? this.latest.value : this.about.value.get(key);
+    return [news, this.app.status.value.state === "ready"];
+  }
+}

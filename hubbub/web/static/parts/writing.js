@@ -1,0 +1,13 @@
+// Fields in which one writes.
+
+/** Whether Enter sends. On a keyboard of glass it begins a line: there is a button that sends. */
+export function sends({ shiftKey, ctrlKey, metaKey }) {
+  return ctrlKey || metaKey || !(shiftKey || matchMedia("(pointer: coarse)").matches);
+}
+
+/** As high as what stands in it, up to a part of the window. */
+export function fit(field, part = 0.4) {
+  const { style } = field;
+  style.height = "auto";
+  style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * part))}px`;
+}
