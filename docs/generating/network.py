@@ -16,7 +16,8 @@ from hubbub.config import roles, tooling
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
-from hubbub.mods.loader import known_mods
+from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.loader import find_mod
 from hubbub.protocol import messages
 
 __all__ = ["cli_parts", "config_parts"]
@@ -35,9 +36,9 @@ def config_parts() -> dict[str, str]:
     for section in sections:
         parts[f"config_{section.__name__.lower()}"] = fields(section)
     parts["config_card"] = fields(messages.Card)
+    mods = [find_mod(name).kind for name in sorted(BUILT_IN)]
     parts["mod_list"] = "\n\n".join(
-        f"### {name}\n\n{docstring(mod)}\n\n{fields(mod.Config)}"
-        for name, mod in sorted(known_mods().items())
+        f"### {mod.name}\n\n{docstring(mod)}\n\n{fields(mod.Config)}" for mod in mods
     )
     return parts
 

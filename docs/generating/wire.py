@@ -23,6 +23,7 @@ from hubbub.protocol import (
     frames,
     memory,
     messages,
+    mods,
     operations,
     spending,
     thread_ids,
@@ -47,7 +48,8 @@ def protocol_parts() -> dict[str, str]:
         frames.Reconnect,
     ]  # fmt: skip
     data: list[type[BaseModel]] = [
-        messages.Message, messages.Quote, messages.Attachment, messages.Wake, messages.PendingWake,
+        messages.Message, messages.Quote, messages.Attachment, messages.NewAttachment,
+        messages.Wake, messages.PendingWake,
         messages.ThreadSummary, messages.Participant, messages.Card, messages.Channel,
         messages.OperationInfo, frames.Cursor, frames.LimitsInfo,
     ]  # fmt: skip
@@ -141,7 +143,7 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in CORE_OPERATIONS if op.tool]
     others = [op for op in CORE_OPERATIONS if not op.tool]
     given = [op.output for op in CORE_OPERATIONS]
-    modules = (operations, memory, trials, control, spending)
+    modules = (operations, memory, trials, control, spending, mods)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {

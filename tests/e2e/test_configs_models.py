@@ -11,12 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.mods.documents.words import DocumentHistory
+from hubbub.mods.files.words import File
+from hubbub.mods.schedule.words import Reminders
+from hubbub.mods.search.words import SearchHits
+from hubbub.mods.tasks.words import Tasks
+from hubbub.protocol.control import Approvals
 from hubbub.testing.model_server import ModelServer, load_script
 from tests.e2e.support.config_network import ROOT, ConfigNetwork, environment, run_config
 
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "scripts"
+CONFIGS = ["team", "support-desk", "debate", "pipeline", "newsroom", "software-team"]
 
 
 @contextlib.asynccontextmanager
@@ -103,8 +110,68 @@ async def test_the_pipeline_plans_tries_again_asks_and_answers(tmp_path: Path) -
     ]
 
 
+@pytest.mark.behaviour("L-7", "M-300")
+async def test_the_newsroom_writes_one_document_task_by_task_and_publishes_it(
+    tmp_path: Path,
+) -> None:
+    async with scripted("newsroom", tmp_path) as (network, _):
+        me = await network.join("me")
+        await me.posts("desk", "@editor an article on the colour of the sky")
+        told = await me.hears("editor", lambda m: "me" in m.mentions)
+        assert told.text == "@me it is in the channel published"
+        article = await me.hears("editor", lambda m: m.thread_id == "channel.published")
+        assert article.text == "The sky is blue because air scatters blue light most."
+        tasks = Tasks.model_validate(await me.client.call("list_tasks")).tasks
+        assert {(task.id, task.state, task.owner) for task in tasks} == {
+            ("t1", "done", "reporter"),
+            ("t2", "done", "writer"),
+        }
+        history = await me.client.call("document_history", id="d1")
+        versions = DocumentHistory.model_validate(history).versions
+        assert [version.author for version in versions] == ["writer", "reporter", "editor"]
+        found = SearchHits.model_validate(await me.client.call("search", query="scatters"))
+        assert {"messages", "documents"} <= {hit.kind for hit in found.hits}
+
+
+@pytest.mark.behaviour("L-7", "M-301")
+async def test_a_timer_of_the_newsroom_wakes_the_editor(tmp_path: Path) -> None:
+    async with scripted("newsroom", tmp_path) as (network, _):
+        me = await network.join("me")
+        listed = await me.client.call("list_reminders", everybody=True)
+        assert [r.when for r in Reminders.model_validate(listed).reminders] == ["0 9 * * 1-5"]
+        asked = "good morning: look at the board"
+        await me.client.call(
+            "remind", text=asked, when="in 1s", thread="channel_desk", wakes=["editor"]
+        )
+        reminder = await me.hears("hub", lambda m: m.timer_of == "me")
+        assert asked in reminder.text
+        assert (await me.hears("editor")).text == "Nothing is open."
+
+
+@pytest.mark.behaviour("L-7", "M-302")
+async def test_the_software_team_releases_nothing_before_a_person_says_yes(
+    tmp_path: Path,
+) -> None:
+    async with scripted("software-team", tmp_path) as (network, model):
+        me = await network.join("me")
+        wish = {"thread": "channel_dev", "name": "wish.md", "text": "Tell leap years from others."}
+        assert File.model_validate(await me.client.call("write_file", **wish)).id == "f1"
+        await me.posts("dev", "@lead please make what f1 asks for")
+        await me.hears("tester", lambda m: m.text == "@lead f3 works")
+        asked = await me.hears("hub", lambda m: "release" in m.text)
+        assert "me" in asked.mentions
+        assert not (tmp_path / "released").exists()
+        listed = await me.client.call("list_approvals")
+        (waiting,) = Approvals.model_validate(listed).approvals
+        assert waiting.arguments["name"] == "leap_years.py"
+        await me.client.call("approve", id=waiting.id)
+        assert (await me.hears("lead", lambda m: "me" in m.mentions)).text.endswith("is released")
+        assert "year % 400" in (tmp_path / "released" / "leap_years.py").read_text()
+    assert "tester sends it back" in model.rules
+
+
 @pytest.mark.behaviour("L-10")
-@pytest.mark.parametrize("config", ["team", "support-desk", "debate", "pipeline"])
+@pytest.mark.parametrize("config", CONFIGS)
 async def test_without_a_key_one_sentence_says_what_is_missing(config: str, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from hubbub.agents.loading import load_module
 from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.loading import load_module
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Answer, ModelServer, Script

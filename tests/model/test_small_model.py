@@ -18,12 +18,12 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.launch import run_agent
-from hubbub.agents.loading import load_attribute
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import OperationError
+from hubbub.loading import load_attribute
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.turns import Outcome, Turn
 from hubbub.testing.network import LocalNetwork

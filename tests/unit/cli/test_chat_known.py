@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.cli.chat.known import KEPT, Known, Thread
+from hubbub.cli.chat.known import Known
+from hubbub.cli.chat.thread import KEPT, Thread
 from hubbub.errors import UserError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Signal

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.cli.chat.known import KEPT
 from hubbub.cli.chat.lines import Day, Elsewhere, Note, Said
 from hubbub.cli.chat.session import HISTORY, Session
+from hubbub.cli.chat.thread import KEPT
 from hubbub.errors import UserError
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.cli.chat.known import KEPT
+from hubbub.cli.chat.thread import KEPT
 from hubbub.cli.full.outbox import Outbox, Sending
 from hubbub.cli.full.state import Draft, State
 from hubbub.client import Disconnected

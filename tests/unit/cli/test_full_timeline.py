@@ -21,7 +21,7 @@ from hubbub.cli.full.timeline import (
     key,
     timeline,
 )
-from hubbub.protocol.messages import Channel, Message
+from hubbub.protocol.messages import Amendment, Channel, Message
 from hubbub.protocol.operations import ThreadPage
 from tests.unit.cli.chatting import NOON, person, ready, said, thread
 from tests.unit.cli.fullscreen import arrive, signal, state_of
@@ -192,3 +192,16 @@ def test_a_direct_message_waits_for_who_is_away() -> None:
     assert delivery(state, mine("dm.ann.bob")) == "✓ waits for bob"
     assert delivery(state, mine("dm.ann.eve")) == "✓"
     assert delivery(state, mine("channel.general")) == "✓"
+
+
+@pytest.mark.behaviour("M-101")
+def test_an_edit_has_no_place_of_its_own_and_shows_in_what_it_changes() -> None:
+    edit, gone = (
+        said(n, text, tseq=n).model_copy(
+            update={"amends": Amendment(message_id=f"m{of}", kind=kind)}
+        )
+        for n, text, of, kind in ((3, "yes", 1, "edited"), (4, "", 2, "deleted"))
+    )
+    state = state_of(thread(said(1, "yse", tseq=1), said(2, "oops", tseq=2), edit, gone))
+    shown = [(post.message.content, post.message.amended) for post in posts(state)]
+    assert shown == [("yes", "edited"), ("", "deleted")]

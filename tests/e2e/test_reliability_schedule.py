@@ -1,0 +1,122 @@
+"""`kill -9` of the hub while reminders come and a transcript is imported: each thing once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.client import Backoff, Client, WebSocketTransport
+from hubbub.errors import ConnectionLost, OperationError
+from hubbub.protocol.frames import Event
+from tests.e2e.support.hubs import DEADLINE_S, HubProcess
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+QUICK = Backoff(first_s=0.02, most_s=0.1)
+KILLS = 4
+REMINDERS = 3
+LINES = 300
+HEADER = json.dumps({"transcript": 1, "network": "old", "epoch": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+
+
+@pytest.mark.behaviour("M-202")
+async def test_reminders_come_once_each_though_the_hub_is_killed(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, channels=["desk"], mods=[{"schedule": {"shortest": 1}}])
+    await hub.start()
+    try:
+        async with Client(WebSocketTransport(hub.url), "ann", "human", backoff=QUICK) as ann:
+            for n in range(REMINDERS):
+                await ann.call("remind", text=str(n), when="every 1s", thread="channel_desk")
+            events = ann.events()
+            for _ in range(KILLS):
+                async with asyncio.timeout(DEADLINE_S):
+                    for _ in range(2 * REMINDERS):
+                        while not isinstance(await anext(events), Event):
+                            pass
+                await hub.kill()
+                await hub.start()
+        assert await hub.terminate() == 0
+    finally:
+        await hub.stop()
+    dues = defaultdict[str, list[float]](list)
+    for body in bodies(hub):
+        content = body["content"]
+        dues[content["text"]].append(datetime.fromisoformat(content["due"]).timestamp())
+    assert len(dues) == REMINDERS
+    for found in dues.values():
+        assert len(found) >= KILLS
+        for one, other in pairwise(found):
+            assert other - one > 0.9, "each later than the one before"
+            assert abs((other - one) - round(other - one)) < 1e-3, "and as it was planned"
+    assert "Traceback" not in hub.stderr()
+
+
+@pytest.mark.behaviour("M-219")
+async def test_an_import_goes_on_after_kills_with_no_line_twice(tmp_path: Path) -> None:
+    hub = HubProcess(tmp_path, mods=["transcript"])
+    lines = [line(n) for n in range(1, LINES + 1)]
+    await hub.start()
+    try:
+        for n in range(1, KILLS + 1):
+            await import_until_killed(hub, lines, LINES * n // (KILLS + 1))
+            await hub.start()
+        async with Client(WebSocketTransport(hub.url), "operator", "service") as operator:
+            for start in range(0, LINES, 100):
+                part = lines[start : start + 100]
+                await operator.call("import_transcript", header=HEADER, lines=part)
+        assert await hub.terminate() == 0
+    finally:
+        await hub.stop()
+    found = bodies(hub)
+    assert [body["content"] for body in found] == [f"no {n}" for n in range(1, LINES + 1)]
+    assert all(body.get("reply_to") == "m1" for body in found[1:])
+    assert "Traceback" not in hub.stderr()
+
+
+async def import_until_killed(hub: HubProcess, lines: list[str], count: int) -> None:
+    """Kill the hub when so many lines are in its log, and while further ones are on their way."""
+    async with (
+        Client(WebSocketTransport(hub.url), "ann", "human", backoff=QUICK) as ann,
+        Client(WebSocketTransport(hub.url), "operator", "service") as operator,
+    ):
+
+        async def send() -> None:
+            with contextlib.suppress(ConnectionLost, OperationError):
+                for start in range(0, LINES, 10):
+                    part = lines[start : start + 10]
+                    await operator.call("import_transcript", header=HEADER, lines=part)
+
+        sending = asyncio.create_task(send())
+        async with asyncio.timeout(DEADLINE_S):
+            async for item in ann.events():
+                if isinstance(item, Event) and item.message.seq >= count:
+                    break
+        await hub.kill()
+        sending.cancel()
+        await asyncio.wait({sending})
+
+
+def line(n: int) -> str:
+    message = {
+        "id": f"m{n}", "seq": n, "thread_id": "broadcast", "tseq": n, "sender_id": "bob",
+        "sender_kind": "human", "type": "broadcast", "content": f"no {n}",
+        "interaction_id": f"i{n}", "hop": 0, "sent_at": "2026-01-31T09:00:00Z",
+        **({"reply_to": "m1"} if n > 1 else {}),
+    }  # fmt: skip
+    return json.dumps(message)
+
+
+def bodies(hub: HubProcess) -> list[Any]:
+    """All messages of its log."""
+    with closing(sqlite3.connect(hub.database)) as db:
+        return [json.loads(body) for (body,) in db.execute("SELECT body FROM message ORDER BY seq")]

@@ -1,0 +1,383 @@
+"""What mods bring, in words: made of what the hub tells, and safe for a terminal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli.chat.completion import Candidate, candidates
+from hubbub.cli.chat.lines import Note
+from hubbub.cli.chat.session import Session
+from hubbub.cli.chat.text import visible
+from hubbub.cli.chat.thread import KEPT, Thread
+from hubbub.cli.workplace.attached import attachment_words, file_id
+from hubbub.cli.workplace.boards import poll_notes, task_details, task_notes
+from hubbub.cli.workplace.carrying import free_place, local_file
+from hubbub.cli.workplace.finding import agent_notes, digest_notes, hit_notes
+from hubbub.cli.workplace.messages import version_notes
+from hubbub.cli.workplace.news import news
+from hubbub.cli.workplace.reacted import Count, Reacted, Under
+from hubbub.cli.workplace.seen import MOST, Seen
+from hubbub.cli.workplace.shelves import diff_notes, document_notes, file_notes
+from hubbub.cli.workplace.told import size_words
+from hubbub.errors import UserError
+from hubbub.mods.digest.words import Digest
+from hubbub.mods.directory.words import FoundAgents
+from hubbub.mods.documents.words import DocumentDiff, DocumentText
+from hubbub.mods.edits.words import MessageVersions
+from hubbub.mods.files.words import Files
+from hubbub.mods.polls.words import Poll
+from hubbub.mods.search.words import SearchHits
+from hubbub.mods.tasks.words import TaskDetails, Tasks
+from hubbub.protocol.messages import Amendment, Attachment, Message, OperationInfo
+from tests.unit.cli.chatting import begun, event, ready, said, shown, thread
+from tests.unit.cli.fullscreen import signal
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+EVIL = "a\x1b[2J\u202eb\nc"
+"""Clears the screen, turns the text around, begins a line."""
+
+
+def amending(seq: int, of: int, text: str = "", sender: str = "bob") -> Message:
+    kind = "edited" if text else "deleted"
+    amends = Amendment.model_validate({"message_id": f"m{of}", "kind": kind})
+    return said(seq, text, sender=sender).model_copy(update={"amends": amends})
+
+
+def told(notes: list[Note]) -> list[str]:
+    return [note.text for note in notes]
+
+
+# Edits and deletions ------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-311")
+def test_an_edit_of_what_is_shown_is_one_line_and_no_message() -> None:
+    session = begun(thread(said(1, "yse"), said(2, "oops")))
+    assert shown(session.take(event(amending(3, 1, "yes")))) == ["m1 bob edited: yes"]
+    assert shown(session.take(event(amending(4, 2)))) == ["m2 bob deleted it"]
+    assert session.unread == []
+    opened = shown(session.open("channel.general"))[1:]
+    assert opened == ["12:01 m1 bob [edited]: yes", "12:02 m2 bob [deleted]: "]
+    assert session.thread("channel.general").last is not None
+
+
+@pytest.mark.behaviour("M-311")
+def test_an_edit_elsewhere_is_neither_told_nor_counted() -> None:
+    dm = "dm.ann.bob"
+    session = begun(thread(said(1)), thread(said(2, "hi", thread=dm, tseq=1), read=0))
+    edit = amending(3, 2, "hello").model_copy(update={"thread_id": dm, "tseq": 2})
+    assert session.take(event(edit)) == []
+    assert session.unread == ["@bob 1"]
+    assert "bob: hello" in shown(session.lists())[0]
+
+
+def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
+    known = Thread("channel.general")
+    known.add([amending(8, 2, "third"), amending(5, 2, "second")])
+    known.add([said(2, "first"), said(3)])
+    assert known.messages[2].text == "third"
+    assert (known.oldest, known.first, known.count, known.unread) == (2, 2, 6, 6)
+
+
+def test_edits_of_what_is_forgotten_are_forgotten() -> None:
+    known = Thread("channel.general")
+    for message in (said(1), amending(2, 1, "x"), *map(said, range(3, KEPT + 4))):
+        known.append(message)
+    assert (len(known.messages), known.amendments, known.more) == (KEPT, {}, True)
+
+
+def test_versions_are_told_from_the_oldest_on() -> None:
+    def version(seq: int, kind: str, content: str) -> dict[str, object]:
+        return {"seq": seq, "kind": kind, "by": "bob", "at": NOON, "content": content}
+
+    versions = [version(1, "sent", "a"), version(2, "edited", "b"), version(3, "deleted", "")]
+    found = MessageVersions.model_validate({"message_id": "m1", "versions": versions, "more": True})
+    heads, texts = told(version_notes(found))[1::2], told(version_notes(found))[2::2]
+    assert [head.split(",")[0] for head in heads] == [
+        "sent by bob", "edited by bob", "deleted by bob",
+    ]  # fmt: skip
+    assert texts == ["  a", "  b"]
+
+
+# Reactions and other news -------------------------------------------------------------------------
+
+
+def reacted(by: str = "bob", kind: str = "added", count: int = 1) -> object:
+    reactions = [{"emoji": "👍", "count": count, "who": [by], "more": False}] if count else []
+    data = {"message_id": "m1", "thread_id": "channel.general", "tseq": 1, "reactions": reactions}
+    return {"kind": kind, "data": {**data, "by": by, "emoji": "👍"}}
+
+
+@pytest.mark.behaviour("M-312")
+def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() -> None:
+    session = begun(thread(said(1)))
+    general = "channel.general"
+    lines = session.told(signal("mod.reactions", reacted(count=2), thread=general))
+    assert lines == [Note("m1 bob reacted 👍 (👍 2)")]
+    assert shown(session.open(general))[1] == "12:01 m1 bob: hi\n      👍 2"
+    assert session.told(signal("mod.reactions", reacted("ann"), thread=general)) == []
+    lines = session.told(signal("mod.reactions", reacted(kind="removed", count=0), thread=general))
+    assert lines == [Note("m1 bob took back 👍")]
+    assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
+
+
+def test_reactions_to_what_is_not_before_ones_eyes_are_not_told() -> None:
+    session = begun(thread(said(1)))
+    session.open("broadcast")
+    assert session.told(signal("mod.reactions", reacted(), thread="channel.general")) == []
+
+
+def test_signals_that_nobody_understands_tell_nothing() -> None:
+    session = begun(thread(said(1)))
+    strange: list[object] = [None, [], {"kind": "added"}, {"kind": "added", "data": {"by": 1}}]
+    for data in strange:
+        assert session.told(signal("mod.reactions", data, thread="channel.general")) == []
+        assert session.told(signal("mod.tasks", data, thread="channel.general")) == []
+    forged = signal("mod.reactions", reacted(), sender="bob", thread="channel.general")
+    assert session.told(forged) == []
+
+
+def test_only_so_many_reactions_are_remembered() -> None:
+    from hubbub.cli.workplace.reacted import MOST as KNOWN
+
+    known = Reacted()
+    count = (Count(emoji="👍", count=1),)
+    known.learn(Under(message_id=f"m{n}", reactions=count) for n in range(KNOWN + 5))
+    assert (known.of("m4"), known.of("m5")) == ("", "👍 1")
+
+
+@pytest.mark.parametrize(
+    ("mod", "kind", "data", "text"),
+    [
+        ("tasks", "created", {"by": "bob", "owner": "ann", "task": "t1", "title": "x"},
+         "bob gives you t1: x"),
+        ("tasks", "assigned", {"by": "bob", "owner": "eve", "task": "t1", "title": "x"}, None),
+        ("tasks", "claimed", {"by": "bob", "owner": "bob", "task": "t1", "title": "x"}, None),
+        ("polls", "voted", {"by": "bob", "poll": "p1", "question": "x"}, None),
+        ("documents", "changed", {"by": "bob", "id": "d1", "title": "x"}, None),
+        ("threads", "resolved", {"resolved_by": "bob"}, "bob has resolved this thread"),
+        ("threads", "titled", {"titled_by": "bob", "title": "x"}, "bob calls this thread: x"),
+        ("threads", "titled", {"titled_by": "ann", "title": "x"}, None),
+        ("other", "created", {"by": "bob"}, None),
+    ],
+)  # fmt: skip
+def test_what_calls_for_a_person_is_told_and_nothing_else(
+    mod: str, kind: str, data: dict[str, str], text: str | None
+) -> None:
+    given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
+    found = news(given, "ann", Seen())
+    assert (None if found is None else found.text) == text
+
+
+def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
+    session = begun(thread(said(1)))
+    session.open("broadcast")
+    data = {"by": "bob", "owner": "ann", "task": "t1", "title": "x"}
+    heard = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
+    assert session.told(heard) == [Note("[#general] bob gives you t1: x")]
+    resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
+    assert session.told(signal("mod.threads", resolved, thread="channel.general")) == []
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-315")
+def test_a_file_is_shown_with_id_type_and_size() -> None:
+    file = Attachment(name="a.md", uri="file:f3", media_type="text/markdown", size=1234)
+    assert attachment_words(file) == "[f3 a.md, text/markdown, 1.2 kB]"
+    gone = file.model_copy(update={"gone": True})
+    assert attachment_words(gone) == "[f3 a.md, deleted]"
+    elsewhere = file.model_copy(update={"uri": "file:///a.md"})
+    assert (attachment_words(elsewhere), file_id(elsewhere)) == ("[a.md: file:///a.md]", None)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(1, "1 byte"), (999, "999 bytes"), (25_000_000, "25.0 MB")]
+)
+def test_sizes_are_told_as_people_say_them(size: int, words: str) -> None:
+    assert size_words(size) == words
+
+
+@pytest.mark.behaviour("M-316")
+def test_no_place_is_taken_that_is_not_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.txt").write_text("mine")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    assert free_place("", "a.txt") == Path("a.txt")
+    assert free_place("folder", "a.txt") == Path("folder/a.txt")
+    assert free_place(".hidden", "a.txt") == Path(".hidden"), "it was asked for"
+    for path, name, why in (
+        ("", "there.txt", "is there already"),
+        ("there.txt", "a.txt", "is there already"),
+        ("", "link.txt", "is there already"),
+        ("", "../a.txt", "say where to write it"),
+        ("", "/etc/a", "say where to write it"),
+        ("", ".profile", "would be hidden"),
+        ("folder", ".profile", "would be hidden"),
+        ("none/a.txt", "a.txt", "no such folder"),
+    ):
+        with pytest.raises(UserError, match=why):
+            free_place(path, name)
+
+
+def test_only_a_file_can_be_attached(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such file"):
+        local_file(str(tmp_path))
+
+
+# Texts of others ----------------------------------------------------------------------------------
+
+
+def _evil_notes() -> list[Note]:
+    def shown(thread_id: str) -> str:
+        return thread_id
+
+    task = {
+        "id": "t1", "title": EVIL, "board": "b1", "thread_id": "x", "state": "open", "owner": EVIL,
+        "priority": "high", "labels": [EVIL], "overdue": False, "depends_on": [], "waits_for": [],
+        "created_by": "bob", "created_at": NOON, "changed_at": NOON, "version": 1,
+    }  # fmt: skip
+    change = {"version": 1, "at": NOON, "by": EVIL, "what": "created", "note": EVIL}
+    details = {"task": task, "description": EVIL, "result": EVIL, "history": [change], "more": True}
+    poll = {
+        "id": "p1", "thread_id": "x", "question": EVIL, "state": "closed", "secret": True,
+        "multiple": True, "quorum": 0, "created_by": "bob", "created_at": NOON, "voters": 1,
+        "deadline": NOON,
+    }  # fmt: skip
+    option = {"number": 1, "text": EVIL, "votes": 1, "voters": [EVIL]}
+    ended = {"poll": poll, "options": [option], "mine": [1], "outcome": "tie", "winners": [EVIL]}
+    file = {
+        "id": "f1", "name": EVIL, "media_type": EVIL, "size": 1, "sha256": "0", "uploaded_by": EVIL,
+        "at": NOON,
+    }  # fmt: skip
+    document = {
+        "id": "d1", "title": EVIL, "thread_id": "x", "version": 2, "created_by": "bob",
+        "created_at": NOON,
+    }  # fmt: skip
+    text = {"document": document, "version": 1, "text": EVIL, "first": 1, "last": 2, "lines": 9}
+    diff = {"document": document, "old": 1, "new": 2, "diff": f"+{EVIL}", "cut": True}
+    hit = {
+        "kind": "files", "id": "f1", "thread_id": "x", "by": "bob", "at": NOON, "snippet": EVIL,
+        "title": EVIL,
+    }  # fmt: skip
+    line = {"id": "m1", "by": "bob", "at": NOON, "text": EVIL}
+    of_thread = {
+        "thread_id": "x", "type": "channel", "count": 2, "counted": True, "mentions": 1,
+        "speakers": [{"id": "bob", "count": 2}], "first": line, "last": line,
+    }  # fmt: skip
+    waiting = {"kind": "other", "id": "t1", "thread_id": "x", "by": "", "text": EVIL}
+    digest = {
+        "threads": [of_thread, {**of_thread, "summary": EVIL}], "more": True, "waiting": [waiting],
+        "decided": [EVIL], "upto": 1, "note": "n",
+    }  # fmt: skip
+    agent = {"id": "bob", "kind": "agent", "present": True, "description": EVIL, "why": [EVIL]}
+    hits = {"hits": [hit], "more": True, "indexing": True, "note": "n"}
+    return [
+        *task_notes(Tasks.model_validate({"tasks": [task], "more": True}), shown),
+        *task_details(TaskDetails.model_validate(details)),
+        *poll_notes(Poll.model_validate(ended)),
+        *file_notes(Files.model_validate({"files": [file], "more": True})),
+        *document_notes(DocumentText.model_validate(text)),
+        *diff_notes(DocumentDiff.model_validate(diff)),
+        *hit_notes(SearchHits.model_validate(hits), shown),
+        *digest_notes(Digest.model_validate(digest), shown),
+        *agent_notes(FoundAgents.model_validate({"agents": [agent], "more": False})),
+    ]
+
+
+@pytest.mark.behaviour("M-320")
+def test_no_text_of_others_steers_the_terminal_or_begins_a_line() -> None:
+    notes = _evil_notes()
+    assert len(notes) > 30
+    for note, line in zip(notes, shown([*notes]), strict=True):
+        assert line == visible(line), "nothing invisible is left"
+        assert "\n" not in note.text, "one note is one line"
+        assert not note.text.startswith("c"), "what was a line of another's stands indented"
+
+
+@pytest.mark.behaviour("M-320")
+def test_names_and_edits_of_others_are_made_safe_too() -> None:
+    session = begun(thread(said(1)))
+    lines = shown(session.take(event(amending(2, 1, EVIL))))
+    assert lines == ["m1 bob edited: a<U+001B>[2J<U+202E>b\n      c"]
+    file = Attachment(name=EVIL, uri="file:f3", media_type=EVIL)
+    assert attachment_words(file) == "[f3 {0}, {0}]".format("a<U+001B>[2J<U+202E>b c")
+
+
+# Completion ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session() -> Session:
+    """Ann's, where the hub has some mods."""
+    names = (
+        "toggle_reaction",
+        "claim_task",
+        "vote",
+        "download_chunk",
+        "begin_upload",
+        "edit_message",
+    )
+    offered = tuple(OperationInfo(name=n, description="", permission="write") for n in names)
+    file = Attachment(name="plan.pdf", uri="file:f3")
+    messages = (said(1, "mine", sender="ann"), said(2).model_copy(update={"attachments": (file,)}))
+    session = Session("ann", UTC)
+    session.begin(ready(thread(*messages)).model_copy(update={"operations": offered}))
+    session.open("channel.general")
+    session.seen.note([("t1", "Write"), ("t12", "Print")])
+    session.seen.offer("p1", ("soup", "rice"))
+    session.seen.note([("p1", "Lunch?")])
+    return session
+
+
+@pytest.mark.behaviour("M-322")
+@pytest.mark.parametrize(
+    ("before", "texts"),
+    [
+        ("/reac", ["react"]),
+        ("/tas", []),
+        ("/react ", ["m2", "m1"]),
+        ("/edit ", ["m1"]),
+        ("/claim ", ["t12", "t1"]),
+        ("/claim t12", ["t12"]),
+        ("/vote ", ["p1"]),
+        ("/vote p1 ", ["1", "2"]),
+        ("/get ", ["f3"]),
+        ("/tasks ", []),
+    ],
+)
+def test_ids_are_completed_where_there_is_such_a_command(
+    session: Session, before: str, texts: list[str]
+) -> None:
+    assert [found.text for found in candidates(before, session)] == texts
+
+
+@pytest.mark.behaviour("M-322")
+def test_paths_are_completed_folder_by_folder(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/plan.pdf", "notes.md", ".hidden", "two words.md"):
+        (tmp_path / name).write_text("x")
+    found = candidates("/attach ", session)
+    assert found == [
+        Candidate("docs/", 0, "folder", last=False), Candidate("notes.md", 0),
+    ]  # fmt: skip
+    assert [one.text for one in candidates("/attach docs/p", session)] == ["docs/plan.pdf"]
+    assert [one.text for one in candidates("/attach .h", session)] == [".hidden"]
+    assert candidates("/attach none/", session) == []
+
+
+def test_only_so_many_things_are_remembered_for_completion() -> None:
+    seen = Seen()
+    seen.note((f"t{n}", "") for n in range(1, MOST + 11))
+    assert len(seen.of("t")) == MOST
+    assert seen.of("t")[0][0] == f"t{MOST + 10}"
