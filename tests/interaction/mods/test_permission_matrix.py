@@ -22,6 +22,7 @@ from hubbub.mods.api import Mod
 from hubbub.mods.built_in import BUILT_IN
 from hubbub.mods.loader import find_mod
 from hubbub.mods.settings import settings_of
+from hubbub.network.auth import new_token
 from hubbub.protocol.messages import Kind
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.mods import permissions
@@ -87,7 +88,7 @@ async def test_an_operation_is_for_those_who_may_and_for_nobody_else(
 ) -> None:
     file = NetworkFile(
         network=NetworkConfig(
-            auth="open", limits=Limits(calls_per_second=1_000_000, burst=1_000_000)
+            auth="tokens", limits=Limits(calls_per_second=1_000_000, burst=1_000_000)
         ),
         humans={f"owner_{place}": HumanConfig(roles=["owner"]) for place in ("in", "out")},
         channels={"desk": ChannelConfig()},
@@ -101,14 +102,21 @@ async def test_an_operation_is_for_those_who_may_and_for_nobody_else(
 
 async def _everybody(network: LocalNetwork) -> Mapping[str, Client]:
     """All callers by name, and `other`, whose objects are nobody's own."""
-    people = {"other": await network.join("other", "human")}
+    people = {"other": await _joined(network, "other", "human")}
     for role in ROLES:
         for place in ("in", "out"):
-            client = await network.join(f"{role}_{place}", KINDS[role])
+            client = await _joined(network, f"{role}_{place}", KINDS[role])
             people[f"{role}_{place}"] = client
             if place == "out":
                 await client.call("leave_channel", channel="desk")
     return people
+
+
+async def _joined(network: LocalNetwork, name: str, kind: Kind) -> Client:
+    """With a token: in an open network everybody but agents is an owner."""
+    token = new_token()
+    network.hub.joining.add_token(name, token)
+    return await network.join(name, kind, token=token)
 
 
 async def _wrong(people: Mapping[str, Client], entry: Entry, name: str, who: Who) -> str:
@@ -133,8 +141,8 @@ async def _wrong(people: Mapping[str, Client], entry: Entry, name: str, who: Who
 
 async def _made(people: Mapping[str, Client], entry: Entry, who: Who) -> str:
     """The object: of the caller itself, who may have left since, or of somebody else."""
-    if not who.own:
-        return await entry.make(people["other"])
+    if entry.maker or not who.own:
+        return await entry.make(people[entry.maker or "other"])
     caller = people[who.name]
     if who.member:
         return await entry.make(caller)

@@ -12,6 +12,7 @@ A mod `polls` has its table in `polls.py` beside this file, with one entry for e
 * `make` makes the object that the call is about in the thread `THREAD`, with the client of whom it
   shall belong to, and returns its id. Two ids (a document and its comment) are one text with a
   blank between them. `thread` is for operations that are about the thread itself.
+* `maker` names the caller who makes all of them, where not everybody can.
 * `args` are the call's arguments for the object. They must be ones that succeed, for those who may.
 * `allowed` says who may: `READERS` of the thread (the default), `AUTHORS` who still read it,
   `AUTHORS_AND_OWNERS`, `OWNERS` of the network, `EVERYBODY`, or any function of a `Who`.
@@ -115,6 +116,7 @@ class Entry:
     """Of one operation; what the parts mean is told above."""
 
     make: Callable[[Client], Awaitable[str]] = thread
+    maker: str = ""
     args: Callable[[str], Args] = lambda id: {}
     allowed: Rule = READERS
     missing: str = ""

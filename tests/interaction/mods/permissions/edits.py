@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from hubbub.client import Client
-from tests.interaction.mods.permissions import AUTHORS, THREAD, Entry, Who, ask
+from tests.interaction.mods.permissions import AUTHORS, AUTHORS_AND_OWNERS, THREAD, Entry, ask
 
 
 async def message(client: Client) -> str:
     channel = THREAD.partition(".")[2]
     return str((await ask(client, "post_to_channel", channel=channel, text="old"))["id"])
-
-
-def _authors_and_owners(who: Who) -> bool:
-    """In an open network all are owners but agents."""
-    return who.member and (who.own or who.role != "agent")
 
 
 ENTRIES = {
@@ -26,7 +21,7 @@ ENTRIES = {
     "delete_message": Entry(
         make=message,
         args=lambda id: {"message_id": id},
-        allowed=_authors_and_owners,
+        allowed=AUTHORS_AND_OWNERS,
         missing="m999999",
     ),
     "message_history": Entry(make=message, args=lambda id: {"message_id": id}, missing="m999999"),

@@ -16,8 +16,8 @@ def reading(who: Who) -> bool:
 
 
 def deleting(who: Who) -> bool:
-    """Who has brought it, and owners: in an open network, as this one is, all but agents."""
-    return who.own or (who.member and who.role != "agent")
+    """Who has brought it, and owners."""
+    return who.own or (who.member and who.role == "owner")
 
 
 def sharing(who: Who) -> bool:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from hubbub.client import Client
-from tests.interaction.mods.permissions import THREAD, Entry, Who, ask
+from tests.interaction.mods.permissions import AUTHORS_AND_OWNERS, THREAD, Entry, ask
 
 QUESTION = {"question": "Lunch?", "options": ["Soup", "Rice"]}
 SETTINGS = {"announce": False, "time_limit": 30}
-
-
-def trusted(who: Who) -> bool:
-    """Authors, and owners: in an open network, as this one is, all but agents."""
-    return who.member and (who.own or who.role != "agent")
 
 
 async def poll(client: Client) -> str:
@@ -34,7 +29,7 @@ ENTRIES = {
     "close_poll": Entry(
         make=poll,
         args=lambda id: {"poll": id},
-        allowed=trusted,
+        allowed=AUTHORS_AND_OWNERS,
         missing="p999999",
     ),
 }

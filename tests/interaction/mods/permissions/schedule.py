@@ -13,8 +13,8 @@ def own(who: Who) -> bool:
 
 
 def trusted(who: Who) -> bool:
-    """Whose it is, and owners: in an open network, as this one is, all but agents."""
-    return who.own or who.role != "agent"
+    """Whose it is, and owners."""
+    return who.own or who.role == "owner"
 
 
 async def reminder(client: Client) -> str:

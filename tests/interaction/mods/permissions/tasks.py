@@ -6,12 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from hubbub.client import Client
-from tests.interaction.mods.permissions import THREAD, Entry, Who, ask
-
-
-def trusted(who: Who) -> bool:
-    """Authors, and owners: in an open network, as this one is, all but agents."""
-    return who.member and (who.own or who.role != "agent")
+from tests.interaction.mods.permissions import AUTHORS_AND_OWNERS, THREAD, Entry, ask
 
 
 async def task(client: Client) -> str:
@@ -50,7 +45,7 @@ def _holding(**more: object) -> Entry:
     return Entry(
         make=held,
         args=lambda id: {"task": id, **more},
-        allowed=trusted,
+        allowed=AUTHORS_AND_OWNERS,
         missing="t999999",
     )
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 
 from hubbub.client import Client
-from tests.interaction.mods.permissions import Entry, Who
+from tests.interaction.mods.permissions import OWNERS, Entry
 
 HEADER = {"transcript": 1, "network": "old", "epoch": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
-
-
-def owners(who: Who) -> bool:
-    """In an open network, as this one is, all but agents."""
-    return who.role != "agent"
 
 
 async def thread(client: Client) -> str:
@@ -25,6 +20,6 @@ ENTRIES = {
         make=thread, args=lambda id: {"thread": id}, missing="channel_nowhere"
     ),
     "import_transcript": Entry(
-        args=lambda _: {"header": json.dumps(HEADER), "lines": []}, allowed=owners
+        args=lambda _: {"header": json.dumps(HEADER), "lines": []}, allowed=OWNERS
     ),
 }
