@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
+from hubbub.cli.asking import Asking
 from hubbub.cli.joining import Target, default_person, joined, run_async
 from hubbub.cli.naming import find_thread
+
+if TYPE_CHECKING:
+    from hubbub.client import Client
 
 __all__ = ["Desk", "day_time"]
 
@@ -37,14 +41,16 @@ class Desk:
     async def _ask(
         self, shape: type[M], name: str, thread: str | None, args: dict[str, object]
     ) -> M:
-        given = {key: value for key, value in args.items() if value is not None}
         async with joined(self.target, self.person) as client:
-            if thread is not None:
-                people = {known.id for known in client.ready.participants}
-                channels = {channel.name for channel in client.ready.channels}
-                given["thread"] = find_thread(thread, self.person, people, channels)
-            # `cid` is no argument of any operation: each call gets a fresh one.
-            return shape.model_validate(await client.call(name, cid=None, **given))
+            return await Asking(client).ask(shape, name, thread=self.place(client, thread), **args)
+
+    def place(self, client: Client, thread: str | None) -> str | None:
+        """The thread that is meant, as the hub calls it. Raises `UserError`."""
+        if thread is None:
+            return None
+        people = {known.id for known in client.ready.participants}
+        channels = {channel.name for channel in client.ready.channels}
+        return find_thread(thread, self.person, people, channels)
 
 
 def day_time(moment: datetime | None) -> str:

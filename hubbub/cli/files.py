@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hubbub.cli.asking import Asking
 from hubbub.cli.chat.text import one_line
 from hubbub.cli.desk import Desk, day_time
-from hubbub.cli.joining import (
-    AddressOption,
-    AsOption,
-    Target,
-    TokenOption,
-    default_person,
-    joined,
-    run_async,
-)
-from hubbub.cli.naming import find_thread, label
+from hubbub.cli.joining import AddressOption, AsOption, TokenOption, joined, run_async
+from hubbub.cli.naming import label
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.client import Client
     from hubbub.mods.files.words import File
 
 __all__ = ["group", "register"]
@@ -49,15 +38,6 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     app.add_typer(group, name="files")
-
-
-def _place(client: Client, person: str, thread: str | None) -> dict[str, str]:
-    """The thread as an argument, if there is one. Raises `UserError`."""
-    if thread is None:
-        return {}
-    people = {known.id for known in client.ready.participants}
-    channels = {channel.name for channel in client.ready.channels}
-    return {"thread": find_thread(thread, person, people, channels)}
 
 
 # list -------------------------------------------------------------------------------------------
@@ -118,12 +98,10 @@ def put(
     """Bring files into the network: for yourself, or for those who read a thread."""
     if text is not None and thread is None:
         raise UserError("--text needs --thread: where to say it")
-    for path in paths:
-        if not path.is_file():
-            raise UserError(f"{path}: there is no such file")
-    target = Target(address, token)
-    person = default_person(target, as_)
-    brought = run_async(_put(target, person, paths, thread, text))
+    from hubbub.cli.workplace.carrying import local_file
+
+    files = [local_file(str(path)) for path in paths]
+    brought = run_async(_put(Desk.of(as_, address, token), files, thread, text))
     if as_json:
         emit_json(brought)
         return
@@ -132,42 +110,18 @@ def put(
 
 
 async def _put(
-    target: Target, person: str, paths: Sequence[Path], thread: str | None, text: str | None
+    desk: Desk, paths: Sequence[Path], thread: str | None, text: str | None
 ) -> list[File]:
-    async with joined(target, person) as client:
-        place = _place(client, person, thread)
-        brought = [await _upload(client, path, place) for path in paths]
-        if text is not None:
+    from hubbub.cli.workplace.carrying import bring, untold
+
+    async with joined(desk.target, desk.person) as client:
+        place = desk.place(client, thread)
+        brought = [await bring(Asking(client), path, place, untold) for path in paths]
+        if text is not None and place is not None:
             files = [{"name": file.name, "uri": f"file:{file.id}"} for file in brought]
-            said = {"to": place["thread"], "text": text}
-            await client.call("send_text_message", cid=None, attachments=files, **said)
+            said = {"to": place, "text": text, "attachments": files}
+            await client.call("send_text_message", cid=None, **said)
     return brought
-
-
-async def _upload(client: Client, path: Path, place: dict[str, str]) -> File:
-    from hubbub.mods.files.words import File, Upload
-
-    size, sha256 = await asyncio.to_thread(_measured, path)
-    begun = Upload.model_validate(
-        await client.call(
-            "begin_upload", cid=None, name=path.name, size=size, sha256=sha256, **place
-        )
-    )
-    offset = 0
-    with path.open("rb") as file:
-        while data := await asyncio.to_thread(file.read, begun.chunk):
-            part = base64.b64encode(data).decode()
-            await client.call(
-                "upload_chunk", cid=None, upload=begun.upload, offset=offset, data=part
-            )
-            offset += len(data)
-    return File.model_validate(await client.call("finish_upload", cid=None, upload=begun.upload))
-
-
-def _measured(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-        return file.tell(), digest.hexdigest()
 
 
 # get --------------------------------------------------------------------------------------------
@@ -186,71 +140,30 @@ def get(
     token: TokenOption = None,
 ) -> None:
     """Fetch a file of the network, and print where it is then."""
-    target = Target(address, token)
-    person = default_person(target, as_)
-    written = run_async(_get(target, person, id, path, force=force))
+    written = run_async(_get(Desk.of(as_, address, token), id, path, force=force))
     if written is not None:
         typer.echo(str(written))
 
 
-async def _get(
-    target: Target, person: str, id: str, path: Path | None, *, force: bool
-) -> Path | None:
+async def _get(desk: Desk, id: str, path: Path | None, *, force: bool) -> Path | None:
+    from hubbub.cli.workplace.carrying import fetch, free_place, save, untold
     from hubbub.mods.files.words import File
 
-    async with joined(target, person) as client:
-        file = File.model_validate(await client.call("file_info", cid=None, id=id))
+    async with joined(desk.target, desk.person) as client:
+        asking = Asking(client)
+        file = await asking.ask(File, "file_info", id=id)
         if file.deleted_by is not None:
             raise UserError(f"{id} ({one_line(file.name)}) was deleted by {file.deleted_by}")
         if path == Path("-"):
-            await _fetch(client, file, sys.stdout.buffer)
+            await fetch(asking, file, sys.stdout.buffer, untold)
+            sys.stdout.buffer.flush()
             return None
-        place = _free_place(path, file.name, force=force)
-        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as made:
-            try:
-                await _fetch(client, file, made)  # type: ignore[arg-type]  # a BinaryIO in all but name
-            except BaseException:
-                os.unlink(made.name)
-                raise
-        os.replace(made.name, place)
+        place = free_place("" if path is None else str(path), file.name, replace=force)
+        if not force:
+            await save(asking, file, place, untold)
+            return place
+        with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+            whole = Path(folder) / "whole"
+            await save(asking, file, whole, untold)
+            os.replace(whole, place)
     return place
-
-
-def _free_place(path: Path | None, name: str, *, force: bool) -> Path:
-    """Where to write. Raises `UserError`, also for a name that the hub should not have let in."""
-    from hubbub.errors import OperationError
-    from hubbub.mods.files.names import checked_name
-
-    if path is None or path.is_dir():
-        try:
-            path = (path or Path()) / checked_name(name)
-        except OperationError as error:
-            raise UserError(f"say where to write it: {error.message}") from None
-    if path.exists() and not force:
-        raise UserError(f"{path} is there already; --force replaces it")
-    if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: there is no such folder")
-    return path
-
-
-async def _fetch(client: Client, file: File, into: BinaryIO) -> None:
-    """Write the content. Raises `UserError` if it is not what the hub says it is."""
-    digest = hashlib.sha256()
-    async for data in _parts(client, file):
-        digest.update(data)
-        into.write(data)
-    into.flush()
-    if digest.hexdigest() != file.sha256:
-        raise UserError(f"{file.id}: what has arrived is not what was kept; try again")
-
-
-async def _parts(client: Client, file: File) -> AsyncIterator[bytes]:
-    from hubbub.mods.files.words import FileChunk
-
-    offset, more = 0, True
-    while more:
-        answer = await client.call("download_chunk", cid=None, id=file.id, offset=offset)
-        chunk = FileChunk.model_validate(answer)
-        data = base64.b64decode(chunk.data)
-        yield data
-        offset, more = offset + len(data), chunk.more

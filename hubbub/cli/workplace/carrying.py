@@ -17,12 +17,16 @@ from hubbub.mods.files.words import File, FileChunk, Upload
 from hubbub.protocol.operations import Done
 
 if TYPE_CHECKING:
-    from hubbub.cli.control.asker import Asker
+    from hubbub.cli.asking import Asking
 
-__all__ = ["Progress", "bring", "free_place", "local_file", "save"]
+__all__ = ["Progress", "bring", "fetch", "free_place", "local_file", "save", "untold"]
 
 Progress = Callable[[str], None]
 """Is told how far it is: `photo.png 40 %`; nothing when it is over."""
+
+
+def untold(so_far: str) -> None:
+    """A `Progress` that nobody sees."""
 
 
 def local_file(path: str) -> Path:
@@ -33,7 +37,7 @@ def local_file(path: str) -> Path:
     return place
 
 
-async def bring(asker: Asker, path: Path, thread: str | None, progress: Progress) -> File:
+async def bring(asking: Asking, path: Path, thread: str | None, progress: Progress) -> File:
     """Upload a file of this machine, for those who read the thread. Raises `UserError`,
     `OperationError`."""
     try:
@@ -42,15 +46,15 @@ async def bring(asker: Asker, path: Path, thread: str | None, progress: Progress
         raise UserError(f"{path}: {exc.strerror or exc}") from exc
     if not size:
         raise UserError(f"{path}: the file is empty")
-    begun = await asker.ask(
+    begun = await asking.ask(
         Upload, "begin_upload", name=path.name, size=size, sha256=sha256, thread=thread
     )
     try:
-        await _send(asker, path, begun, progress)
-        return await asker.ask(File, "finish_upload", upload=begun.upload)
+        await _send(asking, path, begun, progress)
+        return await asking.ask(File, "finish_upload", upload=begun.upload)
     except (OperationError, OSError) as exc:
         with suppress(OperationError):  # else it ends by itself after a while
-            await asker.ask(Done, "cancel_upload", upload=begun.upload)
+            await asking.ask(Done, "cancel_upload", upload=begun.upload)
         if isinstance(exc, OSError):
             raise UserError(f"{path}: {exc.strerror or exc}") from exc
         raise
@@ -58,13 +62,13 @@ async def bring(asker: Asker, path: Path, thread: str | None, progress: Progress
         progress("")
 
 
-async def _send(asker: Asker, path: Path, begun: Upload, progress: Progress) -> None:
+async def _send(asking: Asking, path: Path, begun: Upload, progress: Progress) -> None:
     offset = 0
     with path.open("rb") as file:
         while data := await asyncio.to_thread(file.read, begun.chunk):
             progress(_so_far(path.name, offset, begun.size))
             part = base64.b64encode(data).decode()
-            await asker.ask(Upload, "upload_chunk", upload=begun.upload, offset=offset, data=part)
+            await asking.ask(Upload, "upload_chunk", upload=begun.upload, offset=offset, data=part)
             offset += len(data)
 
 
@@ -78,11 +82,11 @@ def _measured(path: Path) -> tuple[int, str]:
         return file.tell(), digest.hexdigest()
 
 
-async def save(asker: Asker, file: File, place: Path, progress: Progress) -> None:
+async def save(asking: Asking, file: File, place: Path, progress: Progress) -> None:
     """Write the content to a place where nothing is. Raises `UserError`, `OperationError`."""
     try:
         with _made(place) as made:
-            await _fetch(asker, file, made, progress)
+            await fetch(asking, file, made, progress)
     except FileExistsError:
         raise UserError(f"{place} is there already; name another place") from None
     except OSError as exc:
@@ -103,11 +107,12 @@ def _made(place: Path) -> Iterator[BinaryIO]:
             raise
 
 
-async def _fetch(asker: Asker, file: File, into: BinaryIO, progress: Progress) -> None:
+async def fetch(asking: Asking, file: File, into: BinaryIO, progress: Progress) -> None:
+    """Write the content. Raises `UserError` if it is not what the hub says, `OperationError`."""
     digest, offset, more = hashlib.sha256(), 0, True
     while more:
         progress(_so_far(file.name, offset, file.size))
-        chunk = await asker.ask(FileChunk, "download_chunk", id=file.id, offset=offset)
+        chunk = await asking.ask(FileChunk, "download_chunk", id=file.id, offset=offset)
         data = base64.b64decode(chunk.data)
         digest.update(data)
         into.write(data)
@@ -116,9 +121,10 @@ async def _fetch(asker: Asker, file: File, into: BinaryIO, progress: Progress) -
         raise UserError(f"{file.id}: what has arrived is not what was kept; try again")
 
 
-def free_place(path: str, name: str) -> Path:
-    """Where a file of this name is to be written: nothing is there yet. Raises `UserError`, also
-    for a name that the hub should not have let in, or that would be hidden."""
+def free_place(path: str, name: str, *, replace: bool = False) -> Path:
+    """Where a file of this name is to be written: nothing is there yet, unless it may be replaced.
+    Raises `UserError`, also for a name that the hub should not have let in, or that would be
+    hidden."""
     place = Path(path).expanduser() if path else Path()
     if not path or place.is_dir():
         try:
@@ -128,7 +134,7 @@ def free_place(path: str, name: str) -> Path:
         if safe.startswith("."):
             raise UserError(f"{one_line(name)} would be hidden there: say where to write it")
         place /= safe
-    if place.is_symlink() or place.exists():
+    if not replace and (place.is_symlink() or place.exists()):
         raise UserError(f"{place} is there already; name another place")
     if not place.parent.is_dir():
         raise UserError(f"{place.parent}: there is no such folder")

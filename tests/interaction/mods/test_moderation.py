@@ -10,7 +10,6 @@ import pytest
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import PASS, Reject
-from hubbub.mods.built_in import BUILT_IN
 from hubbub.mods.loader import load_mods
 from hubbub.mods.moderation import Moderation, ModerationConfig
 from hubbub.protocol.messages import Draft
@@ -61,7 +60,6 @@ async def test_a_secret_never_enters_the_log_and_its_sender_is_told(tmp_path: Pa
 
 
 @pytest.mark.behaviour("M-242")
-@pytest.mark.skipif("edits" not in BUILT_IN, reason="needs the mod `edits`")
 async def test_edits_are_judged_like_messages() -> None:
     mods = [mod({"words": ["darn"]}), *load_mods(["edits"])]
     async with NETWORKS.start(mods=mods) as network:

@@ -45,9 +45,12 @@ def test_what_is_wrong_with_a_file_is_one_sentence_and_leaves_nothing(
     home: Path, hubbub: Command
 ) -> None:
     (home / "plan.md").write_text("# Plan")
+    (home / ".hidden.md").write_text("# Hidden")
+    (home / "empty.md").touch()
     with running(YAML, home):
         for args, words in (
             (("put", "none.md"), "none.md: there is no such file"),
+            (("put", "empty.md"), "empty.md: the file is empty"),
             (("put", "plan.md", "--text", "x"), "--text needs --thread"),
             (("put", "plan.md", "-t", "#nowhere"), "nowhere"),
             (("get", "f1"), "there is no file f1 for you"),
@@ -60,6 +63,8 @@ def test_what_is_wrong_with_a_file_is_one_sentence_and_leaves_nothing(
         taken = hubbub("files", "get", "f1")
         assert (taken.code, "plan.md is there already" in taken.err) == (2, True)
         assert hubbub("files", "get", "f1", "--force").out == "plan.md\n"
+        assert hubbub("files", "put", ".hidden.md").out.startswith("f2 .hidden.md")
+        assert "would be hidden there" in hubbub("files", "get", "f2").err
         assert "no such folder" in hubbub("files", "get", "f1", "none/x.md").err
         assert hubbub("files", "get", "f1", "--as", "bob").code == 2
         assert sorted(path.name for path in home.iterdir()) == before
