@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,30 +97,6 @@ def title(
     _about(desk, "set_thread_title", thread, as_json, title=text)
 
 
-@group.command("resolve")
-def resolve(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Mark a reply thread as done with."""
-    _about(Desk.of(as_, address, token), "resolve_thread", thread, as_json)
-
-
-@group.command("reopen")
-def reopen(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Open a resolved reply thread again."""
-    _about(Desk.of(as_, address, token), "reopen_thread", thread, as_json)
-
-
 def _about(desk: Desk, name: str, thread: str, as_json: bool, **args: str) -> None:
     from hubbub.mods.threads.words import ThreadState
 
@@ -132,55 +109,37 @@ def _about(desk: Desk, name: str, thread: str, as_json: bool, **args: str) -> No
     typer.echo(f"{label(told.thread_id, desk.person)} {state}{called}")
 
 
-@group.command("follow")
-def follow(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-) -> None:
-    """Be told of what is new in a thread."""
-    _choose(Desk.of(as_, address, token), "follow_thread", thread)
-
-
-@group.command("unfollow")
-def unfollow(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-) -> None:
-    """Follow a thread no longer."""
-    _choose(Desk.of(as_, address, token), "unfollow_thread", thread)
-
-
-@group.command("mute")
-def mute(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-) -> None:
-    """Be told of nothing in a thread but mentions."""
-    _choose(Desk.of(as_, address, token), "mute_thread", thread)
-
-
-@group.command("unmute")
-def unmute(
-    thread: ThreadArgument,
-    as_: AsOption = None,
-    address: AddressOption = None,
-    token: TokenOption = None,
-) -> None:
-    """Mute a thread no longer."""
-    _choose(Desk.of(as_, address, token), "unmute_thread", thread)
-
-
-def _choose(desk: Desk, name: str, thread: str) -> None:
+def _choose(desk: Desk, name: str, thread: str, as_json: bool) -> None:
     from hubbub.mods.threads.words import ThreadChoice
 
     told = desk.ask(ThreadChoice, name, thread=thread)
+    if as_json:
+        emit_json(told)
+        return
     state = "followed" if told.followed else "muted" if told.muted else "neither followed nor muted"
     above = told.chosen_in is not None and told.chosen_in != told.thread_id
     where = f", as {label(told.chosen_in, desk.person)} is" if above and told.chosen_in else ""
     typer.echo(f"{label(told.thread_id, desk.person)} {state}{where}")
+
+
+def _command(name: str, deed: Callable[[Desk, str, str, bool], None], help: str) -> None:
+    """Add a command that says one thing of a thread."""
+
+    def command(
+        thread: ThreadArgument,
+        as_: AsOption = None,
+        address: AddressOption = None,
+        token: TokenOption = None,
+        as_json: JsonFlag = False,
+    ) -> None:
+        deed(Desk.of(as_, address, token), f"{name}_thread", thread, as_json)
+
+    group.command(name, help=help)(command)
+
+
+_command("resolve", _about, "Mark a reply thread as done with.")
+_command("reopen", _about, "Open a resolved reply thread again.")
+_command("follow", _choose, "Be told of what is new in a thread.")
+_command("unfollow", _choose, "Follow a thread no longer.")
+_command("mute", _choose, "Be told of nothing in a thread but mentions.")
+_command("unmute", _choose, "Mute a thread no longer.")

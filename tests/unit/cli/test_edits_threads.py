@@ -51,6 +51,9 @@ def test_threads_are_titled_resolved_and_muted_in_a_shell(home: Path, hubbub: Co
         assert hubbub("thread", "resolve", thread).out == f"{thread} resolved by ann: Release\n"
         assert hubbub("thread", "mute", "#general").out == "#general muted\n"
         assert hubbub("thread", "follow", thread).out == f"{thread} followed\n"
+        followed = hubbub("thread", "follow", thread, "--json").json()
+        assert isinstance(followed, dict)
+        assert (followed["followed"], followed["muted"]) == (True, False)
         rows = hubbub("thread", "list", "--state", "resolved").out.splitlines()
         assert rows[1].startswith(f"{thread}  resolved, followed  1")
         assert rows[1].endswith("Release")
