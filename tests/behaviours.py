@@ -393,6 +393,7 @@ MODS = {
     "M-355": "What an imported notice says of tasks and polls is nothing to those of this network.",
     "M-356": "Documents whose lines repeat each other are merged and compared in bounded time.",
     "M-380": "A command for a mod that the network lacks says which mod, and what to do about it.",
+    "M-381": "A network that leaves out a mod of its store says what that means.",
     "M-390": "No request, such as HEAD, and no end in the middle is a failure of the inbound door.",
     "M-391": "A receiver's Retry-After that makes no sense stops no deliveries.",
     "M-392": "What is said of an attachment is bounded; logs with longer ones are read.",

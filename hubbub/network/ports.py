@@ -198,6 +198,10 @@ class Store(Protocol):
         """
         ...
 
+    async def mods(self) -> Sequence[str]:
+        """The mods that have tables here, whether or not they still run."""
+        ...
+
     async def mod_rows(
         self, mod: str, sql: str, values: Sequence[Value]
     ) -> Sequence[tuple[Value, ...]]:

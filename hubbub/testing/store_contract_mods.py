@@ -67,6 +67,13 @@ class SchemaContract(Polling):
         await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
         assert await store.mod_rows("polls", "SELECT * FROM polls_vote", ()) == [("ann", "yes", 1)]
 
+    async def test_mods_that_have_tables_are_known_by_name(self, store: Store) -> None:
+        assert await store.mods() == []
+        await store.admit_mod("quiet", {})
+        await store.admit_mod("polls", {1: VOTES})
+        await store.admit_mod("edits", {1: "CREATE TABLE edits_x (x);"})
+        assert await store.mods() == ["edits", "polls"]
+
     async def test_tables_of_a_newer_version_of_a_mod_are_left_alone(self, store: Store) -> None:
         await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
         with pytest.raises(UserError, match=r"polls have version 2.*up to 1: update the mod"):

@@ -147,6 +147,9 @@ class MoodyStore:
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self._store.admit_mod(mod, scripts)
 
+    async def mods(self) -> Sequence[str]:
+        return await self._store.mods()
+
     async def mod_rows(
         self, mod: str, sql: str, values: Sequence[Value]
     ) -> Sequence[tuple[Value, ...]]:

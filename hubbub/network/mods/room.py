@@ -79,6 +79,18 @@ class Mods:
             mod.host = ModHost(self._hub, mod, self._alarms, folder, self._run)
         if self.pipeline.keeps:
             self._hub.log.rows_of = self._rows_of
+        await self._tell_of_others()
+
+    async def _tell_of_others(self) -> None:
+        """Without them the log is shown as it was first said: what was deleted, too."""
+        here = {mod.name for mod in self.pipeline.mods}
+        missing = [name for name in await self._hub.store.mods() if name not in here]
+        if missing:
+            log.warning(
+                "mods of this store are not in `mods` of the YAML: what they keep is not looked "
+                "at, and messages that were edited or deleted are shown as they were first said",
+                mods=missing,
+            )
 
     def threads(self) -> Sequence[Record]:
         """The mods' own threads, which everybody reads."""

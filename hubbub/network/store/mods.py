@@ -19,7 +19,7 @@ from hubbub.mods.tables import table_prefix
 from hubbub.network.records import ModRows
 from hubbub.network.store.connection import disk_trouble, transaction
 
-__all__ = ["bring_up", "mod_rows", "write_mod_rows"]
+__all__ = ["bring_up", "mod_rows", "with_tables", "write_mod_rows"]
 
 _ASKING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION}
 _ROWS = {
@@ -139,6 +139,11 @@ def bring_up(db: sqlite3.Connection, mod: str, scripts: Mapping[int, str]) -> No
                 f"the mod {mod}: its script {number:04} fails: {error}; all names in it must begin "
                 f"with {table_prefix(mod)}"
             ) from error
+
+
+def with_tables(db: sqlite3.Connection) -> Sequence[str]:
+    """The mods that have tables, by name."""
+    return [name for (name,) in db.execute("SELECT mod FROM mod_schema ORDER BY mod")]
 
 
 def _check_names_are_free(db: sqlite3.Connection, mod: str) -> None:

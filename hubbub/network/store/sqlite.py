@@ -181,6 +181,9 @@ class SqliteStore:
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(mods.bring_up, mod, scripts)
 
+    async def mods(self) -> Sequence[str]:
+        return await self.reading.run(mods.with_tables)
+
     async def mod_rows(
         self, mod: str, sql: str, values: Sequence[Value]
     ) -> Sequence[tuple[Value, ...]]:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
+from structlog.testing import capture_logs
 
 from hubbub.errors import OperationError
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation import Moderation, ModerationConfig
 from hubbub.testing.mod_contract import mod_contract
+from hubbub.testing.network import LocalNetwork
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
@@ -420,3 +422,16 @@ async def test_an_edit_is_no_answer_for_who_waits() -> None:
             await refused(calc, "send_text_message", to="bot", text="?", awaits=True)
             == "wait_cycle"
         )
+
+
+@pytest.mark.behaviour("M-381")
+async def test_a_network_that_leaves_out_a_mod_of_its_store_says_what_that_means(
+    tmp_path: Path,
+) -> None:
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    runs: list[tuple[list[EditsMod], list[list[str]]]] = [([mod()], []), ([], [["edits"]])]
+    for mods, missing in runs:
+        with capture_logs() as told:
+            async with LocalNetwork(store=store, mods=mods):
+                pass
+        assert [each["mods"] for each in told if "of this store" in each["event"]] == missing
