@@ -566,6 +566,7 @@ CHARGE: dict[str, str] = {
     "H-93": "Who asks says that it waits; what would close a circle of waits is refused by name.",
     "H-94": "A prompt shows a task with its id and deadline, and how a request has ended.",
     "H-95": "A kill at any stage of an approval leaves one decision, and one run at most.",
+    "H-96": "A call that a person has changed is recorded and told to the model as it ran.",
     "H-100": "What people in charge decide and what was spent is kept, and there after a restart.",
     "H-101": "Who wakes an agent is told how many wakes wait there, as the store has it.",
     "H-102": "A receipt tells in which prompt a message stood, and whether it was answered.",

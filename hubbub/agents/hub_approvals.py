@@ -8,6 +8,7 @@ from typing import assert_never
 from pydantic import JsonValue
 
 from hubbub.agents.tools.approval import (
+    A_PERSON,
     ApprovalRequest,
     Approved,
     Begun,
@@ -47,9 +48,10 @@ class HubApprover:
             case "pending":
                 raise Parked(approval.id)
             case "approved":
-                return Approved(_final(approval), partial(self._start, approval.id))
+                start = partial(self._start, approval.id)
+                return Approved(_final(approval), start, _decider(approval))
             case "started":
-                return Begun(_final(approval))
+                return Begun(_final(approval), _decider(approval))
             case "denied" | "expired" | "cancelled" as state:
                 return Denied(approval.verdict, state)
             case _:
@@ -92,3 +94,7 @@ def _name(call: ApprovalRequest) -> str:
 
 def _final(approval: Approval) -> dict[str, JsonValue]:
     return dict(approval.arguments if approval.final is None else approval.final)
+
+
+def _decider(approval: Approval) -> str:
+    return approval.decided_by or A_PERSON

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from hubbub.agents.turn.changes import told_changes
 from hubbub.cli.chat.text import visible
 from hubbub.cli.control.words import dollars, took_words
 from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.protocol.operations import Turns, TurnSummary
-from hubbub.protocol.turns import Step, Turn, TurnEnd, Window
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd, Window
 
 __all__ = ["register"]
 
@@ -138,9 +139,18 @@ def _step(step: Step, name: str) -> list[str]:
         times = _times(call.at_ms, call.duration_ms)
         times += f"  attempt {call.attempts}" if call.attempts > 1 else ""
         lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)}){times}")
+        lines += _changes(call)
         result = call.result if call.result is not None else "has not run"
         lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
     return lines
+
+
+def _changes(call: ToolCallRecord) -> list[str]:
+    """What a person has changed of the call, and what it ran with then."""
+    if call.changed is None:
+        return []
+    ran = json.dumps(call.ran_with, ensure_ascii=False)
+    return [f"  {told_changes(call)}", f"  ran with {ran}"]
 
 
 def _window(window: Window) -> str:

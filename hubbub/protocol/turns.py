@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 from hubbub.protocol.messages import Model, ReplyNeed
 
 __all__ = [
+    "ChangedCall",
     "Compressed",
     "Layer",
     "Outcome",
@@ -43,6 +44,16 @@ Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
 
+class ChangedCall(Model):
+    """What a person changed of a call when they approved it, before it ran."""
+
+    by: str
+    arguments: dict[str, JsonValue]
+    """Those that it ran with."""
+    names: tuple[str, ...]
+    """The arguments that differ from what was asked."""
+
+
 class ToolCallRecord(Model):
     """One tool call of a step. `result` is None until it has run.
 
@@ -65,6 +76,13 @@ class ToolCallRecord(Model):
     attempts: int = Field(default=1, ge=1, le=1000)
     """2 and more: it failed in a way that passes, and was repeated; the result is the last one's.
     """
+    changed: ChangedCall | None = None
+    """None: it ran with the arguments that the model gave it."""
+
+    @property
+    def ran_with(self) -> JsonValue:
+        """The arguments that it ran with, or was to run with."""
+        return self.arguments if self.changed is None else self.changed.arguments
 
 
 WaitStrategy = Literal["all", "any", "majority"]

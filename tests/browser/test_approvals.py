@@ -244,6 +244,12 @@ async def test_an_agent_runs_what_was_approved_and_goes_on(
         await desk.sees("paid 7 to bob")
         assert (tmp_path / "paid.txt").read_text() == "7 to bob"
         await expect(desk.details).to_contain_text("Approved, has run")
+        await desk.visit("turn", "clerk-m1")
+        paid = desk.main.get_by_role("region", name="Call of pay")
+        await expect(paid).to_contain_text("Approved by ann with changes: amount")
+        await expect(paid).to_contain_text("Arguments, as asked")
+        await expect(paid).to_contain_text("Arguments that it ran with")
+        await expect(paid).to_contain_text('"amount": 7')
         await desks.leave()
         await network.close()
 

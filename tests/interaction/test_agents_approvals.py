@@ -75,17 +75,30 @@ class TestDecisions:
                 "started"
             )
 
-    @pytest.mark.behaviour("H-80")
-    async def test_it_runs_with_the_arguments_that_the_person_has_changed(
-        self, in_memory: Networks, tmp_path: Path
+    @pytest.mark.behaviour("H-96")
+    @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+    async def test_a_call_that_a_person_has_changed_is_told_as_it_ran_and_by_whom(
+        self, in_memory: Networks, tmp_path: Path, dialect: str
     ) -> None:
-        model = ModelServer(script(PAY, replies("paid")))
+        model = ModelServer(script(says(call("pay", amount="7")), replies("paid")))
         async with model, rig(in_memory) as net:
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
-            await ann.call("approve", id=approval["id"], arguments={"amount": 5, "to": "carl"})
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 5 to carl"]
-            assert the_call(turn, "pay").arguments == {"amount": 7}, "the record has what was asked"
+            ann = await net.person()
+            shop = Shop(net, model, tmp_path)
+            shop.dialect = dialect
+            await shop.start()
+            await ann.say("bot", "pay the bill")
+            (approval,) = await parked(net, ann)
+            await net.kill("bot")
+            await ann.call("approve", id=approval["id"], arguments={"amount": 7, "to": "carl"})
+            await shop.start()
+            record = the_call(await net.turn("bot-m1"), "pay")
+            assert shop.done == ["paid 7 to carl"]
+            assert (record.arguments, record.result) == ({"amount": "7"}, "paid 7 to carl")
+            assert record.changed.by == "ann"
+            assert record.changed.arguments == {"amount": 7, "to": "carl"}
+            assert record.changed.names == ("to",), '7 for "7" is the tool\'s own reading'
+            told = model.requests[-1].body.messages[-1].text
+            assert 'approved by ann with changes: to: (not given) -> "carl"\npaid 7 to carl' in told
 
     @pytest.mark.behaviour("H-81")
     async def test_a_no_is_told_to_the_model_with_its_reason(
@@ -344,12 +357,14 @@ class TestOthers:
             await net.kill("bot")
             await shop.start(kind="pipeline")
             await parked(net, ann)
-            await ann.call("approve", id=approval["id"])
+            await ann.call("approve", id=approval["id"], arguments={"amount": 4, "to": "carl"})
             turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 4 to bob"]
+            assert shop.done == ["paid 4 to carl"]
             assert turn.end is not None
             assert turn.end.outcome == "finished"
-            assert await heard(net, ann) == ["paid 4 to bob"]
+            assert await heard(net, ann) == ["paid 4 to carl"], "the result, and nothing else"
+            judged = model.requests[-1].body.messages[-1].text
+            assert "approved by ann with changes: to: (not given) -&gt;" in judged
 
 
 ROOMY = config(

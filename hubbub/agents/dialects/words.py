@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.base import clean, not_understood, tidied
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.agents.turn.changes import told_result
 from hubbub.agents.turn.chat import ChatMessage, Kept, cut_words, in_fewer_words
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
@@ -147,7 +148,7 @@ def _results(step: Step) -> str:
 
 def _result(call: ToolCallRecord) -> str:
     """One result. What others wrote in it cannot end it."""
-    told = _RESULT_END.sub(r"<\\", call.result or "")
+    told = _RESULT_END.sub(r"<\\", told_result(call))
     name = json.dumps(call.name, ensure_ascii=False)
     id = json.dumps(call.id, ensure_ascii=False)
     return f"<tool_result tool_name={name} id={id}>{told}</tool_result>"

@@ -135,10 +135,11 @@ def in_a_line(step: Step) -> Compressed:
 
 
 def _call(call: ToolCallRecord) -> str:
-    given = call.arguments
+    given = call.ran_with
     told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     done = "done" if call.error is None else f"failed ({call.error})"
-    return f"{call.name}({_cut(told, _MOST_ARGUMENTS)}): {done}"
+    changed = f", as changed by {call.changed.by}" if call.changed else ""
+    return f"{call.name}({_cut(told, _MOST_ARGUMENTS)}): {done}{changed}"
 
 
 def _cut(text: str, most: int) -> str:
@@ -150,11 +151,14 @@ def _beginnings(step: Step, counter: TokenCounter) -> Step:
     words = {
         "text": step.text and _cut(step.text, _MOST_ARGUMENTS),
         "reasoning": None,
-        "calls": tuple(
-            call.model_copy(update={"arguments": _small(call.arguments)}) for call in step.calls
-        ),
+        "calls": tuple(map(_small_call, step.calls)),
     }
     return _with_short_results(step.model_copy(update=words), _LEAST_RESULT, counter)
+
+
+def _small_call(call: ToolCallRecord) -> ToolCallRecord:
+    """The call with the beginnings of the arguments that it ran with."""
+    return call.model_copy(update={"arguments": _small(call.ran_with), "changed": None})
 
 
 def _small(value: JsonValue) -> JsonValue:

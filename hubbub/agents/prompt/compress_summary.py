@@ -17,6 +17,7 @@ from hubbub.agents.prompt.compress import in_a_line
 from hubbub.agents.prompt.escape import escaped, reveal
 from hubbub.agents.prompt.tokens import TokenCounter, question_tokens
 from hubbub.agents.tools.results import fit
+from hubbub.agents.turn.changes import told_result
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step
@@ -134,7 +135,7 @@ def _told(step: Own, most: int, counter: TokenCounter) -> str:
     if isinstance(step, Compressed):
         return f'<step n="{step.n}">{escaped(step.text)}</step>'
     results = "".join(
-        f"\n<result>{escaped(fit(call.result or '', most, counter))}</result>"
+        f"\n<result>{escaped(fit(told_result(call), most, counter))}</result>"
         for call in step.calls
     )
     return f'<step n="{step.n}">{escaped(in_a_line(step).text)}{results}</step>'

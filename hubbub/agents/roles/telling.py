@@ -185,7 +185,8 @@ def _result(number: int, result: Result | None, most: int) -> str:
     if result is None:
         return f'<result step="{number}" outcome="not run"/>'
     outcome = "succeeded" if result.error is None else f"failed: {result.error}"
-    text = escaped(_cut(result.text, most)).text
+    told = "\n".join(filter(None, (result.changed, result.text)))
+    text = escaped(_cut(told, most)).text
     return f'<result step="{number}" outcome="{escaped(outcome)}">{text}</result>'
 
 

@@ -20,6 +20,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
+from hubbub.agents.turn.changes import told_changes
 from hubbub.agents.turn.loop import FINISH
 from hubbub.agents.turn.waiting import ASKS
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
@@ -66,6 +67,8 @@ class Result:
     text: str
     error: str | None = None
     """The kind of failure; None: it succeeded."""
+    changed: str = ""
+    """Who changed what of its call before it ran, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def _ran(work: Work, step: Step) -> None:
     for call in step.calls:
         found = _CALL_ID.match(call.id)
         if found and call.result is not None:
-            work.results[int(found[1])] = Result(call.result, call.error)
+            work.results[int(found[1])] = Result(call.result, call.error, told_changes(call))
 
 
 def _asked(work: Work, *, answered: bool) -> None:

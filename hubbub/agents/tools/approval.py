@@ -15,6 +15,9 @@ from hubbub.protocol.messages import Permission
 
 __all__ = ["ApprovalRequest", "Approved", "Approver", "Begun", "Denied", "Parked", "Verdict"]
 
+A_PERSON = "a person"
+"""Who has decided, where an approver does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
@@ -44,6 +47,8 @@ class Approved:
     """Is awaited right before the call runs, when its arguments have proved valid: from then on
     the approval is used. Raises `ToolFailed` when it cannot be used any more. None: nobody keeps
     count of it."""
+    by: str = A_PERSON
+    """Whose word it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Begun:
     """The call was approved, and has begun to run with these arguments in an earlier process."""
 
     arguments: Mapping[str, JsonValue]
+    by: str = A_PERSON
 
 
 @dataclass(frozen=True, slots=True)

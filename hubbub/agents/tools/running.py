@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from pydantic import JsonValue
@@ -27,11 +28,12 @@ from hubbub.agents.tools.registry import Entry, Registry
 from hubbub.agents.tools.results import Counter, fit
 from hubbub.agents.tools.tuning import Retry
 from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.agents.turn.changes import changed_call
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.turn.timing import TurnClock
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
-from hubbub.protocol.turns import ToolCallRecord
+from hubbub.protocol.turns import ChangedCall, ToolCallRecord
 from hubbub.user_code import contained, told
 
 __all__ = ["CallRunner", "Checks"]
@@ -62,6 +64,24 @@ class Checks:
         return check
 
 
+@dataclass(frozen=True, slots=True)
+class _Leave:
+    """A call may run with these arguments."""
+
+    arguments: Mapping[str, JsonValue]
+    changed: ChangedCall | None = None
+    start: Callable[[], Awaitable[None]] | None = None
+    interrupted: bool = False
+    """It may have run before, and must not run twice."""
+
+    async def begin(self) -> None:
+        """It is about to run. Raises `ToolFailed` when it may not."""
+        if self.interrupted:
+            raise _interrupted()
+        if self.start is not None:
+            await self.start()
+
+
 class CallRunner:
     """Runs single calls of the tools in `registry`."""
 
@@ -79,17 +99,20 @@ class CallRunner:
         attempts = 0
         error: str | None = None
         outside = False
+        changed: ChangedCall | None = None
         budget = self._conduct.budget
         try:
             entry = self._entry(call.name)
             budget = entry.budget or budget
-            arguments = await self._admit(entry, call, site, again)
+            leave = await self._admit(entry, call, site, again)
+            changed = leave.changed
+            await leave.begin()
             retry = entry.retry if entry.tool.idempotent else Retry(attempts=1)
             while True:
                 attempts += 1
                 outside = entry.outside
                 try:
-                    given = await self._attempt(entry, arguments, site)
+                    given = await self._attempt(entry, leave.arguments, site)
                     outside = outside or isinstance(given, FromOutside)
                     text = fit(given, *self._to(budget))
                     break
@@ -105,7 +128,8 @@ class CallRunner:
         except Parked as exc:
             return CallResult(call.id, "", at_ms=at, parked=exc.approvals)
         took = clock.since(at)
-        return CallResult(call.id, text, error, at, took, max(attempts, 1), outside)
+        tries = max(attempts, 1)
+        return CallResult(call.id, text, error, at, took, tries, outside, changed=changed)
 
     def _to(self, budget: int) -> tuple[int, Counter]:
         return budget, self._conduct.counter
@@ -123,8 +147,8 @@ class CallRunner:
 
     async def _admit(
         self, entry: Entry, call: ToolCallRecord, site: CallSite, again: bool
-    ) -> Mapping[str, JsonValue]:
-        """The arguments to run with. Raises `ToolFailed` when the call may not run."""
+    ) -> _Leave:
+        """What the call may run with. Raises `ToolFailed` when it may not run."""
         decision = decide(entry, self._conduct.mode, outside=site.outside)
         asks = isinstance(decision, NeedsApproval) and self._conduct.approver is not None
         lost = again and not entry.tool.idempotent
@@ -134,7 +158,7 @@ class CallRunner:
         arguments = self._check(entry, call.arguments)
         match decision:
             case Allow():
-                return arguments
+                return _Leave(arguments)
             case Refuse(reason):
                 raise ToolFailed(reason, error="forbidden")
             case NeedsApproval(reason):
@@ -149,26 +173,23 @@ class CallRunner:
     def _check(self, entry: Entry, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return self._checks.of(entry.tool.spec).check(arguments)
 
-    async def _approved(
-        self, entry: Entry, request: ApprovalRequest, lost: bool
-    ) -> Mapping[str, JsonValue]:
+    async def _approved(self, entry: Entry, request: ApprovalRequest, lost: bool) -> _Leave:
         """`lost`: it may have run before, and must not run twice."""
         approver = self._conduct.approver
         if approver is None:
             raise ToolFailed(f"{request.reason}; {_NOBODY}", error="needs_approval")
         verdict = await approver.approve(request)
         match verdict:
-            case Approved(final, start):
+            case Approved(final, start, by):
                 arguments = self._check(entry, final)
-                if start is not None:
-                    await start()
-                elif lost:  # nobody knows whether it began
-                    raise _interrupted()
-                return arguments
-            case Begun(final):
-                if not entry.tool.idempotent:
-                    raise _interrupted()
-                return self._check(entry, final)
+                changed = changed_call(request.arguments, arguments, by)
+                # Without a start nobody knows whether it began.
+                return _Leave(arguments, changed, start, interrupted=lost and start is None)
+            case Begun(final, by):
+                twice = entry.tool.idempotent
+                arguments = self._check(entry, final) if twice else dict(final)
+                changed = changed_call(request.arguments, arguments, by)
+                return _Leave(arguments, changed, interrupted=not twice)
             case Denied(why, error):
                 raise ToolFailed(f"{_NO[error]}: {why}" if why else _NO[error], error=error)
             case _:

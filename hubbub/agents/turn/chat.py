@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from hubbub.agents.turn.changes import told_result
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 __all__ = [
@@ -125,7 +126,7 @@ def _step_messages(step: Kept) -> Iterator[ChatMessage]:
         "tool_calls": [_tool_call(call) for call in step.calls],
     }
     for call in step.calls:
-        yield {"role": "tool", "content": call.result or "", "tool_call_id": call.id}
+        yield {"role": "tool", "content": told_result(call), "tool_call_id": call.id}
 
 
 def _tool_call(call: ToolCallRecord) -> ChatToolCall:

@@ -54,7 +54,7 @@ def without_questions(steps: Sequence[Step]) -> list[Step]:
 
 
 def _told(call: ToolCallRecord) -> str:
-    arguments = _cut(json.dumps(call.arguments, ensure_ascii=False))
+    arguments = _cut(json.dumps(call.ran_with, ensure_ascii=False))
     outcome = "has failed" if call.error else "gives"
     return f"`{call.name}` with `{arguments}` {outcome}: {_cut(call.result or '')}"
 

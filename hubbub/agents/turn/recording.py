@@ -15,7 +15,7 @@ from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, SHOW_PLAN
-from hubbub.protocol.turns import Step, ToolCallRecord
+from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord
 
 __all__ = [
     "MAX_DEPTH",
@@ -46,6 +46,8 @@ class CallResult:
     """Whether it carries content from outside the network."""
     parked: tuple[str, ...] | None = None
     """It has no result yet: the ids of the approvals that it waits for. None: it has one."""
+    changed: ChangedCall | None = None
+    """What a person changed of it before it ran."""
 
 
 def step_of(
@@ -202,5 +204,6 @@ def with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallReco
         "at_ms": result.at_ms,
         "duration_ms": result.duration_ms,
         "attempts": result.attempts,
+        "changed": result.changed,
     }
     return call.model_copy(update=told)

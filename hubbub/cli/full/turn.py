@@ -8,6 +8,7 @@ from datetime import tzinfo
 from rich.style import Style
 from rich.text import Text
 
+from hubbub.agents.turn.changes import told_changes
 from hubbub.cli.chat.text import clip, one_line, visible
 from hubbub.cli.full.about import facts
 from hubbub.protocol.messages import Message
@@ -76,6 +77,8 @@ def _add_call(card: Text, call: ToolCallRecord) -> None:
     card.append(f"\n{one_line(call.name)}", style="bold").append(f" {_cut(arguments)}")
     if call.duration_ms is not None:
         card.append(f" {call.duration_ms:.0f} ms", style=_QUIET)
+    if call.changed is not None:
+        card.append(f"\n  {_cut(told_changes(call))}")
     if call.error is not None:
         card.append(f"\n  ✗ {one_line(call.error)}: {_cut(call.result or '')}", style=_BAD)
     else:

@@ -15,7 +15,7 @@ from hubbub.cli.full.turn import MOST, turn_card, turn_of
 from hubbub.client import Disconnected
 from hubbub.protocol.messages import Card, Channel, Participant
 from hubbub.protocol.operations import Receipt, Receipts
-from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
 from tests.unit.cli.chatting import NOON, person, ready, said, thread
 from tests.unit.cli.fullscreen import arrive, signal, state_of
 
@@ -216,6 +216,13 @@ def test_a_turn_is_shown_with_all_that_it_did() -> None:
     assert "✗ unknown_tool: no such" in text
     assert "wait {}\n  → has not run" in text
     assert text.endswith("prompt\n<conversation/>\n\nsystem prompt\nYou add.")
+
+
+def test_a_turn_shows_what_a_person_has_changed_of_a_call() -> None:
+    changed = ChangedCall(by="ann", arguments={"a": 2}, names=("a",))
+    call = ToolCallRecord(id="c", name="add", arguments={"a": 1}, result="2", changed=changed)
+    text = turn_card(turn(steps=(Step(n=1, calls=(call,)),)), UTC).plain
+    assert 'add {"a": 1}\n  approved by ann with changes: a: 1 -> 2\n  → 2' in text
 
 
 def test_a_turn_that_runs_has_no_outcome_yet() -> None:

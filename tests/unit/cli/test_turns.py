@@ -10,7 +10,15 @@ import pytest
 from hubbub.cli.joining import Target, joined
 from hubbub.cli.turns import _cost, _lines, _outcome, _step
 from hubbub.client import Client, WebSocketTransport
-from hubbub.protocol.turns import Steering, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import (
+    ChangedCall,
+    Steering,
+    Step,
+    ToolCallRecord,
+    Turn,
+    TurnEnd,
+    TurnStart,
+)
 from tests.unit.cli.conftest import Command
 
 START = TurnStart(
@@ -106,6 +114,19 @@ def test_a_call_that_was_repeated_says_which_attempt_the_result_is_from() -> Non
     once = often.model_copy(update={"attempts": 1})
     assert _step(Step(n=1, calls=(often,)), "1")[1] == "fetch({})  attempt 3"
     assert _step(Step(n=1, calls=(once,)), "1")[1] == "fetch({})"
+
+
+def test_a_call_that_a_person_has_changed_says_what_ran_and_who_changed_it() -> None:
+    changed = ChangedCall(by="ann", arguments={"to": "b", "n": 1}, names=("to",))
+    call = ToolCallRecord(
+        id="c", name="mail", arguments={"to": "a", "n": 1}, result="sent", changed=changed
+    )
+    assert _step(Step(n=1, calls=(call,)), "1")[1:] == [
+        'mail({"to": "a", "n": 1})',
+        '  approved by ann with changes: to: "a" -> "b"',
+        '  ran with {"to": "b", "n": 1}',
+        "  → sent",
+    ]
 
 
 def test_what_steered_the_turn_stands_before_the_answer_to_it() -> None:

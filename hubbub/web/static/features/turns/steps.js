@@ -39,11 +39,22 @@ function Call({ call }) {
         <span class="quiet">${ran(call)}</span>
         ${call.error && html`<span class="problem">${t.turns.failed(call.error)}</span>`}
       </h5>
-      <${TitledText} title=${t.turns.arguments} text=${pretty(call.arguments)} />
+      ${call.changed
+        ? html`<${Changed} call=${call} />`
+        : html`<${TitledText} title=${t.turns.arguments} text=${pretty(call.arguments)} />`}
       ${call.result != null
         ? html`<${TitledText} title=${t.turns.result} text=${readable(call.result)} />`
         : html`<p class="quiet">${t.turns.notRun}</p>`}
     </section>
+  `;
+}
+
+/** A call that ran with other arguments than the model gave it: both, and who changed them. */
+function Changed({ call: { arguments: asked, changed } }) {
+  return html`
+    <p class="note">${visible(t.turns.changedBy(changed.by, changed.names))}</p>
+    <${TitledText} title=${t.turns.asAsked} text=${pretty(asked)} />
+    <${TitledText} title=${t.turns.ranWith} text=${pretty(changed.arguments)} />
   `;
 }
 
