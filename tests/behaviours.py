@@ -427,6 +427,7 @@ USING = {
     "U-6": "What an agent is about to say is shown, is no message, and goes when it is one or not.",
     "U-7": "The record of a turn is shown with what the runtime did, and nothing that it did not.",
     "U-8": "A turn can be tried with another prompt or model: asked once, nothing run or kept.",
+    "U-9": "What of the page could not be fetched is tried again by itself, then asks for a click.",
 }
 
 RELIABILITY = {

@@ -7,6 +7,7 @@ relative and a browser may keep whatever it has for good. An edited file shows a
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -32,6 +33,7 @@ SMALLEST_COMPRESSED = 512
 """Bytes below which compressing gains nothing."""
 
 _IMPORT = re.compile(r"""^\s*(?:import|export)\b[^"'()=;]*["'](\.[^"']+)["']""", re.MULTILINE)
+_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _VENDOR_IMPORT = re.compile(r"""(?:from|import)\s*["'](\.[^"']+)["']""")
 
 TYPES = {
@@ -45,13 +47,13 @@ TYPES = {
 }
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
-    "manifest-src 'self'; connect-src 'self' ws://{host} wss://{host}; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; "
+    "default-src 'none'; script-src 'self' {script}; style-src 'self'; img-src 'self'; "
+    "font-src 'self'; manifest-src 'self'; connect-src 'self' ws://{host} wss://{host}; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types dompurify"
 )
-"""Only files of this server run, talk to it alone, and no text becomes HTML unless it has been
-through the sanitizer."""
+"""Only files of this server and the one script that stands in the page run, talk to this server
+alone, and no text becomes HTML unless it has been through the sanitizer."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,13 @@ class _Tree:
         for name, file in sorted(self.files.items()):
             whole.update(f"{name}\0{file.etag}\0".encode())
         self.hash = whole.hexdigest()[:16]
+
+    @cached_property
+    def script(self) -> str:
+        """The script in the page itself, as a policy names it: by its hash."""
+        found = _INLINE.search(self.files["index.html"].body)
+        digest = hashlib.sha256(found[1] if found else b"").digest()
+        return f"'sha256-{base64.b64encode(digest).decode()}'"
 
     @cached_property
     def modules(self) -> list[str]:
@@ -175,7 +184,9 @@ class Site:
         )
         extra = {
             "Cache-Control": "no-cache",
-            "Content-Security-Policy": POLICY.format(host=headers.get("Host", "")),
+            "Content-Security-Policy": POLICY.format(
+                host=headers.get("Host", ""), script=tree.script
+            ),
             "Referrer-Policy": "no-referrer",
             "Cross-Origin-Opener-Policy": "same-origin",
         }

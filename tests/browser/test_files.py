@@ -215,8 +215,8 @@ async def test_an_upload_goes_on_after_a_reload_and_what_is_there_stays(
         await desk.is_joined()
         await is_ready(desk, "first.md", "long.bin")
         await desk.says("after the reload")
-    said = await desk.sees("after the reload")
-    await expect(said.get_by_role("button", name="About long.bin")).to_be_visible()
+        said = await desk.sees("after the reload")
+        await expect(said.get_by_role("button", name="About long.bin")).to_be_visible()
 
 
 @pytest.mark.behaviour("M-332")

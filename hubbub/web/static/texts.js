@@ -339,6 +339,7 @@ export const t = {
     raw: "As JSON",
   },
   lazy: {
+    late: "This part of the page could not be fetched yet. It is tried again.",
     failed: "This part of the page could not be fetched.",
   },
   messageLink: {

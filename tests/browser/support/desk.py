@@ -264,8 +264,10 @@ class Desk:
         await expect(self.page.locator(".connection[data-state]")).to_be_visible()
 
     def expect_losses(self) -> None:
-        """Chromium itself complains of sockets that cannot be opened."""
-        self.complaints.expect("WebSocket connection to .* failed|ERR_CONNECTION|ERR_INTERNET")
+        """Chromium itself complains of what cannot be reached."""
+        self.complaints.expect(
+            "WebSocket connection to .* failed|ERR_(CONNECTION|INTERNET|EMPTY_RESPONSE|SOCKET)"
+        )
 
 
 class Desks:

@@ -19,8 +19,9 @@ _CHUNK = 64 * 1024
 class Wire:
     """A TCP relay on a port of its own.
 
-    `cut` ends what goes through it and lets nothing new in; `silence` makes everything stand still
-    without a word to either side, as a lost radio link does; `mend` undoes both.
+    `cut` ends what goes through it and lets nothing new in, `cut_after` as soon as the browser has
+    got so much; `silence` makes everything stand still without a word to either side, as a lost
+    radio link does; `mend` undoes them all.
     """
 
     def __init__(self, port: int):
@@ -30,6 +31,7 @@ class Wire:
         self._strands: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._whole = True
+        self._left: int | None = None
         self._flowing = asyncio.Event()
         self._flowing.set()
 
@@ -45,11 +47,15 @@ class Wire:
         for writer in self._writers:
             writer.transport.abort()
 
+    def cut_after(self, size: int) -> None:
+        """Cut when the browser has got `size` more bytes: in the middle of what it asks for."""
+        self._left = size
+
     def silence(self) -> None:
         self._flowing.clear()
 
     def mend(self) -> None:
-        self._whole = True
+        self._whole, self._left = True, None
         self._flowing.set()
 
     async def begin(self) -> None:
@@ -74,7 +80,9 @@ class Wire:
                 return
             answers, onward = await asyncio.open_connection("127.0.0.1", self._target)
             with self._kept(onward):
-                await asyncio.gather(self._copy(reader, onward), self._copy(answers, writer))
+                await asyncio.gather(
+                    self._copy(reader, onward), self._copy(answers, writer, counted=True)
+                )
 
     @contextlib.contextmanager
     def _kept(self, writer: asyncio.StreamWriter) -> Iterator[None]:
@@ -86,10 +94,17 @@ class Wire:
             self._writers.discard(writer)
             writer.transport.abort()
 
-    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool = False
+    ) -> None:
         with contextlib.suppress(OSError):  # torn off: the other direction notices by itself
             while data := await reader.read(_CHUNK):
                 await self._flowing.wait()
+                if counted and self._left is not None:
+                    self._left -= len(data)
+                    if self._left < 0:
+                        self.cut()
+                        return
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -6,6 +6,7 @@ import { directThread, kindOf, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Registry } from "./registry.js";
+import { retry } from "./retry.js";
 import { Router } from "./router.js";
 import { State } from "./state.js";
 import { PAGE } from "./thread.js";
@@ -65,7 +66,7 @@ export class App {
     if (feature.back || feature.loading) return;
     feature.loading = true;
     try {
-      const { default: add } = await feature.load();
+      const { default: add } = await retry(feature.load);
       if (this.client.may(feature.needs)) feature.back = this.add.during(() => add(this));
     } catch (error) {
       this.say(error.message); // with the next connection it is tried again

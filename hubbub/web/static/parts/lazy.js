@@ -1,6 +1,7 @@
 // What is fetched when it is first shown: not everybody looks into everything every day.
 import { focusView } from "../core/focus.js";
-import { html, useEffect, useState } from "../core/ui.js";
+import { retry } from "../core/retry.js";
+import { html, signal, useEffect } from "../core/ui.js";
 import { t } from "../texts.js";
 
 const sheets = new Map(); // name -> promise
@@ -8,25 +9,28 @@ const sheets = new Map(); // name -> promise
 /**
  * @param load  () => Promise of a component; for example `() => import("./x.js").then((m) => m.X)`.
  * @param {string} [sheet]  A file of styles/ that comes with it.
+ * @param [pause]  Resolves after so many milliseconds.
  */
-export function lazy(load, sheet = null) {
-  let Loaded = null;
+export function lazy(load, sheet = null, pause = undefined) {
+  const part = signal({ Loaded: null, state: "" }); // of all places where it is shown
+  let coming = null;
+  const become = (state, Loaded = null) => (part.value = { Loaded, state });
+  const fetch = () => {
+    const both = () => Promise.all([load(), sheet && style(sheet)]);
+    coming ??= retry(both, { late: () => become("late"), pause }).then(
+      ([Loaded]) => become("", Loaded),
+      () => ((coming = null), become("failed")),
+    );
+  };
   return function Lazy(props) {
-    const [problem, setProblem] = useState(null);
-    const [, setLoaded] = useState(Loaded !== null);
-    const fetch = () => {
-      setProblem(null);
-      Promise.all([load(), sheet && style(sheet)]).then(
-        ([found]) => setLoaded((Loaded = found) !== null),
-        setProblem,
-      );
-    };
+    const { Loaded, state } = part.value;
     useEffect(() => {
       if (!Loaded) fetch();
       else if (document.activeElement?.id === "middle") focusView(); // it waits for this view
     }, [Loaded]);
     if (Loaded) return html`<${Loaded} ...${props} />`;
-    if (!problem) return null;
+    if (state === "late") return html`<p class="note" role="status">${t.lazy.late}</p>`;
+    if (state !== "failed") return null;
     return html`
       <p class="note warn" role="alert">
         ${t.lazy.failed} <button type="button" onClick=${fetch}>${t.retryNow}</button>

@@ -1,6 +1,7 @@
 // People in charge: approvals, stops, take-over, how a word reaches who works, and what work costs.
 // All but this file is fetched when there is something of the kind.
 import { membersOf } from "../../core/ids.js";
+import { retry } from "../../core/retry.js";
 import { html, signal } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
@@ -61,7 +62,7 @@ function addSpeaking(app) {
   const deed = (name) => async (context, rest = "") => {
     const agent = rest.trim().replace(/^@/, "") || agentIn(app, context.thread);
     if (!agent) return app.say(t.control.which);
-    return (await import("./deeds.js"))[name](app, agent);
+    return (await retry(() => import("./deeds.js")))[name](app, agent);
   };
   const when = () => app.state.owner.peek();
   for (const name of ["takeOver", "handBack"]) {
