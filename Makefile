@@ -8,7 +8,7 @@ CONFIG ?= configs/quickstart.yaml
 MODEL ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-model check bench docs screenshots clean
+.PHONY: help run test test-model check bench bench-guard docs screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 
 bench: $(VENV)/.installed-dev ## measure against a minimal relay, side by side in one run
 	@$(BIN)/python -m benchmarks
+
+bench-guard: $(VENV)/.installed-dev ## in under a minute: has anything become dearer than it was?
+	@$(BIN)/python -m benchmarks.guard
 
 docs: $(VENV)/.installed-dev ## write the reference pages anew from the code
 	@$(BIN)/python docs/generate.py

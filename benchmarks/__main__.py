@@ -35,7 +35,7 @@ def main(
 ) -> None:
     """Measure Hubbub side by side with what it is compared to. Goals are shown, not enforced."""
     if not Path("/proc/self/stat").exists():
-        raise typer.BadParameter("the benchmark reads CPU times from /proc: run it on Linux")
+        raise typer.BadParameter("the benchmark reads the clocks of processes: run it on Linux")
     chosen = only or list(SCENARIOS)
     if unknown := sorted(set(chosen) - set(SCENARIOS)):
         raise typer.BadParameter(f"no scenario {', '.join(unknown)}; there are: {_NAMES}")

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 
 from benchmarks.stats import Interval, middle, paired_ratio
 
-__all__ = ["Comparison", "Figure", "Goal", "at_least", "at_most"]
-
+__all__ = ["Comparison", "Figure", "Goal", "ThreeSides", "at_least", "at_most"]
 
 BUSY = 0.95
 """Share of a core from which the load program counts as the bottleneck."""
@@ -102,3 +101,33 @@ class Comparison:
         if busy < BUSY:
             return None
         return f"{self.scenario}: the load program used {busy:.0%} of a core; trust the CPU figures"
+
+
+@dataclass(frozen=True)
+class ThreeSides:
+    """Interleaved rounds of the relay, of the bare hub, and of `hubbub up` around it."""
+
+    scenario: str
+    relay: Sequence[Interval]
+    bare: Sequence[Interval]
+    up: Sequence[Interval]
+
+    @property
+    def against_relay(self) -> Comparison:
+        """`hubbub up` against the relay."""
+        return Comparison(self.scenario, self.up, self.relay)
+
+    def cpu(self, unit: str, parts: int = 1) -> list[Figure]:
+        """What the bare hub uses against the relay, and the command against the bare hub, for each
+        of so many parts of a message."""
+        bare = Comparison(self.scenario, self.bare, self.relay).figure
+        up = Comparison(self.scenario, self.up, self.bare).figure
+        return [
+            bare(f"the same, bare hub: CPU per {unit}", "us", lambda i: i.cpu_us / parts),
+            up(
+                f"`hubbub up` against the bare hub: CPU per {unit}",
+                "us",
+                lambda i: i.cpu_us / parts,
+                at_most(1.1),
+            ),
+        ]

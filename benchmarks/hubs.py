@@ -8,37 +8,45 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import yaml
 from pydantic import JsonValue
 
 from benchmarks.bench import Bench
 from benchmarks.fill import admit, fill
-from benchmarks.servers import Server, start
+from benchmarks.servers import Server, start, start_network
 from benchmarks.sides import token_of
+from hubbub.app.starters import starter_files
 from hubbub.network.store import open_store
 
 __all__ = ["filled_store", "hub", "pair_names", "start_hub", "write_config"]
 
 UNLIMITED = 1_000_000_000
 """Calls per second and burst: the limiter counts, but does not stop the load."""
-
-
 MODS: Sequence[JsonValue] = [{"moderation": {"max_length": 20_000}}]
-"""Of the hubs to be measured, unless the mods are what is measured."""
+"""Of the hubs to be measured, unless the mods are what is measured. The config of `hubbub init` has
+none; this one reads every text."""
 
 
 def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
-    """A network as users write it, on `store`, with a mod in the pipeline; JSON is YAML."""
-    config = {
-        "network": {
-            "name": "bench",
-            "store": f"sqlite:{store}",
-            "auth": "tokens",
-            "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
-            # Two agents that write to each other all the time are what it is about.
-            "wake": {"dampener": {"enabled": False}},
-        },
-        "mods": list(mods),
+    """The network that `hubbub init` writes, on `store`, with these mods; JSON is YAML.
+
+    It is on a free port, knows participants by their tokens, and holds up no load.
+    """
+    texts = starter_files([])
+    config = yaml.safe_load(texts.pop("hubbub.yaml"))
+    config["network"] |= {
+        "listen": "127.0.0.1:0",
+        "store": f"sqlite:{store}",
+        "auth": "tokens",
+        "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
+        # Two agents that write to each other all the time are what it is about.
+        "wake": {"dampener": {"enabled": False}},
     }
+    config["mods"] = list(mods)
+    for name, text in texts.items():
+        file = store.parent / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     path = store.with_suffix(".yaml")
     path.write_text(json.dumps(config), encoding="utf-8")
     return path
@@ -50,8 +58,13 @@ async def hub(
     participants: Iterable[str],
     store: Path | None = None,
     mods: Sequence[JsonValue] = MODS,
+    *,
+    bare: bool = False,
 ) -> AsyncIterator[Server]:
-    """A hub process that the participants may join; on a new store unless one is given."""
+    """`hubbub up` that the participants may join; on a new store unless one is given.
+
+    `bare`: the hub alone, without what the command adds to it.
+    """
     store = store or bench.scratch / f"{uuid4().hex[:8]}.db"
     opened = open_store(f"sqlite:{store}")
     await opened.open()
@@ -59,14 +72,18 @@ async def hub(
         await admit(opened, [(name, token_of(name)) for name in participants])
     finally:
         await opened.close()
-    async with start_hub(store, mods) as server:
+    async with start_hub(store, mods, bare=bare) as server:
         yield server
 
 
 @asynccontextmanager
-async def start_hub(store: Path, mods: Sequence[JsonValue] = MODS) -> AsyncIterator[Server]:
-    """A hub process on a store that is there already."""
-    async with start("benchmarks.hub_process", str(write_config(store, mods))) as server:
+async def start_hub(
+    store: Path, mods: Sequence[JsonValue] = MODS, *, bare: bool = False
+) -> AsyncIterator[Server]:
+    """The same on a store that is there already."""
+    config = write_config(store, mods)
+    starting = start("benchmarks.hub_process", str(config)) if bare else start_network(config)
+    async with starting as server:
         yield server
 
 

@@ -43,9 +43,56 @@ class Idle(Mod):
         return messages
 
 
-KINDS: Sequence[type[Idle]] = [
-    type(f"Idle{n}", (Idle,), {"name": f"idle{n}", "__module__": __name__}) for n in range(10)
-]
-"""A network has no two mods of one name."""
+class Idle0(Idle):
+    name = "idle0"
 
-globals().update({kind.__name__: kind for kind in KINDS})
+
+class Idle1(Idle):
+    name = "idle1"
+
+
+class Idle2(Idle):
+    name = "idle2"
+
+
+class Idle3(Idle):
+    name = "idle3"
+
+
+class Idle4(Idle):
+    name = "idle4"
+
+
+class Idle5(Idle):
+    name = "idle5"
+
+
+class Idle6(Idle):
+    name = "idle6"
+
+
+class Idle7(Idle):
+    name = "idle7"
+
+
+class Idle8(Idle):
+    name = "idle8"
+
+
+class Idle9(Idle):
+    name = "idle9"
+
+
+KINDS: Sequence[type[Idle]] = (
+    Idle0,
+    Idle1,
+    Idle2,
+    Idle3,
+    Idle4,
+    Idle5,
+    Idle6,
+    Idle7,
+    Idle8,
+    Idle9,
+)
+"""A network has no two mods of one name."""

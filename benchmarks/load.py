@@ -16,6 +16,10 @@ __all__ = ["Pace", "alternate", "measure"]
 
 DRAIN_S = 60.0
 """How long what is in flight may take to arrive when the sending has stopped."""
+LOOK_S, LOOKS = 0.1, 2
+"""A server is at rest when it has done next to nothing between so many looks."""
+AT_REST = 0.05
+"""Share of a core that is next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,6 @@ class _Mark:
     """Where everything stood at one moment."""
 
     at: float
-    server_cpu: float
     own_cpu: float
     done: tuple[int, ...]
     answered: tuple[int, ...]
@@ -41,7 +44,6 @@ class _Mark:
 def _mark(side: Side) -> _Mark:
     return _Mark(
         time.perf_counter(),
-        side.server.cpu_s(),
         time.process_time(),
         tuple(lane.done for lane in side.lanes),
         tuple(len(lane.answer_times) for lane in side.lanes),
@@ -51,11 +53,14 @@ def _mark(side: Side) -> _Mark:
 async def measure(side: Side, pace: Pace) -> Interval:
     """One round on one side.
 
-    Raises `Lost` if anything that was sent did not arrive, and what a connection reports.
+    The server's CPU time is that of the whole round, until it is at rest again: what it puts off
+    while it is under load, it does at somebody's cost all the same. Raises `Lost` if anything that
+    was sent did not arrive, and what a connection reports.
     """
     gc.collect()
     gc.freeze()
     lanes = [*side.lanes, *side.background]
+    used, sent = side.server.cpu_s(), sum(lane.sent for lane in side.lanes)
     for lane in lanes:
         lane.start(pace.window)
     await side.alarm.sleep(pace.warm_up_s)
@@ -65,20 +70,22 @@ async def measure(side: Side, pace: Pace) -> Interval:
     for lane in lanes:
         lane.stop()
     await _drained(side.alarm, lanes)
-    return _interval(side.lanes, before, after)
+    used = await _at_rest(side) - used
+    sent = sum(lane.sent for lane in side.lanes) - sent
+    return _interval(side.lanes, before, after, used / sent * 1e6)
 
 
 async def alternate(
-    ours: Side, theirs: Side, pace: Pace, rounds: int, *, theirs_first: bool = True
-) -> tuple[list[Interval], list[Interval]]:
-    """Rounds on both sides in turn, each side first in every other one. Ours, theirs."""
-    results: dict[Side, list[Interval]] = {theirs: [], ours: []}
-    order = (theirs, ours) if theirs_first else (ours, theirs)
+    sides: Sequence[Side], pace: Pace, rounds: int, *, backwards: bool = False
+) -> list[list[Interval]]:
+    """Rounds on the sides in turn, forwards and backwards. The rounds of each side."""
+    results: dict[Side, list[Interval]] = {side: [] for side in sides}
+    order = sides[::-1] if backwards else sides
     for _ in range(rounds):
         for side in order:
             results[side].append(await measure(side, pace))
         order = order[::-1]
-    return results[ours], results[theirs]
+    return list(results.values())
 
 
 async def _drained(alarm: Alarm, lanes: Sequence[Lane]) -> None:
@@ -89,7 +96,19 @@ async def _drained(alarm: Alarm, lanes: Sequence[Lane]) -> None:
         lane.verify()
 
 
-def _interval(lanes: Sequence[Lane], before: _Mark, after: _Mark) -> Interval:
+async def _at_rest(side: Side) -> float:
+    """The server's CPU time when it has come to rest."""
+    deadline = time.monotonic() + DRAIN_S
+    used, quiet = side.server.cpu_s(), 0
+    while quiet < LOOKS and time.monotonic() < deadline:
+        await side.alarm.sleep(LOOK_S)
+        before, used = used, side.server.cpu_s()
+        rests = used - before < LOOK_S * AT_REST and side.server.waits()
+        quiet = quiet + 1 if rests else 0
+    return used
+
+
+def _interval(lanes: Sequence[Lane], before: _Mark, after: _Mark, cpu_us: float) -> Interval:
     seconds = after.at - before.at
     done = sum(after.done) - sum(before.done)
     trips = _between([lane.round_trips for lane in lanes], before.done, after.done)
@@ -98,7 +117,7 @@ def _interval(lanes: Sequence[Lane], before: _Mark, after: _Mark) -> Interval:
         rate=done / seconds,
         p50_ms=percentile(trips, 0.5) * 1e3,
         p99_ms=percentile(trips, 0.99) * 1e3,
-        cpu_us=(after.server_cpu - before.server_cpu) / done * 1e6,
+        cpu_us=cpu_us,
         load_busy=(after.own_cpu - before.own_cpu) / seconds,
         ack_p50_ms=percentile(answers, 0.5) * 1e3 if answers else None,
     )

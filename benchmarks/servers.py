@@ -1,22 +1,24 @@
-"""Server processes: started on a free port, watched through /proc, ended without a trace."""
+"""Server processes: started on a free port, watched through the kernel, ended without a trace."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
 import resource
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-__all__ = ["Server", "allow_many_sockets", "cpu_seconds", "rss_kib", "start"]
+__all__ = ["Server", "allow_many_sockets", "cpu_seconds", "rss_kib", "start", "start_network"]
 
 START_S = 60.0
 STOP_S = 20.0
-_TICK = os.sysconf("SC_CLK_TCK")
+_ADDRESS = re.compile(rb"ws://127\.0\.0\.1:(\d+)")
 
 
 class Server:
@@ -28,8 +30,13 @@ class Server:
         self._process = process
 
     def cpu_s(self) -> float:
-        """User and system time of all its threads so far, in seconds (in steps of 10 ms)."""
-        return cpu_seconds(Path(f"/proc/{self.pid}/stat").read_text())
+        """User and system time of all its threads so far, in seconds."""
+        return cpu_seconds(self.pid)
+
+    def waits(self) -> bool:
+        """Whether none of its threads runs, or would run if there were a processor for it."""
+        tasks = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return not any(task.read_text().rpartition(")")[2].split()[0] == "R" for task in tasks)
 
     def rss_kib(self) -> int:
         """Resident memory in KiB."""
@@ -47,10 +54,11 @@ class Server:
             await self._process.wait()
 
 
-def cpu_seconds(stat: str) -> float:
-    """utime + stime of a /proc/<pid>/stat line; the name in it may contain anything."""
-    values = stat.rpartition(")")[2].split()
-    return (int(values[11]) + int(values[12])) / _TICK
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, to the nanosecond: what `/proc` tells comes in steps of
+    10 ms. The clock's id is made as clock_getcpuclockid(3) makes it on Linux.
+    """
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def rss_kib(status: str) -> int:
@@ -65,18 +73,59 @@ async def start(module: str, *arguments: str) -> AsyncIterator[Server]:
 
     Raises RuntimeError if it ends or keeps silent instead. What it writes to stderr is shown.
     """
+    async with _running(module, *arguments) as (process, output):
+        line = await asyncio.wait_for(output.readline(), START_S)
+        if not line:
+            raise RuntimeError(f"{module} ended with {await process.wait()} before it listened")
+        yield Server(process, json.loads(line)["port"])
+
+
+@asynccontextmanager
+async def start_network(config: Path) -> AsyncIterator[Server]:
+    """`hubbub up` as people start it, its view read from a pipe; without the config's agents.
+
+    Raises RuntimeError if it ends instead. What it writes to stderr is shown.
+    """
+    arguments = ("up", str(config), "--no-agents", "--no-browser")
+    state = {**os.environ, "HUBBUB_STATE_DIR": str(config.parent)}
+    async with _running("hubbub", *arguments, env=state) as (process, output):
+        port = await asyncio.wait_for(_address(output), START_S)
+        if port is None:
+            raise RuntimeError(f"hubbub up ended with {await process.wait()} before it listened")
+        reading = asyncio.create_task(_read_away(output))
+        try:
+            yield Server(process, port)
+        finally:
+            await Server(process, port).stop()
+            reading.cancel()
+
+
+@asynccontextmanager
+async def _running(
+    module: str, *arguments: str, env: dict[str, str] | None = None
+) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
+    """A process of this Python, and what it prints."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *arguments, stdout=PIPE
+        sys.executable, "-m", module, *arguments, stdout=PIPE, env=env
     )
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), START_S)
-        if not line:
-            raise RuntimeError(f"{module} ended with {await process.wait()} before it listened")
-        server = Server(process, json.loads(line)["port"])
-        yield server
+        yield process, process.stdout
     finally:
         await Server(process, 0).stop()
+
+
+async def _address(output: asyncio.StreamReader) -> int | None:
+    """The port that the banner tells; None if there is no banner."""
+    async for line in output:
+        if found := _ADDRESS.search(line):
+            return int(found[1])
+    return None
+
+
+async def _read_away(output: asyncio.StreamReader) -> None:
+    while await output.read(1 << 16):
+        pass
 
 
 def allow_many_sockets() -> None:

@@ -144,10 +144,10 @@ async def opened_side(server: Server) -> AsyncIterator[Side]:
 
 
 @asynccontextmanager
-async def relay_pairs(server: Server, count: int) -> AsyncIterator[Side]:
+async def relay_pairs(server: Server, count: int, first: int = 0) -> AsyncIterator[Side]:
     """`count` lanes of one sender and one receiver through the relay."""
     async with opened_side(server) as side:
-        for n in range(count):
+        for n in range(first, first + count):
             await _relay_lane(side, f"/pair/{n}", 1, direct(f"b{n}", side.run))
         yield side
 

@@ -1,11 +1,11 @@
-"""One message to many connections: a broadcast through the hub against a loop awaiting `send`."""
+"""One message to many: a broadcast through `hubbub up` against a loop that awaits `send`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from benchmarks.bench import Bench
-from benchmarks.figures import Comparison, Figure, Goal, at_least
+from benchmarks.figures import Figure, Goal, ThreeSides, at_least
 from benchmarks.hubs import hub
 from benchmarks.load import alternate
 from benchmarks.servers import start
@@ -24,31 +24,34 @@ SHAPES: Sequence[tuple[int, int, Goal | None]] = (
 async def run(bench: Bench) -> Sequence[Figure]:
     figures: list[Figure] = []
     for receivers, window, goal in SHAPES:
-        comparison = await _compare(bench, receivers, window)
-        figures += _figures(comparison, receivers, goal)
+        sides = await _measured(bench, receivers, window)
+        figures += _figures(sides, receivers, goal)
     return figures
 
 
-async def _compare(bench: Bench, receivers: int, window: int) -> Comparison:
+async def _measured(bench: Bench, receivers: int, window: int) -> ThreeSides:
     name = f"fan-out to {receivers}"
     bench.say(name)
     participants = ["a0", *(f"b{n}" for n in range(receivers))]
     async with (
         start("benchmarks.relay") as relay,
-        hub(bench, participants) as server,
+        hub(bench, participants) as up,
+        hub(bench, participants, bare=True) as bare,
         relay_fan(relay, receivers) as theirs,
-        hub_fan(server, receivers) as ours,
+        hub_fan(up, receivers) as ours,
+        hub_fan(bare, receivers) as core,
     ):
-        comparison = Comparison(
-            name, *await alternate(ours, theirs, bench.pace(window), bench.rounds)
-        )
-    bench.note(comparison.load_note())
-    return comparison
+        rounds = await alternate([theirs, core, ours], bench.pace(window), bench.rounds)
+    sides = ThreeSides(name, *rounds)
+    bench.note(sides.against_relay.load_note())
+    return sides
 
 
-def _figures(comparison: Comparison, receivers: int, goal: Goal | None) -> list[Figure]:
+def _figures(sides: ThreeSides, receivers: int, goal: Goal | None) -> list[Figure]:
+    figure = sides.against_relay.figure
     return [
-        comparison.figure("deliveries", "1/s", lambda i: i.rate * receivers, goal),
-        comparison.figure("server CPU per delivery", "us", lambda i: i.cpu_us / receivers),
-        comparison.figure("arrived everywhere p50", "ms", lambda i: i.p50_ms),
+        figure("deliveries", "1/s", lambda i: i.rate * receivers, goal),
+        figure("server CPU per delivery", "us", lambda i: i.cpu_us / receivers),
+        *sides.cpu("delivery", receivers),
+        figure("arrived everywhere p50", "ms", lambda i: i.p50_ms),
     ]

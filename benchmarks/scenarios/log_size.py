@@ -1,4 +1,4 @@
-"""What a message costs when the log is long, against the same hub with a short one."""
+"""What a message costs when the log is long, against the same `hubbub up` with a short one."""
 
 from __future__ import annotations
 
@@ -27,30 +27,34 @@ def long_log(bench: Bench) -> int:
 async def run(bench: Bench) -> Sequence[Figure]:
     figures: list[Figure] = []
     for pairs, window in SHAPES:
-        figures += await _compare(bench, pairs, window)
+        name = f"{long_log(bench):,} messages against {SHORT:,}, {pairs} pairs x {window}"
+        bench.say(name)
+        up = (await _compare(bench, name, pairs, window)).figure
+        bare = (await _compare(bench, name, pairs, window, bare=True)).figure
+        figures += [
+            up("server CPU per message", "us", lambda i: i.cpu_us, at_most(1.2)),
+            bare("the same, bare hub", "us", lambda i: i.cpu_us, at_most(1.2)),
+            up("messages", "1/s", lambda i: i.rate),
+            up("round trip p99", "ms", lambda i: i.p99_ms),
+        ]
     return figures
 
 
-async def _compare(bench: Bench, pairs: int, window: int) -> list[Figure]:
-    name = f"{long_log(bench):,} messages against {SHORT:,}, {pairs} pairs x {window}"
-    bench.say(name)
+async def _compare(
+    bench: Bench, name: str, pairs: int, window: int, *, bare: bool = False
+) -> Comparison:
     ours: list[Interval] = []
     theirs: list[Interval] = []
     for n in range(bench.rounds):
-        long, short = await _round(bench, pairs, window, n)
+        long, short = await _round(bench, pairs, window, n, bare)
         ours += long
         theirs += short
-    figure = Comparison(name, ours, theirs).figure
-    return [
-        figure("server CPU per message", "us", lambda i: i.cpu_us, at_most(1.2)),
-        figure("messages", "1/s", lambda i: i.rate),
-        figure("round trip p99", "ms", lambda i: i.p99_ms),
-    ]
+    return Comparison(name, ours, theirs)
 
 
 async def _round(
-    bench: Bench, pairs: int, window: int, n: int
-) -> tuple[list[Interval], list[Interval]]:
+    bench: Bench, pairs: int, window: int, n: int, bare: bool
+) -> Sequence[list[Interval]]:
     """Fresh hubs, and a fresh copy of the short log: within seconds it would be a long one.
 
     The pairs are others in every round and shape: those before left events unacknowledged.
@@ -58,13 +62,13 @@ async def _round(
     long = await filled_store(bench, long_log(bench))
     short = bench.scratch / f"short-{uuid4().hex[:8]}.db"
     copyfile(await filled_store(bench, SHORT), short)
-    first = pairs * 1000 + n * pairs
+    first = pairs * 1000 + (2 * n + bare) * pairs
     names = pair_names(pairs, first)
     async with (
-        hub(bench, names, short) as short_hub,
-        hub(bench, names, long) as long_hub,
+        hub(bench, names, short, bare=bare) as short_hub,
+        hub(bench, names, long, bare=bare) as long_hub,
         hub_pairs(short_hub, pairs, first) as theirs,
         hub_pairs(long_hub, pairs, first) as ours,
     ):
         pace = Pace(window, 0.5, 1.0)
-        return await alternate(ours, theirs, pace, 1, theirs_first=n % 2 == 0)
+        return await alternate([ours, theirs], pace, 1, backwards=n % 2 == 0)

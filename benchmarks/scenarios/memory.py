@@ -28,18 +28,22 @@ async def run(bench: Bench) -> Sequence[Figure]:
     participants = [f"idle{n}" for n in range(IDLE + WARM_UP)]
     async with start("benchmarks.relay") as relay, opened_side(relay) as side:
         theirs = await _weigh(relay, lambda n: side.open(f"/pair/{n}/a"))
-    async with hub(bench, participants) as server, opened_side(server) as side:
-        ours = await _weigh(server, lambda n: side.join(participants[n]))
-    idle = Figure(
-        "memory",
-        "per idle connection (hub: identified)",
-        "KiB",
-        ours=ours,
-        theirs=theirs,
-        ratio=ours / theirs,
-        goal=at_most(20, of="value"),
-    )
-    return [idle, *await _deaf(bench)]
+    figures = []
+    for what, bare in (("hub: identified", False), ("bare hub: identified", True)):
+        async with hub(bench, participants, bare=bare) as server, opened_side(server) as side:
+            ours = await _weigh(server, lambda n: side.join(participants[n]))
+        figures.append(
+            Figure(
+                "memory",
+                f"per idle connection ({what})",
+                "KiB",
+                ours=ours,
+                theirs=theirs,
+                ratio=ours / theirs,
+                goal=at_most(20, of="value"),
+            )
+        )
+    return [*figures, *await _deaf(bench)]
 
 
 async def _weigh(server: Server, connect: Callable[[int], Awaitable[object]]) -> float:

@@ -1,8 +1,9 @@
-"""What a mod costs that does nothing: hubs with 0, 1, 5 and 10 of them, in turn.
+"""What mods cost: hubs with 0, 1, 5 and 10 that do nothing, in turn, and with each built-in one.
 
 In this process the hub is asked without sockets, so that little else is in the way; its store is in
 memory, and what it costs is on both sides. Each message is one of a person that wakes an agent: all
-hooks around a message are called. Through the socket it is the hub of `direct`.
+hooks around a message are called. Through the socket it is the `hubbub up` of `direct`. Built-in
+mods have the settings that they have by default.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from benchmarks import idle
 from benchmarks.bench import Bench
@@ -22,7 +24,9 @@ from benchmarks.hubs import hub, pair_names
 from benchmarks.load import measure
 from benchmarks.sides import Side, hub_pairs
 from hubbub.config.models import NetworkConfig, NetworkFile
-from hubbub.mods.api import ModConfig
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.loader import load_mods
 from hubbub.network.log import Entry
 from hubbub.protocol.messages import Draft
 from hubbub.testing.network import LocalNetwork
@@ -35,14 +39,16 @@ MOST_US = 5.0
 PAIRS, WINDOW = 8, 64
 BATCH = 64
 """Messages at once, without sockets."""
-Rounds = Mapping[int, list[float]]
-"""By number of mods, CPU microseconds per message of each round."""
+_TEXT = "the quick brown fox jumps over the lazy dog and writes a message about it; " * 2
+T = TypeVar("T")
+Rounds = Mapping[T, list[float]]
+"""By number of mods, or by name, CPU microseconds per message of each round."""
 
 
 async def run(bench: Bench) -> Sequence[Figure]:
     figures = []
     bench.say("mods, in process")
-    found = await _in_process(bench)
+    found = await _in_process(bench, (0, *NUMBERS), _idle)
     for number in NUMBERS:
         figures.append(_figure("in process", found, number, goal=True))
     bench.say(f"mods, {PAIRS} pairs x {WINDOW}")
@@ -50,13 +56,14 @@ async def run(bench: Bench) -> Sequence[Figure]:
     for number in NUMBERS:
         # What one mod adds is less than what two rounds differ by.
         figures.append(_figure("through the socket", found, number, goal=number == NUMBERS[-1]))
-    return figures
+    bench.say("built-in mods, in process")
+    named = await _in_process(bench, ("", *sorted(BUILT_IN)), _built_in)
+    return [*figures, *(_row(named, name) for name in sorted(BUILT_IN))]
 
 
-def _figure(where: str, found: Rounds, number: int, *, goal: bool) -> Figure:
+def _figure(where: str, found: Rounds[int], number: int, *, goal: bool) -> Figure:
     """What each of so many mods adds."""
-    pairs = zip(found[number], found[0], strict=True)
-    added = [(ours - theirs) / number for ours, theirs in pairs]
+    added = [value / number for value in _added(found, number, 0)]
     return Figure(
         f"mods that do nothing, {where}",
         f"CPU per message and mod, of {number}",
@@ -65,6 +72,27 @@ def _figure(where: str, found: Rounds, number: int, *, goal: bool) -> Figure:
         goal=at_most(MOST_US, of="value") if goal else None,
         ours_rounds=added,
     )
+
+
+def _row(found: Rounds[str], name: str) -> Figure:
+    """What a built-in mod adds."""
+    added = _added(found, name, "")
+    return Figure(
+        "built-in mods, by default", f"{name}: CPU per message", "us", median(added),
+        ours_rounds=added,
+    )  # fmt: skip
+
+
+def _added(found: Rounds[T], which: T, without: T) -> list[float]:
+    return [ours - theirs for ours, theirs in zip(found[which], found[without], strict=True)]
+
+
+def _idle(number: int) -> Sequence[Mod]:
+    return [kind(ModConfig()) for kind in idle.KINDS[:number]]
+
+
+def _built_in(name: str) -> Sequence[Mod]:
+    return load_mods([name] if name else [])
 
 
 # In process -------------------------------------------------------------------------------------
@@ -86,24 +114,25 @@ class _Asker:
         raise error
 
 
-async def _in_process(bench: Bench) -> Rounds:
-    rounds, messages = (6, 2_000) if bench.quick else (20, 5_000)
-    found: dict[int, list[float]] = {number: [] for number in (0, *NUMBERS)}
+async def _in_process(
+    bench: Bench, which: Sequence[T], mods: Callable[[T], Sequence[Mod]]
+) -> Rounds[T]:
+    rounds, messages = (6, 2_000) if bench.quick else (12, 4_000)
+    found: dict[T, list[float]] = {each: [] for each in which}
     async with AsyncExitStack() as stack:
-        networks = {n: await stack.enter_async_context(_network(n)) for n in found}
+        networks = {e: await stack.enter_async_context(_network(mods(e))) for e in which}
         for network in networks.values():
             await network.join("ann", "human")
             await (await network.join("bot", "agent")).__aexit__(None, None, None)
             await _round(network, messages // 4)
         for n in range(rounds):
-            for number in (list(found), list(found)[::-1])[n % 2]:
-                found[number].append(await _round(networks[number], messages))
+            for each in (which, which[::-1])[n % 2]:
+                found[each].append(await _round(networks[each], messages))
     return found
 
 
-def _network(mods: int) -> LocalNetwork:
-    file = NetworkFile(network=NetworkConfig(auth="open"))
-    return LocalNetwork(file, mods=[kind(ModConfig()) for kind in idle.KINDS[:mods]])
+def _network(mods: Sequence[Mod]) -> LocalNetwork:
+    return LocalNetwork(NetworkFile(network=NetworkConfig(auth="open")), mods=mods)
 
 
 async def _round(network: LocalNetwork, messages: int) -> float:
@@ -114,9 +143,8 @@ async def _round(network: LocalNetwork, messages: int) -> float:
     gc.disable()
     started = time.process_time()
     for n in range(messages):
-        draft = Draft(
-            "ann", "human", "dm.ann.bot", "direct", f"a remark, number {n}", recipients=("bot",)
-        )
+        text = f"{_TEXT}{n}"
+        draft = Draft("ann", "human", "dm.ann.bot", "direct", text, recipients=("bot",))
         assert writes.speak(draft, asker) is None
         if n % BATCH == 0:
             await log.settle()
@@ -131,7 +159,7 @@ async def _round(network: LocalNetwork, messages: int) -> float:
 # Through the socket -----------------------------------------------------------------------------
 
 
-async def _through_sockets(bench: Bench) -> Rounds:
+async def _through_sockets(bench: Bench) -> Rounds[int]:
     found: dict[int, list[float]] = {number: [] for number in (0, *NUMBERS)}
     async with AsyncExitStack() as stack:
         sides: dict[int, Side] = {}

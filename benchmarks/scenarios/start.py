@@ -32,18 +32,19 @@ async def run(bench: Bench) -> Sequence[Figure]:
     empty = bench.scratch / "empty.db"
     long = await filled_store(bench, long_log(bench))
     return [
-        await _start("empty log", empty, at_most(0.5, of="value")),
-        await _start(f"log of {long_log(bench):,}", long, at_most(1.0, of="value")),
+        await _start("`hubbub up`, empty log", empty, at_most(0.5, of="value")),
+        await _start(f"`hubbub up`, log of {long_log(bench):,}", long, at_most(1.0, of="value")),
+        await _start("bare hub, empty log", empty, at_most(0.5, of="value"), bare=True),
         await _import_time(),
     ]
 
 
-async def _start(name: str, store: Path, goal: Goal) -> Figure:
+async def _start(name: str, store: Path, goal: Goal, *, bare: bool = False) -> Figure:
     opened = open_store(f"sqlite:{store}")
     await opened.open()
     await admit(opened, [(name, token_of(name)) for name in ("a0", "b0")])
     await opened.close()
-    rounds = [await _first_message(store) for _ in range(STARTS)]
+    rounds = [await _first_message(store, bare) for _ in range(STARTS)]
     return Figure(
         "start",
         f"process start to first accepted message, {name}",
@@ -54,9 +55,9 @@ async def _start(name: str, store: Path, goal: Goal) -> Figure:
     )
 
 
-async def _first_message(store: Path) -> float:
+async def _first_message(store: Path, bare: bool) -> float:
     started = time.perf_counter()
-    async with start_hub(store) as server:
+    async with start_hub(store, bare=bare) as server:
         side = Side(server)
         await side.join("b0")
         sender = await side.join("a0")

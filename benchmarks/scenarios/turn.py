@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -45,10 +45,11 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import Message, PendingWake, Wake
 
-__all__ = ["run"]
+__all__ = ["AGENT_AND_SENDER", "run", "taking_turns"]
 
 WARM_UP = 10
-_NAME, _SENDER = "thinker", "a0"
+_NAME, _SENDER = AGENT_AND_SENDER = ("thinker", "asker")
+Clock = Callable[[], float]
 _WINDOW = 256_000
 _SCENARIO = f"turn with {THREADS} threads x {MESSAGES} x {CHARACTERS} characters"
 
@@ -58,17 +59,20 @@ async def run(bench: Bench) -> Sequence[Figure]:
     times = 50 if bench.quick else 300
     figures = []
     for model, how in (("scripted", "tokens estimated"), ("gpt-5-mini", "tokens counted exactly")):
-        watch = await _watched(bench, model, WARM_UP + times)
-        figures += _figures(watch, how)
+        async with (
+            hub(bench, AGENT_AND_SENDER) as server,
+            taking_turns(bench, server, model) as take,
+        ):
+            figures += _figures(await take(WARM_UP + times), how)
     return figures
 
 
-def _figures(watch: _Watch, how: str) -> list[Figure]:
-    rounds = watch.overheads[WARM_UP:]
+def _figures(overheads: list[float], how: str) -> list[Figure]:
+    rounds = overheads[WARM_UP:]
     return [
         _figure(f"overhead, {how}, p50", percentile(rounds, 0.5), at_most(3, of="value"), rounds),
         _figure(f"overhead, {how}, p99", percentile(rounds, 0.99), None, rounds),
-        _figure(f"the first turn, {how}", watch.overheads[0], None, watch.overheads[:1]),
+        _figure(f"the first turn, {how}", overheads[0], None, overheads[:1]),
     ]
 
 
@@ -76,22 +80,29 @@ def _figure(name: str, ours: float, goal: Goal | None, rounds: list[float]) -> F
     return Figure(_SCENARIO, name, "ms", ours=ours, goal=goal, ours_rounds=rounds)
 
 
-async def _watched(bench: Bench, model: str, times: int) -> _Watch:
-    """So many turns, one after the other."""
-    watch = _Watch()
-    async with (
-        hub(bench, [_NAME, _SENDER]) as server,
-        _agent(server, bench.scratch, model, watch),
-        opened_side(server) as side,
-    ):
+@asynccontextmanager
+async def taking_turns(
+    bench: Bench, server: Server, model: str, clock: Clock = time.perf_counter
+) -> AsyncIterator[Callable[[int], Awaitable[list[float]]]]:
+    """An agent at the hub that takes so many turns when asked to, one after the other: milliseconds
+    of each, by `clock`, that were neither the model's nor a tool's.
+    """
+    watch = _Watch(clock)
+    async with _agent(server, bench.scratch, model, watch), opened_side(server) as side:
         sender = await side.join(_SENDER, "human")
-        template = direct(_NAME, side.run)
-        for n in range(times):
-            sender.write(template.frame(n))
-            await _idle(sender)
-    if len(watch.overheads) != times:
-        raise RuntimeError(f"{times} turns were woken, {len(watch.overheads)} have ended")
-    return watch
+        template, numbers = direct(_NAME, side.run), count()
+
+        async def take(times: int) -> list[float]:
+            before = len(watch.overheads)
+            for _ in range(times):
+                sender.write(template.frame(next(numbers)))
+                await _idle(sender)
+            taken = watch.overheads[before:]
+            if len(taken) != times:
+                raise RuntimeError(f"{times} turns were woken, {len(taken)} have ended")
+            return taken
+
+        yield take
 
 
 async def _idle(socket: Socket) -> None:
@@ -140,26 +151,27 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
 class _Watch:
     """Takes the time of turns, one after the other."""
 
+    clock: Clock
     overheads: list[float] = field(default_factory=list)
     """Milliseconds of each turn that were neither the model's nor a tool's."""
     _woken: float = 0.0
     _elsewhere: float = 0.0
 
     def wake(self) -> None:
-        self._woken, self._elsewhere = time.perf_counter(), 0.0
+        self._woken, self._elsewhere = self.clock(), 0.0
 
     def end(self) -> None:
-        took = time.perf_counter() - self._woken - self._elsewhere
+        took = self.clock() - self._woken - self._elsewhere
         self.overheads.append(took * 1e3)
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """Within, the time is not the runtime's."""
-        began = time.perf_counter()
+        began = self.clock()
         try:
             yield
         finally:
-            self._elsewhere += time.perf_counter() - began
+            self._elsewhere += self.clock() - began
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """As `Tool.run`."""

@@ -32,21 +32,26 @@ _SILENT = Script(
 
 async def run(bench: Bench) -> Sequence[Figure]:
     bench.say("wake to model")
+    rounds, bare = await _rounds(bench), await _rounds(bench, bare=True)
+    return [
+        _figure("p50", rounds, 0.5, at_most(5, of="value")),
+        _figure("p99", rounds, 0.99, None),
+        _figure("p50, bare hub", bare, 0.5, None),
+    ]
+
+
+async def _rounds(bench: Bench, *, bare: bool = False) -> list[float]:
     times = 50 if bench.quick else 300
     async with (
         ModelServer(_SILENT) as model,
-        hub(bench, [_NAME, _SENDER]) as server,
+        hub(bench, [_NAME, _SENDER], bare=bare) as server,
         start("benchmarks.agent_process", str(server.port), model.base_url, _NAME),
         opened_side(server) as side,
     ):
         sender = await side.join(_SENDER)
         template = direct(_NAME, side.run)
         found = [await _wake(sender, template.frame(n), model, n) for n in range(WARM_UP + times)]
-    rounds = found[WARM_UP:]
-    return [
-        _figure("p50", rounds, 0.5, at_most(5, of="value")),
-        _figure("p99", rounds, 0.99, None),
-    ]
+    return found[WARM_UP:]
 
 
 def _figure(name: str, rounds: list[float], share: float, goal: Goal | None) -> Figure:
