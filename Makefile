@@ -18,6 +18,7 @@ run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for ano
 
 test: $(VENV)/.installed-dev ## all tests: the fast ones, then processes and properties at length, then the page
 	@sh scripts/test.sh $(BIN)/python $(JOBS) "not slow and not browser"
+	@$(BIN)/python -m tests.interaction.nginx
 	@HYPOTHESIS_PROFILE=full sh scripts/test.sh $(BIN)/python $(JOBS) "(slow or hypothesis) and not browser"
 	@$(BIN)/python -m tests.browser.support.chromium
 	@sh scripts/test.sh $(BIN)/python $(JOBS) browser

@@ -89,6 +89,7 @@ DOORS = {
     "D-5": "An open network lets everybody in, but a launched agent keeps its name.",
     "D-6": "An open network listens on loopback only.",
     "D-7": "Beside WebSocket the port answers health, metrics and a page, to no foreign site.",
+    "D-8": "A hub is reached by the names that its config lists, behind a proxy with TLS too.",
 }
 
 WAKES = {

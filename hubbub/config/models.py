@@ -29,7 +29,7 @@ from hubbub.config.prompting import (
 )
 from hubbub.config.roles import ForkConfig, RolesConfig
 from hubbub.config.tooling import McpServerConfig
-from hubbub.config.units import Id, Section, Size, Span
+from hubbub.config.units import HostName, Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
 __all__ = [
@@ -107,6 +107,10 @@ class NetworkConfig(Section):
     """What the network is called."""
     listen: str = "127.0.0.1:4820"
     """host:port"""
+    hosts: list[HostName] = []
+    """Names by which browsers reach the hub, directly or through a proxy, such as
+    `newsroom.example.org`; with the port if that is not the usual one. IP addresses, `localhost`
+    and the host of `listen` need not be listed."""
     store: str = "sqlite:hubbub.db"
     """sqlite:<file> or sqlite::memory:"""
     auth: Literal["tokens", "open"] = "tokens"

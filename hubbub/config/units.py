@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hubbub.protocol.thread_ids import ID_PATTERN
 
-__all__ = ["Id", "Section", "Size", "Span", "span", "wrong"]
+__all__ = ["HostName", "Id", "Section", "Size", "Span", "span", "wrong"]
 
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -47,6 +48,14 @@ def span(value: object) -> object:
     return span
 
 
+def _host_name(value: str) -> str:
+    """A name as browsers send it: no scheme, no path."""
+    host = value.strip().lower()
+    if not _HOST.fullmatch(host):
+        raise wrong("expected a host such as newsroom.example.org, or host:port")
+    return host
+
+
 def _amount_schema(number: str, units: Iterable[str]) -> WithJsonSchema:
     """What an editor accepts: the number, or a number with a unit."""
     names = "|".join(sorted(filter(None, units)))
@@ -64,6 +73,8 @@ Size = Annotated[
 Span = Annotated[float, BeforeValidator(span), Field(gt=0), _amount_schema("number", _SPANS)]
 """Seconds: a number, or a text such as 500ms, 10s, 30m, 2h."""
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
+HostName = Annotated[str, AfterValidator(_host_name)]
+"""A host as in a URL, with its port if that is not the usual one."""
 
 
 class Section(BaseModel):

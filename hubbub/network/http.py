@@ -1,14 +1,15 @@
 """The HTTP side of the hub's port: health, metrics, and the page that people use.
 
 Browsers are told apart from programs by their `Origin`, which must be this very server; and the
-`Host` must be an address or a name of this machine, or a page elsewhere could have its own name
-point here and talk to the hub as if from the same origin.
+`Host` must be an address or a name of this hub, or a page elsewhere could have its own name point
+here and talk to the hub as if from the same origin. Names are what the hub listens on, `localhost`
+and those that the config lists; behind a proxy those are also where its own page comes from.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Protocol
 
@@ -18,6 +19,10 @@ from websockets.http11 import Request, Response
 __all__ = ["HttpSide", "Page", "Pages", "refusal"]
 
 TEXT = "text/plain; charset=utf-8"
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+"""Schemes that pages have."""
+_SHOWN = 100
+"""Characters of a wrong header that its sender is shown."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -52,12 +57,14 @@ class HttpSide:
         pages: Pages | None,
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
+        names: Sequence[str] = (),
     ):
         self._host, self._pages, self._ready, self._metrics = host, pages, ready, metrics
+        self._names = names
 
     def respond(self, request: Request) -> Response | None:
         """The response to `request`, or None for a WebSocket handshake that may go on."""
-        reason = refusal(request.headers, self._host)
+        reason = refusal(request.headers, self._host, self._names)
         if reason is not None:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
         if "websocket" in request.headers.get("Upgrade", "").lower():
@@ -77,27 +84,48 @@ class HttpSide:
         return _response(HTTPStatus.NOT_FOUND, b"There is nothing here; try /\n", TEXT)
 
 
-def refusal(headers: Headers, listen_host: str) -> str | None:
-    """Why a request must not be served; None if it may."""
-    hosts = headers.get_all("Host")
-    if len(hosts) != 1 or not _is_ours(hosts[0], listen_host):
-        return "Host: open this hub by its address or as localhost"
-    origins = headers.get_all("Origin")
-    if origins and (len(origins) > 1 or origins[0].partition("://")[2] != hosts[0]):
-        return "Origin: pages of other sites may not talk to this hub"
+def refusal(headers: Headers, listen_host: str, names: Sequence[str] = ()) -> str | None:
+    """Why a request must not be served; None if it may. `names` are `network.hosts`."""
+    hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
+    if len(hosts) != 1 or len(origins) > 1:
+        return "Host: send one, and no more than one Origin"
+    host = hosts[0]
+    if not _is_ours(host, listen_host, names):
+        return (
+            f"Host: {host[:_SHOWN]!r} is not a name of this hub; open it by its IP address or as "
+            "localhost, or list the name under `network.hosts` in its config"
+        )
+    if origins and not _is_own_page(origins[0], host, names):
+        return (
+            f"Origin: pages of {origins[0][:_SHOWN]!r} may not talk to this hub; if that is its "
+            "own name behind a proxy, list it under `network.hosts` in its config"
+        )
     return None
 
 
-def _is_ours(host: str, listen_host: str) -> bool:
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    name = name.strip("[]").lower()
-    if name in ("localhost", listen_host.strip("[]").lower()):
+def _is_ours(host: str, listen_host: str, names: Sequence[str]) -> bool:
+    name = _without_port(host)
+    if name in ("localhost", listen_host.strip("[]").lower(), *map(_without_port, names)):
         return True
     try:
         ipaddress.ip_address(name)
     except ValueError:
         return False
     return True
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return (name if port.isdigit() else host).strip("[]").lower()
+
+
+def _is_own_page(origin: str, host: str, names: Sequence[str]) -> bool:
+    """Whether a page of `origin` came from here: by the name it asks for now, or a listed one."""
+    scheme, _, place = origin.lower().partition("://")
+    port = _DEFAULT_PORTS.get(scheme)
+    if port is None:
+        return False
+    return place.removesuffix(port) in (own.lower().removesuffix(port) for own in (host, *names))
 
 
 def _plain(headers: Headers) -> dict[str, str]:

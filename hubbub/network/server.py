@@ -80,6 +80,7 @@ async def serve_hub(
         pages=pages,
         ready=lambda: not hub.draining,
         metrics=hub.metrics.render,
+        names=hub.config.hosts,
     )
 
     def process_request(connection: ServerConnection, request: Request) -> Response | None:

@@ -193,7 +193,9 @@ class Site:
         return _reply(_File("index.html", body.encode()), headers, extra)
 
     def _joining(self, headers: Mapping[str, str]) -> Reply:
-        about, url = self._about, f"ws://{headers.get('Host', '')}"
+        about = self._about
+        scheme = "wss" if headers.get("X-Forwarded-Proto") == "https" else "ws"
+        url = f"{scheme}://{headers.get('Host', '')}"
         body = joining_page(about.network, url, tokens=about.auth == "tokens")
         headers = {
             "Content-Type": TYPES[".html"],

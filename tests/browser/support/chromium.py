@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser, async_playwright
+
+from tests.packages import apt_get
 
 __all__ = ["MISSING", "find", "install", "running"]
 
@@ -43,29 +44,10 @@ def install() -> None:
     allowed = os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("CHROMIUM")
     if find() is None and allowed:
         sys.stderr.write("Installing Chromium for the browser tests (once) ...\n")
-        _apt_get("update", timeout=_UPDATE_S)
-        _apt_get("install", "-y", "--no-install-recommends", *_PACKAGES, timeout=_INSTALL_S)
+        apt_get("update", timeout=_UPDATE_S)
+        apt_get("install", "-y", "--no-install-recommends", *_PACKAGES, timeout=_INSTALL_S)
     if find() is None:
         sys.stderr.write(f"{MISSING}\n")
-
-
-def _apt_get(*arguments: str, timeout: float) -> None:
-    """Run it to its end or to the timeout (seconds); what came of it shows when one looks."""
-    patience = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
-    patience += ["-o", "DPkg::Lock::Timeout=60"]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        done = subprocess.run(
-            ["apt-get", "-qq", *patience, *arguments],
-            env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        sys.stderr.write(f"apt-get {arguments[0]} took over {timeout:g} s\n")
-        return
-    if done.returncode:
-        last = done.stdout.strip().splitlines()[-1:] or ["no word why"]
-        sys.stderr.write(f"apt-get {arguments[0]} failed: {last[0]}\n")
 
 
 @asynccontextmanager

@@ -253,3 +253,14 @@ agents: {hub: {kind: python, clas: x}, e: {model: 5}}
     for words in ("no address", "'opne'", "'bob'", "channels.d", "'nope'", "mods[2]", "reserved"):
         assert any(words in line for line in found), words
     assert sum("clas" in line for line in found) == 1
+
+
+def test_hosts_are_names_as_in_a_url_and_nothing_more(problems: Problems, loading: Loading) -> None:
+    text = "network: {hosts: [https://hub.example.org/, '*.example.org', hub.example.org:8443]}"
+    assert problems(text) == [
+        "net.yaml:1: network.hosts[1] is 'https://hub.example.org/': expected a host such as "
+        "newsroom.example.org, or host:port",
+        "net.yaml:1: network.hosts[2] is '*.example.org': expected a host such as "
+        "newsroom.example.org, or host:port",
+    ]
+    assert loading("network: {hosts: [Hub.Example.org]}").file.network.hosts == ["hub.example.org"]

@@ -77,12 +77,69 @@ def test_programs_send_no_origin_and_pages_of_this_hub_its_own() -> None:
         "http://localhost:4820.example.org",
         "http://example.org/localhost:4820",
         "http://localhost:4820/",
+        "ftp://localhost:4820",
+        "localhost:4820",
+        "//localhost:4820",
     ],
 )
 def test_pages_from_elsewhere_are_refused(origin: str) -> None:
     found = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
     assert found is not None
     assert found.startswith("Origin")
+
+
+NAMED = ("newsroom.example.org", "other.example.org:8443")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("newsroom.example.org", "https://newsroom.example.org"),
+        ("Newsroom.Example.org:4820", "http://newsroom.example.org:4820"),
+        ("newsroom.example.org:443", "https://newsroom.example.org"),
+        ("newsroom.example.org", "http://newsroom.example.org:80"),
+        ("other.example.org", "https://other.example.org:8443"),
+        # A proxy that names the hub by the hub's own address.
+        ("127.0.0.1:4820", "https://newsroom.example.org"),
+        ("127.0.0.1:4820", "https://other.example.org:8443"),
+    ],
+)
+def test_a_configured_name_is_the_hubs_own_directly_and_behind_a_proxy(
+    host: str, origin: str
+) -> None:
+    assert refusal(headers(("Host", host)), "0.0.0.0", NAMED) is None
+    assert refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("127.0.0.1:4820", "https://newsroom.example.org:8443"),
+        ("127.0.0.1:4820", "https://other.example.org"),
+        ("127.0.0.1:4820", "https://example.org"),
+        ("newsroom.example.org", "https://newsroom.example.org.evil.example"),
+        ("newsroom.example.org", "https://newsroom.example.org:8443"),
+        ("newsroom.example.org", "ftp://newsroom.example.org"),
+    ],
+)
+def test_a_configured_name_opens_no_other_port_or_site(host: str, origin: str) -> None:
+    found = refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED)
+    assert found is not None
+    assert "network.hosts" in found
+
+
+def test_a_refusal_names_the_setting_and_what_came() -> None:
+    host = refusal(headers(("Host", "hub.example.org:4820")), "0.0.0.0")
+    assert host == (
+        "Host: 'hub.example.org:4820' is not a name of this hub; open it by its IP address or as "
+        "localhost, or list the name under `network.hosts` in its config"
+    )
+    sent = headers(("Host", "127.0.0.1:4820"), ("Origin", "https://hub.example.org"))
+    origin = refusal(sent, "0.0.0.0")
+    assert origin == (
+        "Origin: pages of 'https://hub.example.org' may not talk to this hub; if that is its own "
+        "name behind a proxy, list it under `network.hosts` in its config"
+    )
 
 
 def test_two_origins_are_refused() -> None:
