@@ -404,6 +404,7 @@ MODS = {
     "M-396": "Uploads that begin at once stay within quotas together, and are bounded in number.",
     "M-397": "A killed hub loses nothing of files, edits, polls and tasks, and does none twice.",
     "M-398": "Counts within each other in a rule's pattern are bounded however they are written.",
+    "M-399": "A mod that takes long to judge a message holds up its sender alone, in its order.",
 }
 
 LAUNCH = {

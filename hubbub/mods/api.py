@@ -4,6 +4,8 @@
     on_message    for each message before it is routed     a verdict: Pass, Replace or Reject
     on_references before that, for one that quotes or      a verdict
                   has attachments: may look them up
+    takes_long    before on_message                        whether that may take long: then it is
+                                                           called in a thread
     on_wake       for each message that would wake agents  those whom it shall not wake
     on_stored     when a message enters the log            rows to write in the same transaction
     on_join       a participant has joined                 nothing
@@ -14,7 +16,8 @@
 
 A verdict is a closed union: there is no way to say nothing by accident. Hooks are plain functions
 that run inside the hub's loop: they decide from what they are given, and have the mod's time limit
-to do it in. What takes longer is work for `host.spawn`. A hook that raises or takes too long is a
+to do it in. What takes longer is work for `host.spawn`, or, if the verdict depends on it, for a
+thread (`takes_long`). A hook that raises or takes too long is a
 failure of its mod alone: the message passes or is refused as `on_failure` says, the operator reads
 a notice, and the hub goes on.
 """
@@ -124,6 +127,12 @@ class Mod:
     def on_message(self, draft: Draft) -> Verdict:
         """A message, before the hub routes it. What a mod says from within is not shown to it."""
         return PASS
+
+    def takes_long(self, draft: Draft) -> bool:
+        """Whether `on_message` may take long for this one. Then it is called in a thread, beside
+        the hub's loop and perhaps beside other hooks, and has ten times the time limit; what its
+        sender says next waits for the verdict."""
+        return False
 
     async def on_references(self, draft: Draft) -> Verdict:
         """A message that quotes another or has attachments, before `on_message`: what it refers to

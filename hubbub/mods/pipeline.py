@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig
-from hubbub.mods.guard import Watch
+from hubbub.mods.guard import LateHook, Watch
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Statement
 from hubbub.mods.verdicts import Rejected, after, hide, show
@@ -25,6 +25,9 @@ __all__ = ["Failed", "Pipeline"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+BESIDE = 10
+"""Times its limit that a hook has in a thread, where it holds nobody up and waits for its turns."""
 
 Failed = Callable[[Mod, str, BaseException], None]
 """Is told of a failure: the mod, the hook's name, what it raised."""
@@ -42,6 +45,9 @@ class Pipeline:
         """Mods whose `on_message` runs now: what one says from within it, it is not asked about."""
         # A mod that keeps the hook of the base class has nothing to say, and costs nothing.
         self._judges = self._with("on_message")
+        self._slow = frozenset(self._with("takes_long"))
+        self._beside = asyncio.Semaphore(1)
+        """Of hooks in threads: more than one would only take turns with the loop more often."""
         self._storing = self._with("on_stored")
         self._joining, self._leaving = self._with("on_join"), self._with("on_leave")
         self._turns, self._timers = self._with("on_turn"), self._with("on_timer")
@@ -118,6 +124,39 @@ class Pipeline:
             return self._without(mod, "on_message", draft, error)
         finally:
             self._asked.pop()
+
+    def takes_long(self, draft: Draft) -> bool:
+        """Whether the draft is one for `run_beside`, since judging it may take long."""
+        return bool(self._slow) and any(self._takes_long(mod, draft) for mod in self._slow)
+
+    def _takes_long(self, mod: Mod, draft: Draft) -> bool:
+        return bool(self._call(mod, "takes_long", mod.takes_long, draft))
+
+    async def run_beside(self, draft: Draft) -> Draft:
+        """As `run`; mods that may take long are asked in a thread."""
+        for mod in () if self._stopped else self._judges:
+            seen = draft
+            show(seen)
+            try:
+                if mod in self._slow and self._takes_long(mod, seen):
+                    draft = await self._judged_beside(mod, seen)
+                else:
+                    draft = self._judged(mod, seen)
+            finally:
+                hide(seen)
+        return draft
+
+    async def _judged_beside(self, mod: Mod, draft: Draft) -> Draft:
+        late = asyncio.timeout(BESIDE * mod.config.time_limit)
+        try:
+            async with self._beside, late:
+                verdict = await asyncio.to_thread(mod.on_message, draft)
+            return after(mod, draft, verdict)
+        except Rejected as rejected:
+            raise rejected.error from None
+        except Exception as error:  # noqa: BLE001  one mod's failure is its own
+            why = LateHook() if late.expired() else error
+            return self._without(mod, "on_message", draft, why)
 
     def _without(self, mod: Mod, hook: str, draft: Draft, error: BaseException) -> Draft:
         """What becomes of a draft about which a mod has failed. Raises `OperationError`."""

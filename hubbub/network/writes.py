@@ -82,19 +82,22 @@ class Writes:
         """Bring a draft into the log; `asker` is answered after the commit, or told why not.
 
         Returns what is left to do when something must be read from the store before (the cause, who
-        spoke last). Raises `OperationError` for what can be refused at once.
+        spoke last), or a mod takes long. Raises `OperationError` for what can be refused at once.
         """
         if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
             return None
-        if (draft.quote is not None or draft.attachments) and self._pipeline.refers:
-            return self._refer_later(draft, asker, ref, cid, digest)
-        return self._judged(draft, asker, ref, cid, digest)
+        if self._refers(draft) or self._pipeline.takes_long(draft):
+            return self._judge_later(draft, asker, ref, cid, digest)
+        return self._judged(self._pipeline.run(draft), asker, ref, cid, digest)
+
+    def _refers(self, draft: Draft) -> bool:
+        """Whether mods look up what the draft refers to before they judge it."""
+        return (draft.quote is not None or draft.attachments != ()) and self._pipeline.refers
 
     def _judged(
         self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
     ) -> Coroutine[Any, Any, None] | None:
-        """What is left to do once the mods have judged the draft. Raises `OperationError`."""
-        draft = self._pipeline.run(draft)
+        """What is left to do now that the mods have judged the draft. Raises `OperationError`."""
         cause = seq = turn = None
         if draft.cause_id is not None:
             seq, turn = cause_position(draft.cause_id, draft.sender_id)
@@ -109,12 +112,14 @@ class Writes:
         self._enter(draft, cause, turn, asker, ref, cid, digest)
         return None
 
-    async def _refer_later(
+    async def _judge_later(
         self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
     ) -> None:
-        """Let the mods look up what the draft refers to, and go on with it."""
+        """Let the mods take their time with the draft, and go on with it."""
         try:
-            draft = await self._pipeline.referred(draft)
+            if self._refers(draft):
+                draft = await self._pipeline.referred(draft)
+            draft = await self._pipeline.run_beside(draft)
             if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
                 return
             later = self._judged(draft, asker, ref, cid, digest)
@@ -180,7 +185,7 @@ class Writes:
                 if decision.reply is not None and decision.participant in asleep:
                     decisions[n] = Decision(decision.participant, Reason.MUTED, None)
 
-    def restore(
+    async def restore(
         self,
         draft: Draft,
         interaction: str | None,
@@ -197,7 +202,9 @@ class Writes:
         assert draft.sent_at is not None, "a message of a transcript says when it was said"
         if self._join_pending(draft.sender_id, cid, digest, asker, ""):
             return
-        draft = self._pipeline.run(draft)
+        draft = await self._pipeline.run_beside(draft)
+        if self._join_pending(draft.sender_id, cid, digest, asker, ""):
+            return
         lineage = Lineage(interaction, hop, max(hop, self._speaker.hop_limit(draft.sender_kind)))
         thread = self._state.threads.ensure(draft.thread_id)
         decisions = self._speaker.decisions(draft, thread, lineage)
@@ -429,7 +436,7 @@ class Writes:
             text_representation=text,
         )
         try:
-            self.speak(draft, _Waiter(), cid=once, digest=0)
+            self.say(draft, once)
         except OperationError as error:
             log.warning("a notice was refused", thread=thread_id, code=error.code, error=str(error))
         except Exception:  # a mod may raise anything

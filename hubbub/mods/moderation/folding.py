@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import regex
+
 __all__ = ["Form", "Span", "caseless", "folded", "joined", "plain", "replaced"]
 
 Span = tuple[int, int]
@@ -24,6 +26,7 @@ _STACKED = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
 )
 """Marks that any letter takes. Those of a script, such as vowels of Hindi, are no decoration."""
+_UNSEEN = regex.compile(rf"\p{{Cf}}|{_STACKED.pattern}")
 _CLUSTER = re.compile(rf".{_STACKED.pattern}*", re.DOTALL)
 _WORD = re.compile(r"\w+")
 _LATIN = re.compile("[a-z]")
@@ -50,7 +53,7 @@ class Form:
 
 def plain(text: str) -> Form:
     """The text without what a reader does not see."""
-    if text.isascii():
+    if text.isascii() or _is_plain(text):
         return Form(text, range(len(text) + 1))
     made: list[str] = []
     origins: list[int] = []
@@ -59,6 +62,11 @@ def plain(text: str) -> Form:
         made.append(shown)
         origins += [match.start()] * len(shown)
     return Form("".join(made), [*origins, len(text)])
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a reader sees every character of it, as it stands."""
+    return unicodedata.is_normalized("NFKC", text) and _UNSEEN.search(text) is None
 
 
 def _shown(cluster: str) -> str:

@@ -10,6 +10,7 @@ mods:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +32,12 @@ from hubbub.mods.moderation.settings import ModerationConfig, RuleConfig
 from hubbub.mods.moderation.texts import Text, rewritten, said, texts
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Moderation"]
+__all__ = ["LONG", "Moderation"]
+
+LONG = 4000
+"""Characters from which on a message is judged in a thread: for fewer the way there is longer."""
+PATIENCE = 5
+"""Times the time of regular expressions that they have there, where they wait for their turns."""
 
 
 class Moderation(Mod):
@@ -49,6 +55,7 @@ class Moderation(Mod):
     def __init__(self, config: ModerationConfig):
         super().__init__(config)
         self._windows: dict[str, Window] = {}
+        self._counts = threading.Lock()
         self.reconfigure(config)
 
     def reconfigure(self, config: ModConfig) -> None:
@@ -66,9 +73,11 @@ class Moderation(Mod):
 
     # Judging ----------------------------------------------------------------------------------
 
+    def takes_long(self, draft: Draft) -> bool:
+        return _length(draft) > LONG
+
     def on_message(self, draft: Draft) -> Verdict:
-        length = sum(len(each.text) for each in texts(draft))
-        if length > self.config.most_judged:
+        if _length(draft) > self.config.most_judged:
             most = self.config.most_judged
             return Reject(f"a message with its attachments has at most {most} characters")
         made = draft
@@ -94,7 +103,8 @@ class Moderation(Mod):
         return Author(of, self.host.kind_of(of) or "service", lambda: self.host.owns(of))
 
     def _judged(self, draft: Draft, author: Author) -> Draft | Reject:
-        look = Look(self.config.regex_time)
+        seconds = self.config.regex_time * (PATIENCE if self.takes_long(draft) else 1)
+        look = Look(seconds)
         for rule in self._rules:
             if isinstance(rule, RateRule) or not rule.concerns(draft, author):
                 continue
@@ -107,7 +117,7 @@ class Moderation(Mod):
                 after = _held_to(rule, draft, look)
             except Slow:
                 return Reject(
-                    f"the rule {rule.name!r} could not be checked in {self.config.regex_time:g} s; "
+                    f"the rule {rule.name!r} could not be checked in {seconds:g} s; "
                     "an owner should make its pattern simpler"
                 )
             if isinstance(after, Reject):
@@ -123,13 +133,23 @@ class Moderation(Mod):
             return draft
         who, now = author.id, self.host.now()
         counting = [(r, w) for r, w in self._rates if r.concerns(draft, author)]
-        for rule, window in counting:
-            wait = window.wait(who, now)
-            if wait > 0:
-                return Reject(rule.reason(wait))
-        for _, window in counting:
-            window.count(who, now)
+        with self._counts:
+            for rule, window in counting:
+                wait = window.wait(who, now)
+                if wait > 0:
+                    return Reject(rule.reason(wait))
+            for _, window in counting:
+                window.count(who, now)
         return draft
+
+
+def _length(draft: Draft) -> int:
+    """Characters of all its texts."""
+    content = draft.content
+    alone = draft.text_representation is None and draft.quote is None and not draft.attachments
+    if alone and isinstance(content, str):
+        return len(content)
+    return sum(len(each.text) for each in texts(draft))
 
 
 def _rules(config: ModerationConfig) -> Sequence[Rule]:

@@ -100,7 +100,8 @@ def found(pattern: regex.Pattern[str], text: str, within: float) -> Iterator[tup
     if within <= 0:
         raise Slow
     try:
-        for match in pattern.finditer(text, timeout=within):
+        # Concurrently: other threads go on meanwhile, the hub's loop if this is not its own.
+        for match in pattern.finditer(text, timeout=within, concurrent=True):
             yield match.span()
             if monotonic() > until:  # many matches, each of which took a while
                 raise Slow

@@ -84,8 +84,9 @@ class Rule(ABC):
     def concerns(self, draft: Draft, author: Author) -> bool:
         if self._senders and author.kind not in self._senders:
             return False
-        here = {draft.type, thread_ids.root(draft.thread_id)}
-        if self._threads and self._threads.isdisjoint(here):
+        if self._threads and self._threads.isdisjoint(
+            (draft.type, thread_ids.root(draft.thread_id))
+        ):
             return False
         exempt = author.id in self._exempt or (self._owners_exempt and author.owns())
         return not exempt

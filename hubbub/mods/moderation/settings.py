@@ -109,7 +109,7 @@ class ModerationConfig(ModConfig):
     it is refused, or it passes."""
     most_judged: Length = 200_000
     """Characters of a message that are looked at, those of quotes and attachments included; one
-    with more is refused, for judging it would hold the hub up."""
+    with more is refused."""
     secrets: Literal["redact", "reject", "off"] = "redact"
     """What becomes of keys, tokens and passwords in a message: each is replaced by
     `[redacted: kind]`, or the message is refused."""
@@ -122,5 +122,6 @@ class ModerationConfig(ModConfig):
     rules: tuple[RuleConfig, ...] = ()
     """More rules, in the order in which they are asked."""
     regex_time: Span = 0.1
-    """Seconds that all regular expressions together may take for one message. One that takes longer
-    is refused: nobody knows whether it is fine."""
+    """Seconds that all regular expressions together may take for one message, five times as long
+    for one of more than 4000 characters, which nobody else waits for. One that takes longer is
+    refused: nobody knows whether it is fine."""

@@ -33,7 +33,7 @@ async def restored(hub: Hub, call: Caller, messages: Sequence[Restored]) -> list
         position = Position()
         try:
             hub.speaker.check_size(draft.content, draft.text_representation)
-            hub.writes.restore(draft, interaction, hop, position, once, digest)
+            await hub.writes.restore(draft, interaction, hop, position, once, digest)
         except OperationError as error:
             refused = error
             break

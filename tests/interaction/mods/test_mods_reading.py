@@ -1,8 +1,9 @@
-"""Hooks that look up, keep from waking and show messages, in a running hub."""
+"""Hooks that look up, take long, keep from waking and show messages, in a running hub."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import cast
@@ -10,9 +11,9 @@ from typing import cast
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.mods.api import Mod, ModConfig, Reject, Replace, Verdict
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.protocol.messages import Draft, Message, Quote
-from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.peers import DEADLINE_S, Network, Networks, Peer, eventually
 from tests.interaction.stores import MoodyStore
 
 NETWORKS = Networks(sockets=False)
@@ -47,6 +48,26 @@ class Librarian(Mod):
         self.looked += 1
         await self.host.rows("SELECT 1")
         return self._look(self, draft)
+
+
+class Ponderer(Mod):
+    """Judges long messages for as long as a test holds it, and shouts."""
+
+    name = "ponderer"
+
+    def __init__(self, **config: str | float):
+        super().__init__(ModConfig.model_validate(config))
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def takes_long(self, draft: Draft) -> bool:
+        return len(str(draft.content)) > 10
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if not self.takes_long(draft):
+            return PASS
+        self.begun.set()
+        assert self.go_on.wait(DEADLINE_S)
+        return Replace(replace(draft, content=str(draft.content).upper()))
 
 
 class Painter(Mod):
@@ -171,6 +192,45 @@ async def test_a_look_up_that_the_store_refuses_is_no_failure_of_the_mod() -> No
         store.deaf = False
         assert caught.value.code == "store_unavailable"
         assert not network.hub.mods.failures
+
+
+# Taking long -----------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-399")
+async def test_who_waits_for_a_mod_that_takes_long_is_the_sender_alone_in_its_order() -> None:
+    mod = Ponderer()
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        bob = await network.join("bob")
+        first = await ann.post("send_text_message", to="bot", text="a long message", cid="c1")
+        await eventually(mod.begun.is_set)
+        again = await ann.post("send_text_message", to="bot", text="a long message", cid="c1")
+        second = await ann.post("send_text_message", to="bot", text="short")
+        await bob.say("bot", "others")
+        assert await bot.texts() == ["others"]
+        mod.go_on.set()
+        answers = [await ann.answer(ref) for ref in (first, again, second)]
+        assert [answer["op"] for answer in answers] == ["result"] * 3
+        assert answers[1]["duplicate"]
+        assert await bot.texts() == ["A LONG MESSAGE", "short"]
+
+
+@pytest.mark.behaviour("M-399")
+@pytest.mark.parametrize("on_failure", ["pass", "reject"])
+async def test_a_mod_that_takes_too_long_in_a_thread_has_failed(on_failure: str) -> None:
+    mod = Ponderer(on_failure=on_failure, time_limit=0.01)
+    async with NETWORKS.start(mods=[mod]) as network:
+        ann, bot = await two(network)
+        ref = await ann.post("send_text_message", to="bot", text="a long message")
+        answer = await ann.answer(ref)
+        mod.go_on.set()
+        assert answer["op"] == ("result" if on_failure == "pass" else "error")
+        said = [event["message"]["content"] for event in await bot.sync()]
+        assert [text for text in said if text == "a long message"] == (
+            ["a long message"] if on_failure == "pass" else []
+        )
+        assert ("ponderer", "on_message") in network.hub.mods.failures
 
 
 # Showing ---------------------------------------------------------------------------------------

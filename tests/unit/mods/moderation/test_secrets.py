@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.mods.api import PASS, Reject, Replace
-from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation import secrets
+from hubbub.mods.moderation.mod import LONG, Moderation
 from hubbub.mods.moderation.secrets import secrets_in
 from hubbub.mods.moderation.settings import ModerationConfig
 from hubbub.network.auth import new_token
@@ -159,3 +163,63 @@ def test_secrets_lie_apart_within_any_text(text: str) -> None:
     ends = [0, *(each.span[1] for each in found)]
     assert all(end <= each.span[0] < each.span[1] for end, each in zip(ends, found, strict=False))
     assert AWS not in str(kept(replace(DRAFT, content=spoken)).content)
+
+
+# Forms in one piece, which take too long to look for in a long text as they stand.
+WHOLE = {
+    "aws secret": re.compile(
+        r"aws[\w.\s-]{0,24}(?:secret|key)[\w.\s-]{0,24}[\"']?\s*[:=]{1,2}>?\s*[\"']?"
+        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        re.IGNORECASE,
+    ),
+    "jwt": re.compile(r"(?<![A-Za-z0-9_])(?P<secret>eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]{0,})?)"),
+    "secret": re.compile(
+        r"(?<![A-Za-z])(?:[A-Za-z0-9]{1,24}[_.-]){0,4}(?:api[_-]?key|access[_-]?key|"
+        r"private[_-]?key|secret(?:[_-]?key)?|token|passwd|password|passphrase|pwd|credentials?|"
+        r"auth[_-]?key|client[_-]?secret)"
+        r"[A-Za-z0-9_]{0,16}[\"'`]?\s{0,4}(?:[:=]{1,2}>?|\bis\b)\s{0,4}[\"'`]?"
+        r"(?P<secret>[^\s\"'`,;<>(){}\[\]]{8,400})",
+        re.IGNORECASE,
+    ),
+}
+PIECES = [
+    *KNOWN.values(), *secrets._HINTS, *secrets._GUESS_HINTS, "aws", "key", "is", "eyJ", X[:11],
+    X[:40], "a81Kd92-0fLq77", " ", "\t\t", ":", "=", "=>", '"', "'", ".", "-", "_", "a", "é", "\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
+    """What is looked for only where there is a hint of it is what a search everywhere finds."""
+    expected = {(kind.name, span) for kind in secrets._KINDS for span in kind.places(text)}
+    expected |= {("secret", span) for span in secrets._guessed(text)}
+    for name, pattern in WHOLE.items():
+        for match in pattern.finditer(text):
+            if name != "secret" or secrets._looks_random(match["secret"]):
+                expected.add((name, match.span("secret")))
+    covered = {place for each in secrets_in(text) for place in range(*each.span)}
+    assert covered >= {place for _, span in expected for place in range(*span)}
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["-eyJ", "aws key" + " " * 90, "a_token_", "token=abcd1234 ", "a://b:", "é", "\u200b", "sk-aa"],
+)
+def test_no_text_takes_much_longer_than_it_is_long(unit: str) -> None:
+    def used(size: int) -> float:
+        text = unit * (size // len(unit))
+        found = []
+        for _ in range(3):
+            began = time.thread_time()
+            secrets_in(text)
+            found.append(time.thread_time() - began)
+        return min(found)
+
+    assert used(64_000) < 20 * used(8_000)  # eight times the text; by its square it would be 64
+
+
+def test_a_long_message_is_judged_beside_the_others() -> None:
+    mod = Moderation(ModerationConfig())
+    assert not mod.takes_long(replace(DRAFT, content="x" * LONG))
+    assert mod.takes_long(replace(DRAFT, content="x" * (LONG + 1)))
+    assert mod.takes_long(replace(DRAFT, quote=Quote(message_id="m1", text="x" * LONG)))
