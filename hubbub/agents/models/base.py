@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
+from hubbub.agents.models.portable_schema import portable
 from hubbub.agents.turn.chat import ChatMessage
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
 __all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "ToolSpec"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
-    """A tool as a model is told of it. `parameters` is a JSON Schema of an object."""
+    """A tool as a model is told of it."""
 
     name: str
     description: str
     parameters: dict[str, JsonValue]
+    """A JSON Schema of an object: what the arguments of a call are checked by."""
+
+    @cached_property
+    def offered(self) -> dict[str, JsonValue]:
+        """The schema as models are offered it, in what all engines accept."""
+        return portable(self.parameters)
+
+    @cached_property
+    def offered_text(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.offered, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ def _function(tool: ToolSpec) -> dict[str, object]:
     function = {
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
+        "parameters": tool.offered,
     }
     return {"type": "function", "function": function}
 

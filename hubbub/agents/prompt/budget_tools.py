@@ -19,10 +19,10 @@ __all__ = ["bare", "short"]
 
 _WHOLE = frozenset({FINISH, SELECT})
 """`finish` is short; the description of `use_tools` is what it offers."""
-_NAMES = ("properties", "$defs", "patternProperties", "dependentSchemas")
-"""Keywords whose keys are names of the tool's, not keywords."""
-_VALUES = ("const", "enum", "default", "required")
-_TALK = ("description", "title", "examples", "$comment")
+_NAMES = "properties"
+"""The keyword whose keys are names of the tool's, not keywords."""
+_VALUES = ("enum", "default", "required")
+_TALK = "description"
 
 
 def short(spec: ToolSpec) -> ToolSpec:
@@ -30,7 +30,7 @@ def short(spec: ToolSpec) -> ToolSpec:
     if spec.name in _WHOLE:
         return spec
     sentence = " ".join(spec.description.split()).partition(". ")[0]
-    return replace(spec, description=sentence, parameters=_terse(spec.parameters))
+    return replace(spec, description=sentence, parameters=_terse(spec.offered))
 
 
 def bare(spec: ToolSpec) -> ToolSpec:
@@ -44,14 +44,14 @@ def bare(spec: ToolSpec) -> ToolSpec:
 
 
 def _terse(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: _inner(key, value) for key, value in schema.items() if key not in _TALK}
+    return {key: _inner(key, value) for key, value in schema.items() if key != _TALK}
 
 
 def _inner(key: str, value: JsonValue) -> JsonValue:
     if key in _VALUES:
         return value
     if isinstance(value, dict):
-        if key in _NAMES:
+        if key == _NAMES:
             return {n: _terse(v) if isinstance(v, dict) else v for n, v in value.items()}
         return _terse(value)
     if isinstance(value, list):

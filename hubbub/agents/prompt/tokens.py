@@ -17,7 +17,6 @@ counted, which is more than they make of it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -179,23 +178,7 @@ def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
 def spec_tokens(counter: TokenCounter, spec: ToolSpec) -> int:
     """Tokens of a tool's description, where an endpoint is given it beside the chat."""
     told = counter.count(spec.name) + counter.count(spec.description)
-    return PER_TOOL + told + counter.count(_as_text(spec))
-
-
-_texts: dict[int, tuple[ToolSpec, str]] = {}
-_MOST_TEXTS = 1000
-
-
-def _as_text(spec: ToolSpec) -> str:
-    """The schema as text; remembered, because the same tools are counted with every question."""
-    known, text = _texts.get(id(spec), (None, ""))
-    if known is spec:
-        return text
-    if len(_texts) >= _MOST_TEXTS:
-        _texts.clear()
-    text = json.dumps(spec.parameters, ensure_ascii=False)
-    _texts[id(spec)] = spec, text
-    return text
+    return PER_TOOL + told + counter.count(spec.offered_text)
 
 
 def question_tokens(counter: TokenCounter, question: Question) -> int:

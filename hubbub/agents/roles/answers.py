@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.roles.plan import Plan, StepId
+from hubbub.agents.roles.plan import Plan, PlanStep, StepId
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 
 __all__ = [
@@ -104,27 +104,27 @@ def read(model: type[Read], arguments: JsonValue) -> Read:
 
 def route_spec(targets: Collection[str]) -> ToolSpec:
     """The tool of a router that may choose among `targets`."""
-    schema = _inlined(Route.model_json_schema())
+    schema = without_titles(Route.model_json_schema())
     _property(schema, "target")["enum"] = list(targets)
     return ToolSpec(ROUTE, "Say who does what the incoming message asks for.", schema)
 
 
 def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
     """The tool of a planner whose steps may name these `executors`."""
-    schema = _inlined(Plan.model_json_schema())
-    steps = _property(schema, "steps")
-    steps["maxItems"] = most
-    items = steps["items"]
-    assert isinstance(items, dict)
-    _property(items, "executor")["enum"] = list(executors)
+    schema = without_titles(Plan.model_json_schema())
+    _property(schema, "steps")["maxItems"] = most
+    parts = schema["$defs"]
+    assert isinstance(parts, dict)
+    step = parts[PlanStep.__name__]
+    assert isinstance(step, dict)
+    _property(step, "executor")["enum"] = list(executors)
     return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {most} steps.", schema)
 
 
 def judge_spec() -> ToolSpec:
     """The tool of a reflector."""
-    return ToolSpec(
-        JUDGE, "Judge the results and say what comes next.", _inlined(Judgement.model_json_schema())
-    )
+    schema = without_titles(Judgement.model_json_schema())
+    return ToolSpec(JUDGE, "Judge the results and say what comes next.", schema)
 
 
 def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:
@@ -133,24 +133,3 @@ def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue
     found = properties[name]
     assert isinstance(found, dict)
     return found
-
-
-def _inlined(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The schema without references, which not every endpoint follows."""
-    slim = without_titles(schema)
-    parts = slim.pop("$defs", {})
-    assert isinstance(parts, dict)
-    inlined = _inline(slim, parts)
-    assert isinstance(inlined, dict)
-    return inlined
-
-
-def _inline(value: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
-    if isinstance(value, dict):
-        reference = value.get("$ref")
-        if isinstance(reference, str):
-            return _inline(parts[reference.rpartition("/")[2]], parts)
-        return {key: _inline(entry, parts) for key, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_inline(entry, parts) for entry in value]
-    return value

@@ -113,8 +113,7 @@ def _tool(tool: ToolSpec, words: Literal["all", "short", "names"]) -> str:
     if words == "names":
         return f'<tool name="{tool.name}">{escaped(bare(tool).description).text}</tool>'
     told = tool if words == "all" else short(tool)
-    schema = json.dumps(told.parameters, ensure_ascii=False)
-    about = escaped(f"{told.description} Arguments: {schema}").text
+    about = escaped(f"{told.description} Arguments: {told.offered_text}").text
     return f'<tool name="{tool.name}">{about}</tool>'
 
 

@@ -127,7 +127,7 @@ def test_the_first_that_fits_is_found_with_few_looks(room: int) -> None:
 
 
 class TestTools:
-    def test_the_short_form_has_the_whole_schema_without_its_talk(self) -> None:
+    def test_the_short_form_has_what_is_offered_without_its_talk(self) -> None:
         schema: dict[str, JsonValue] = {
             "type": "object",
             "title": "Look",
@@ -146,11 +146,14 @@ class TestTools:
             "type": "object",
             "properties": {
                 "description": {"type": "string", "default": "title"},
-                "kind": {"anyOf": [{"const": "a"}, {"$ref": "#/$defs/title"}]},
+                "kind": {
+                    "anyOf": [
+                        {"type": "string", "enum": ["a"]},
+                        {"type": "integer", "enum": [1, 2]},
+                    ]
+                },
             },
-            "$defs": {"title": {"type": "integer", "enum": [1, 2]}},
             "required": ["description"],
-            "additionalProperties": False,
         }
 
     def test_the_bare_form_promises_nothing_that_is_not_so(self) -> None:

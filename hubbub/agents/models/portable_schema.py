@@ -1,0 +1,270 @@
+"""A tool's JSON Schema in the part of JSON Schema that every engine accepts. Pure.
+
+Servers that constrain what a model writes make one grammar or automaton of the schemas of all
+tools. Each knows another part of JSON Schema; what one cannot hold makes the request fail or,
+worse, leaves the answer unconstrained. llama.cpp (Ollama, LM Studio) refuses repetitions from 2,000
+on and reads `{}` as an object; xgrammar and outlines (vLLM, SGLang) refuse or ignore rules about
+patterns, formats and unique items; OpenAI wants an object without a union at the top, and `items`
+in arrays.
+
+So models are offered only this, and the whole schema checks their calls afterwards:
+
+type             one name, never a list; or `enum`, or `anyOf` of such
+properties       with `required`, those first; the top is always an object that has them
+additionalProperties  true or a schema where names are free; without it engines take no others
+items            in every array
+minLength, minItems   1, where something must be there
+minimum, maximum      of integers, up to a million
+description, default  where they say something; patterns and formats are told in the description
+
+References are replaced by what they refer to. What refers to itself, or is too deep or too large,
+becomes any JSON value. An argument that may be left out need not be null as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+__all__ = ["portable"]
+
+Schema: TypeAlias = dict[str, JsonValue]
+
+_DEEPEST, _MOST_PARTS, _MOST_OPTIONS, _MOST_CHOICES = 8, 400, 12, 300
+"""Levels, schemas within a schema, alternatives of a union, values of an enumeration."""
+_LARGEST_BOUND = 1_000_000
+_LONGEST_PATTERN = 80
+_MOST_HOPS = 16
+"""References that lead to each other."""
+_SAYS_A_KIND = frozenset({"type", "properties", "items", "enum", "const", "$ref", "allOf", "anyOf"})
+_UNIONS = ("anyOf", "oneOf")
+_OF_ALL = (*_UNIONS, "description", "default")
+"""What is said of a union, not of its alternatives."""
+_KINDS: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+_PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
+_OPEN: tuple[Schema, ...] = (
+    {"type": "string"},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "object"},
+)
+
+
+def portable(schema: Mapping[str, JsonValue]) -> Schema:
+    """The schema of an object as models are offered it."""
+    return _Writer(schema).top()
+
+
+class _Writer:
+    """Writes one schema anew."""
+
+    def __init__(self, root: Mapping[str, JsonValue]):
+        self._root = root
+        self._parts = 0
+
+    def top(self) -> Schema:
+        """The arguments: an object without a union, whatever the schema is."""
+        flat, within = self._flat(dict(self._root), frozenset())
+        options = [self._flat(option, within)[0] for option in _options(flat)]
+        if options:
+            flat = _merged(flat, _joined(options))
+        written = self._object(flat, within, 0)
+        if "properties" in written:
+            return written
+        return {"additionalProperties": True, **written, "properties": {}}
+
+    def _any(self) -> Schema:
+        items: Schema = {"anyOf": [dict(kind) for kind in _OPEN]}
+        return {"anyOf": [*(dict(kind) for kind in _OPEN), {"type": "array", "items": items}]}
+
+    def _of(self, schema: JsonValue, within: frozenset[str], depth: int, nullable: bool) -> Schema:
+        """`within`: references that lead here. `nullable`: null is offered where it is allowed."""
+        if depth > _DEEPEST:
+            return self._any()
+        flat, within = self._flat(schema, within)
+        return {**self._kind(flat, within, depth, nullable), **_words(flat)}
+
+    def _kind(self, flat: Schema, within: frozenset[str], depth: int, nullable: bool) -> Schema:
+        choices = [flat["const"]] if "const" in flat else flat.get("enum")
+        if isinstance(choices, list) and 0 < len(choices) <= _MOST_CHOICES:
+            return _enumeration(choices, nullable)
+        options = _options(flat)
+        if options:
+            return self._union(options, within, depth, nullable)
+        match flat.get("type"):
+            case "object":
+                return self._object(flat, within, depth)
+            case "array":
+                items = self._of(flat.get("items"), within, depth + 1, nullable=True)
+                return {"type": "array", "items": items, **_at_least_one(flat, "minItems")}
+            case "string":
+                return {"type": "string", **_at_least_one(flat, "minLength")}
+            case "integer":
+                return {"type": "integer", **_bounds(flat)}
+            case "number" | "boolean" | "null" as kind:
+                return {"type": kind}
+        return self._any()
+
+    def _object(self, flat: Schema, within: frozenset[str], depth: int) -> Schema:
+        written: Schema = {"type": "object"}
+        properties, more = flat.get("properties"), flat.get("additionalProperties")
+        if isinstance(properties, dict):
+            required = [name for name in properties if name in set(_names(flat))]
+            written["properties"] = {
+                name: self._of(properties[name], within, depth + 1, name in required)
+                for name in dict.fromkeys((*required, *properties))
+            }
+            if required:
+                written["required"] = [*required]
+        elif more is False:
+            written["properties"] = {}
+        if isinstance(more, dict) and more:
+            written["additionalProperties"] = self._of(more, within, depth + 1, nullable=True)
+        elif isinstance(properties, dict) and (more is True or more == {}):
+            written["additionalProperties"] = True
+        return written
+
+    def _union(
+        self, options: Sequence[Schema], within: frozenset[str], depth: int, nullable: bool
+    ) -> Schema:
+        if len(options) > _MOST_OPTIONS:
+            return self._any()
+        written: list[JsonValue] = []
+        for option in options:
+            one = self._of(option, within, depth + 1, nullable)
+            nested = one.get("anyOf")
+            written += nested if isinstance(nested, list) else [one]
+        null: Schema = {"type": "null"}
+        if not nullable:
+            written = [one for one in written if one != null] or [null]
+        different = [one for n, one in enumerate(written) if one not in written[:n]]
+        only = different[0]
+        return only if len(different) == 1 and isinstance(only, dict) else {"anyOf": different}
+
+    # References ---------------------------------------------------------------------------------
+
+    def _flat(self, schema: JsonValue, within: frozenset[str]) -> tuple[Schema, frozenset[str]]:
+        """The schema with what it refers to and all of its `allOf` in it. A reference to what it
+        stands in, or to nothing, says nothing.
+        """
+        self._parts += 1
+        if not isinstance(schema, dict) or self._parts > _MOST_PARTS:
+            return {}, within
+        flat: Schema = {}
+        parts: list[JsonValue] = []
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in within and len(within) < _MOST_HOPS:
+            within |= {reference}
+            parts.append(self._referred(reference))
+        all_of = schema.get("allOf")
+        parts += all_of[:_MOST_OPTIONS] if isinstance(all_of, list) else []
+        for part in parts:
+            inner, within = self._flat(part, within)
+            flat = _merged(flat, inner)
+        own = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
+        return _kinded(_merged(flat, own)), within
+
+    def _referred(self, reference: str) -> JsonValue:
+        """What stands at a place of the schema; None: nothing, or it is elsewhere."""
+        found: JsonValue = dict(self._root)
+        if not reference.startswith("#"):
+            return None
+        for part in reference.removeprefix("#").split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+def _kinded(flat: Schema) -> Schema:
+    """The schema with its type, where only its rules tell it."""
+    if "type" not in flat and not any(isinstance(flat.get(key), list) for key in _UNIONS):
+        for key, kind in (("properties", "object"), ("items", "array")):
+            if key in flat:
+                return {**flat, "type": kind}
+    return flat
+
+
+def _options(flat: Schema) -> list[Schema]:
+    """The alternatives, each with all that holds for it; none: it is one kind of value."""
+    kinds = flat.get("type")
+    rest = {key: value for key, value in flat.items() if key not in _OF_ALL}
+    if isinstance(kinds, list):
+        return [{**rest, "type": kind} for kind in kinds]
+    for key in _UNIONS:
+        options = flat.get(key)
+        if not isinstance(options, list):
+            continue
+        said = [option for option in options if isinstance(option, dict)]
+        if said and all(option.keys() & _SAYS_A_KIND for option in said):
+            return [_merged(rest, option) for option in said]
+    return []
+
+
+def _merged(one: Schema, other: Schema) -> Schema:
+    """What holds where both do; where they differ, `other` wins."""
+    merged = {**one, **other}
+    properties, more = one.get("properties"), other.get("properties")
+    if isinstance(properties, dict) and isinstance(more, dict):
+        merged["properties"] = {**properties, **more}
+    if "required" in merged:
+        merged["required"] = list(dict.fromkeys((*_names(one), *_names(other))))
+    return merged
+
+
+def _joined(options: Sequence[Schema]) -> Schema:
+    """One object that can be each of the alternatives."""
+    properties: Schema = {}
+    for option in options:
+        given = option.get("properties")
+        properties |= given if isinstance(given, dict) else {}
+    always = set.intersection(*(set(_names(option)) for option in options))
+    return {"properties": properties, "required": [*sorted(always)]}
+
+
+def _names(schema: Schema) -> Iterator[str]:
+    required = schema.get("required")
+    yield from (n for n in required if isinstance(n, str)) if isinstance(required, list) else ()
+
+
+def _enumeration(choices: Sequence[JsonValue], nullable: bool) -> Schema:
+    said = [choice for choice in choices if nullable or choice is not None] or [None]
+    kinds = {_KINDS[type(choice)] for choice in said}
+    kind: Schema = {"type": kinds.pop()} if len(kinds) == 1 and kinds <= _PLAIN else {}
+    return {**kind, "enum": [*said]}
+
+
+def _at_least_one(flat: Schema, key: str) -> Schema:
+    least = flat.get(key)
+    return {key: 1} if isinstance(least, int) and least >= 1 else {}
+
+
+def _bounds(flat: Schema) -> Schema:
+    found = ((key, flat.get(key)) for key in ("minimum", "maximum"))
+    return {key: n for key, n in found if isinstance(n, int) and abs(n) <= _LARGEST_BOUND}
+
+
+def _is_short(rule: JsonValue) -> bool:
+    return isinstance(rule, str) and len(rule) <= _LONGEST_PATTERN
+
+
+def _words(flat: Schema) -> Schema:
+    """The description, with rules that only people and models can read, and the default."""
+    words: Schema = {}
+    said, rules = flat.get("description"), ((key, flat.get(key)) for key in ("format", "pattern"))
+    parts = said.split() if isinstance(said, str) else []
+    parts += [f"({key}: {rule})" for key, rule in rules if _is_short(rule)]
+    if parts:
+        words["description"] = " ".join(parts)
+    if flat.get("default"):
+        words["default"] = flat["default"]
+    return words
