@@ -54,8 +54,7 @@ class Delivery:
         await self.json(status, wire.error_body(message, "invalid_request_error", code))
 
     async def _refuse(self, refusal: Refusal) -> None:
-        after = refusal.retry_after
-        headers = {} if after is None else {"Retry-After": f"{after:g}"}
+        headers = _retry_after(refusal)
         kind = _ERROR_TYPES.get(refusal.status, "server_error")
         body = wire.error_body(refusal.message, kind, refusal.code)
         await self.json(refusal.status, body, headers)
@@ -75,7 +74,8 @@ class Delivery:
         kind = answer.content_type or "text/event-stream"
         if answer.hold_after == 0:
             await self._gates.pass_through(answer.hold)
-        await http.start(self._writer, {"Content-Type": kind, "Transfer-Encoding": "chunked"})
+        head = {"Content-Type": kind, "Transfer-Encoding": "chunked", **_retry_after(answer)}
+        await http.start(self._writer, head)
         for sent, chunk in enumerate(wire.chunks(chat, answer, number)):
             if sent == answer.cut_after:
                 self._writer.close()
@@ -86,3 +86,8 @@ class Delivery:
             await http.send_chunk(self._writer, f"data: {json.dumps(chunk)}\n\n".encode())
         await http.send_chunk(self._writer, b"data: [DONE]\n\n")
         await http.end_chunks(self._writer)
+
+
+def _retry_after(answer: Answer | Refusal) -> dict[str, str]:
+    after = answer.retry_after
+    return {} if after is None else {"Retry-After": f"{after:g}"}

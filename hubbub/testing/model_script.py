@@ -105,6 +105,8 @@ class Answer(Part):
     """Close the connection after so many chunks (without streaming: in the middle of the body)."""
     content_type: str | None = None
     """Lie about the body's type."""
+    retry_after: Annotated[float, Field(ge=0)] | None = None
+    """Streaming: seconds, sent as Retry-After."""
 
 
 class Refusal(Part):

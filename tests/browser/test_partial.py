@@ -83,7 +83,7 @@ async def test_what_is_not_said_after_all_goes_away(desks: Desks, networks: Netw
     async with asked(desks, networks, cut_after=9) as (desk, model):
         await expect(ghost(desk)).to_contain_text("Once upon")
         model.release("half")
-        await desk.sees("poet could not reach its model")
+        await desk.sees("poet got no answer from its model")
         await expect(ghost(desk)).to_have_count(0)
 
 

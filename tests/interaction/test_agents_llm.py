@@ -215,7 +215,9 @@ class TestToolOrFinish:
         assert turn.end is not None
         assert turn.end.outcome == "model_error"
         assert "http://127.0.0.1:" in turn.end.reason
-        assert "could not reach its model" in heard[0]
+        assert "got no answer from its model" in heard[0]
+        assert ("scripted refusal" in heard[0]) == isinstance(failure, Refusal)
+        assert ("cannot be reached" in heard[0]) == isinstance(failure, Breakdown)
 
     async def test_a_model_that_hangs_runs_out_of_time(self, in_memory: Networks) -> None:
         turn, _, _ = await self.turn(in_memory, Breakdown(breakdown="hang"), turn_timeout=0.05)

@@ -15,26 +15,36 @@ from hubbub.agents.models.refusals import complaint, refuses_tools
 from hubbub.agents.models.streams import Assembly
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
+from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError, ToolsRefused
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
-__all__ = ["OpenAIModel"]
+__all__ = ["BETWEEN_STREAMS", "OpenAIModel"]
+
+BETWEEN_STREAMS = Backoff(first_s=0.5, most_s=8.0)
+"""Before a question is asked again whose stream broke off: as the `openai` client waits between
+requests that failed."""
+_LONGEST_NAMED_S = 120.0
+"""Of a pause that a server asks for with Retry-After."""
 
 
 class OpenAIModel:
     """A model of one endpoint. Retries and timeouts are the `openai` client's.
 
-    `label` is its name in the config's `models` section, for what error messages advise.
+    `label` is its name in the config's `models` section, for what error messages advise. `backoff`
+    is for streams that break off: the `openai` client does not repeat those.
     """
 
-    def __init__(self, config: ModelConfig, label: str = "default"):
+    def __init__(
+        self, config: ModelConfig, label: str = "default", backoff: Backoff = BETWEEN_STREAMS
+    ):
         import openai  # slow to import: only for agents that have a model
 
         self._openai = openai
-        self._config, self._label = config, label
+        self._config, self._label, self._backoff = config, label, backoff
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=config.api_key or "none",  # servers on one's own machine want no key
@@ -107,6 +117,8 @@ class OpenAIModel:
             except (self._openai.APIConnectionError, _Broken, ValueError):
                 if attempt > self._config.retries:
                     raise
+            named_s = _seconds(response.headers.get("retry-after"))
+            await self._backoff.sleep(self._backoff.after(named_s, attempt - 1))
 
     def _request(self, question: Question) -> dict[str, Any]:  # keywords of a very wide function
         config = self._config
@@ -161,7 +173,10 @@ class OpenAIModel:
 
     def _said(self, exc: Exception) -> str:
         """The beginning of what the endpoint or the library says, on one line."""
-        return " ".join(reveal(self._redacted(str(exc))).split())[:300]
+        words = str(exc)
+        if isinstance(exc, self._openai.APIStatusError):
+            words = complaint(exc.body, exc.message)
+        return " ".join(reveal(self._redacted(words)).split())[:300]
 
     def _status_advice(self, exc: APIStatusError, key: str) -> str:
         status = exc.status_code
@@ -172,9 +187,8 @@ class OpenAIModel:
         if status == 429:
             return "refused because of too many requests or a used-up quota (429); try later"
         if status >= 500:
-            return (
-                f"failed ({status}) in every one of {self._config.retries + 1} attempts; try later"
-            )
+            tries = self._config.retries + 1
+            return f"failed ({status}) in every one of {tries} attempts: {self._said(exc)}"
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
@@ -189,6 +203,15 @@ _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 
 class _Broken(Exception):
     """The endpoint answered with something that is no whole answer."""
+
+
+def _seconds(named: str | None) -> float:
+    """The pause that a header names; 0: none, or a date, which few servers give."""
+    try:
+        seconds = float(named or 0)
+    except ValueError:
+        return 0.0
+    return seconds if 0 < seconds <= _LONGEST_NAMED_S else 0.0
 
 
 def _function(tool: ToolSpec) -> dict[str, object]:

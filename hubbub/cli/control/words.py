@@ -47,7 +47,7 @@ OUTCOMES = {
     "timeout": "ran out of time",
     "loop_detected": "repeated itself and was stopped",
     "cancelled": "was stopped",
-    "model_error": "could not reach its model",
+    "model_error": "got no answer from its model",
     "handler_error": "failed in its handler",
     "budget_exhausted": "has used up its budget",
 }

@@ -65,7 +65,7 @@ NO_ANSWER = {
     "timeout": "{agent} ran out of time before it answered{reason}.",
     "loop_detected": "{agent} repeated itself and was stopped before it answered{reason}.",
     "cancelled": "{agent} was stopped before it answered{reason}.",
-    "model_error": "{agent} could not reach its model{reason}.",
+    "model_error": "{agent} got no answer from its model{reason}.",
     "handler_error": "{agent} failed while it worked on this{reason}.",
     "budget_exhausted": "{agent} has used up its budget before it answered{reason}.",
 }

@@ -12,6 +12,7 @@ from hubbub.agents.dialects.choice import DialectChoice, Lessons
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError, ToolsRefused
 from hubbub.protocol.turns import Step
@@ -34,7 +35,7 @@ async def asked(
     heard: list[Delta] = []
     async with ModelServer(Script(answers=list(answers))) as server:
         settings = {"model": "m", "base_url": server.base_url, "retries": 1, **config}
-        model = OpenAIModel(ModelConfig.model_validate(settings))
+        model = OpenAIModel(ModelConfig.model_validate(settings), backoff=Backoff(first_s=0))
         try:
             return await model.answer(question, heard.append), heard, server
         finally:

@@ -6,11 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
-from hubbub.agents.models.openai import OpenAIModel
+from hubbub.agents.models.openai import BETWEEN_STREAMS, OpenAIModel
+from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.testing import model_server as script
@@ -26,6 +28,7 @@ CALLING = script.Answer(
     usage=Usage(prompt_tokens=11, completion_tokens=7),
 )
 
+AT_ONCE = Backoff(first_s=0, most_s=0)
 Ask = Callable[..., Awaitable["Asking"]]
 
 
@@ -49,11 +52,16 @@ async def asking() -> AsyncIterator[Ask]:
     """Makes an endpoint that gives these answers, and a model in front of it."""
     async with AsyncExitStack() as stack:
 
-        async def make(*answers: AnyAnswer, key: str | None = None, **config: object) -> Asking:
+        async def make(
+            *answers: AnyAnswer,
+            key: str | None = None,
+            backoff: Backoff = AT_ONCE,
+            **config: object,
+        ) -> Asking:
             made = Script(answers=list(answers), api_key=key)
             server = await stack.enter_async_context(ModelServer(made))
             settings = {"model": "m", "base_url": server.base_url, "retries": 0, **config}
-            model = OpenAIModel(ModelConfig.model_validate(settings), "small")
+            model = OpenAIModel(ModelConfig.model_validate(settings), "small", backoff)
             stack.push_async_callback(model.close)
             return Asking(server, model)
 
@@ -162,7 +170,33 @@ class TestBothWays:
         assert len(model.server.requests) == 2
 
 
+@pytest.mark.parametrize(
+    ("chance", "named", "pauses"),
+    [(1.0, None, [0.5, 1.0, 2.0]), (0.0, None, [0.25, 0.5, 1.0]), (0.0, 9, [9.0, 9.0, 9.0])],
+)
+async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
+    asking: Ask, chance: float, named: int | None, pauses: list[float]
+) -> None:
+    cut = CALLING.model_copy(update={"cut_after": 2, "retry_after": named})
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    backoff = replace(BETWEEN_STREAMS, random=lambda: chance, sleep=sleep)
+    model = await asking(cut, cut, cut, CALLING, stream=True, retries=3, backoff=backoff)
+    answer = await model.answer()
+    assert answer.notes == ("the answer broke off and was asked for again (3 times)",)
+    assert waited == pauses
+
+
 class TestErrors:
+    @pytest.mark.behaviour("A-7")
+    async def test_what_a_server_says_of_its_failure_is_told(self, asking: Ask) -> None:
+        refusal = Refusal(status=500, message="Failed to parse input at pos 0: #")
+        error = await (await asking(refusal, api_key="at pos 0")).error()
+        assert "failed (500) in every one of 1 attempts: Failed to parse input ***: #" in error
+
     @pytest.mark.behaviour("A-7")
     async def test_a_wrong_key_is_told_and_not_tried_again(self, asking: Ask) -> None:
         model = await asking(CALLING, key="right", api_key="wrong", retries=3)
