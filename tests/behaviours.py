@@ -431,6 +431,7 @@ USING = {
     "U-7": "The record of a turn is shown with what the runtime did, and nothing that it did not.",
     "U-8": "A turn can be tried with another prompt or model: asked once, nothing run or kept.",
     "U-9": "What of the page could not be fetched is tried again by itself, then asks for a click.",
+    "U-10": "`hubbub up` tells who wrote to whom in private, and what they said only when asked.",
 }
 
 RELIABILITY = {

@@ -78,10 +78,17 @@ class AgentOutput:
 
 @dataclass(frozen=True, slots=True)
 class MessageSeen:
-    """A message went into the log."""
+    """A message went into the log. Whoever shows it reads it then: most are not shown at all."""
 
-    message: Message
+    body: str
+    """As it is stored, in JSON."""
+    direct: bool
+    """Whether it is for its recipients alone."""
     event: Literal["message"] = "message"
+
+    @property
+    def message(self) -> Message:
+        return Message.model_validate_json(self.body)
 
 
 @dataclass(frozen=True, slots=True)

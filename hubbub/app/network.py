@@ -12,19 +12,20 @@ from contextlib import asynccontextmanager, contextmanager
 from hubbub.app.happenings import MessageSeen, NetworkUp, Report, Stopping
 from hubbub.app.launch import units
 from hubbub.app.supervisor import Supervisor
-from hubbub.client import Client, MemoryTransport
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
-from hubbub.errors import ConnectionLost
+from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
+from hubbub.network.log import Entry
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
-from hubbub.protocol.frames import Event
 from hubbub.web.site import About, Site
 
 __all__ = ["serve"]
+
+log = get_logger(__name__)
 
 
 async def serve(
@@ -48,10 +49,8 @@ async def serve(
         tokens = _mint(hub, config)
         with _run_file(config, listening, tokens), _stopping(stop, report, signals):
             report(_up(config, listening))
-            async with (
-                _background(_watch(hub, tokens[OPERATOR], report)),
-                _background(asyncio.to_thread(site.prepare)),
-            ):
+            _watch(hub, report)
+            async with _background(asyncio.to_thread(site.prepare)):
                 agents = (
                     units(config, listening.url, tokens, secrets.token_hex(8))
                     if with_agents
@@ -124,17 +123,17 @@ async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def _watch(hub: Hub, token: str, report: Report) -> None:
-    """Report every message that goes into the log."""
-    client = Client(MemoryTransport(hub.attach), OPERATOR, "service", token=token, observe=True)
-    async with client:
+def _watch(hub: Hub, report: Report) -> None:
+    """Report every message that goes into the log, from within the commit: next to nothing may be
+    done about each of them there, and nothing that goes wrong may come through."""
+
+    def seen(entry: Entry) -> None:
         try:
-            async for item in client.events():
-                if isinstance(item, Event):
-                    report(MessageSeen(item.message))
-                    await client.ack(item.seq)
-        except ConnectionLost:
-            return  # the hub has stopped
+            report(MessageSeen(entry.body, entry.draft.type == "direct"))
+        except Exception:
+            log.exception("a message cannot be shown")
+
+    hub.backplane.subscribe(seen)
 
 
 def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:

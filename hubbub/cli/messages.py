@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.cli.chat.colours import colour_of
-from hubbub.cli.chat.text import clip, visible
+from hubbub.cli.chat.text import visible
 from hubbub.cli.control.marks import marks, speaker
 from hubbub.cli.output import clock_time
 from hubbub.protocol import thread_ids
@@ -35,10 +35,10 @@ def where(message: Message) -> str:
     return f"{place} ↳ {under}" if under else place
 
 
-def message_line(message: Message, most: tuple[int, int] | None = None) -> Text:
+def message_line(message: Message, shown: str | None = None) -> Text:
     """`12:03:04 m7 ann → bob  text`; further lines of the text are indented.
 
-    `most` lines with `most` columns of each are shown; None: the whole message.
+    `shown` stands in the place of the text, if it is given.
     """
     from rich.text import Text
 
@@ -48,14 +48,8 @@ def message_line(message: Message, most: tuple[int, int] | None = None) -> Text:
     line.append(speaker(message), style=colour if colour == "dim" else f"bold {colour}")
     known = marks(message)
     line.append(f" {where(message)}{f' {known}' if known else ''}  ", style="dim")
-    text = visible(message.text)
-    line.append((text if most is None else _shortened(text, *most)).replace("\n", "\n    "))
+    if shown is None:
+        line.append(visible(message.text).replace("\n", "\n    "))
+    else:
+        line.append(shown)
     return line
-
-
-def _shortened(text: str, most_lines: int, most_columns: int) -> str:
-    lines = text.split("\n")
-    shown = [clip(line, most_columns) for line in lines[:most_lines]]
-    if shown != lines:
-        shown.append(f"… ({len(text)} characters in all)")
-    return "\n".join(shown)

@@ -47,6 +47,13 @@ def up(
             show_default=False,
         ),
     ] = None,
+    direct_texts: Annotated[
+        bool,
+        typer.Option(
+            "--direct-texts",
+            help="Show what direct messages say, too; left out: who writes to whom.",
+        ),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Start a network: the hub and its agents, until Ctrl-C."""
@@ -73,7 +80,7 @@ def up(
     shape = JsonView if as_json else TerminalView
     with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
-        view = shape(printer.write)
+        view = shape(printer.write, direct_texts=direct_texts)
         report = _with_browser(view) if browser else view
         run_loop(serve(loaded, report, with_agents=agents, signals=True))
 

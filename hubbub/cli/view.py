@@ -1,8 +1,14 @@
-"""What `hubbub up` shows: a banner, then what happens, one line each; or JSON for programs."""
+"""What `hubbub up` shows: a banner, then what happens, one line each; or JSON for programs.
+
+What it shows stays in scrollbacks and journals that many can read: of direct messages it tells who
+wrote to whom, and what they say only where that is asked for.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -19,7 +25,7 @@ from hubbub.app.happenings import (
     Stopping,
 )
 from hubbub.cli.chat.colours import colour_of
-from hubbub.cli.chat.text import visible
+from hubbub.cli.chat.text import clip, one_line, visible
 from hubbub.cli.messages import message_line
 from hubbub.cli.output import console, program
 from hubbub.client.runfile import DEFAULT_ADDRESS
@@ -27,23 +33,38 @@ from hubbub.client.runfile import DEFAULT_ADDRESS
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from hubbub.protocol.messages import Message
+
 __all__ = ["JsonView", "TerminalView", "happening_line"]
 
-MOST = (6, 400)
-"""Lines and columns of a message that are shown; `hubbub log` shows all of it."""
+MOST_COLUMNS = 160
+"""Of a message's text that are shown; `hubbub log` shows all of it."""
+MOST_A_SECOND = 20
+"""Messages that are shown; no eye follows more, and each line is work for the hub's loop."""
+HEAD = (
+    "id", "seq", "thread_id", "tseq", "sender_id", "sender_kind", "type", "recipients",
+    "interaction_id", "cause_id", "hop", "sent_at",
+)  # fmt: skip
+"""What is shown of a direct message: nothing that anybody has written."""
 MOST_PEOPLE = 6
 """People for each of whom the banner says how to get in; with more, it is said once."""
 _TITLE = 10
 """Columns before what a line of the banner says."""
 Write = Callable[[str], object]
 """Takes whole lines. It is called in the hub's loop and must not block."""
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls something after so many seconds."""
+
+
+def _in_the_loop(seconds: float, work: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, work)
 
 
 class JsonView:
     """One JSON object per line, told apart by `event`."""
 
-    def __init__(self, write: Write):
-        self._write = write
+    def __init__(self, write: Write, *, direct_texts: bool = False):
+        self._write, self._direct_texts = write, direct_texts
 
     @staticmethod
     def gap(count: int) -> str:
@@ -52,19 +73,36 @@ class JsonView:
 
     def __call__(self, happening: Happening) -> None:
         if isinstance(happening, MessageSeen):
-            body = happening.message.model_dump(mode="json")
-            value = {"event": happening.event, "message": body}
+            hidden = happening.direct and not self._direct_texts
+            body = _head(happening) if hidden else happening.body
+            self._write(f'{{"event": "message", "message": {body}}}\n')
         else:
             fields = asdict(happening)
             value = {"event": fields.pop("event"), **fields}
-        self._write(json.dumps(value, ensure_ascii=False) + "\n")
+            self._write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def _head(seen: MessageSeen) -> str:
+    body = json.loads(seen.body)
+    head = {name: body[name] for name in HEAD if name in body}
+    return json.dumps({**head, "characters": len(seen.message.text)})
 
 
 class TerminalView:
-    """Plain lines, in colour where the terminal has any."""
+    """Plain lines, in colour where the terminal has any. Of many messages in one second, the first
+    ones are shown and the others counted."""
 
-    def __init__(self, write: Write):
+    def __init__(
+        self,
+        write: Write,
+        *,
+        direct_texts: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        later: Later = _in_the_loop,
+    ):
         self._write, self._console = write, console()
+        self._direct_texts, self._clock, self._later = direct_texts, clock, later
+        self._until, self._shown, self._left_out = 0.0, 0, 0
 
     @staticmethod
     def gap(count: int) -> str:
@@ -72,22 +110,49 @@ class TerminalView:
         return f"… {count} lines are left out here: nobody read them in time\n"
 
     def __call__(self, happening: Happening) -> None:
-        line = happening_line(happening)
+        if isinstance(happening, MessageSeen) and self._is_too_many():
+            return
+        line = happening_line(happening, direct_texts=self._direct_texts)
         if line is not None:
-            with self._console.capture() as printed:
-                self._console.print(line)
-            self._write(printed.get())
+            self._print(line)
+
+    def _is_too_many(self) -> bool:
+        """Whether so many messages were shown in this second that this one is only counted."""
+        now = self._clock()
+        if now >= self._until:
+            self._tell_rest()
+            self._until, self._shown = now + 1, 0
+        self._shown += 1
+        if self._shown <= MOST_A_SECOND:
+            return False
+        if not self._left_out:
+            self._later(self._until - now, self._tell_rest)
+        self._left_out += 1
+        return True
+
+    def _tell_rest(self) -> None:
+        left_out, self._left_out = self._left_out, 0
+        if left_out:
+            more = "message" if left_out == 1 else "messages"
+            self._write(f"… {left_out} more {more}; `hubbub log` shows them\n")
+
+    def _print(self, line: Text) -> None:
+        with self._console.capture() as printed:
+            self._console.print(line)
+        self._write(printed.get())
 
 
-def happening_line(happening: Happening) -> Text | None:
+def happening_line(happening: Happening, *, direct_texts: bool = False) -> Text | None:
     """How a happening reads; None for what nobody needs to see."""
     from rich.text import Text
 
     match happening:
         case NetworkUp():
             return _banner(happening)
-        case MessageSeen(message):
-            return message_line(message, MOST)
+        case MessageSeen():
+            message = happening.message
+            hidden = happening.direct and not direct_texts
+            return message_line(message, _size(message) if hidden else _beginning(message))
         case AgentOutput(agents, stream, line):
             return _output(agents, stream, line)
         case AgentStarted():
@@ -101,6 +166,16 @@ def happening_line(happening: Happening) -> Text | None:
             return Text(f"{_names(agents)} {text}; {hint}", style="bold red")
         case Stopping():
             return Text("stopping …", style="dim")
+
+
+def _size(message: Message) -> str:
+    count = len(message.text)
+    return f"({count} character{'' if count == 1 else 's'})"
+
+
+def _beginning(message: Message) -> str:
+    # Cut before it is looked at: a text may be long, and what is shown is not.
+    return clip(one_line(message.text[: 4 * MOST_COLUMNS]), MOST_COLUMNS)
 
 
 def _banner(up: NetworkUp) -> Text:

@@ -40,7 +40,7 @@ def _environment(folder: Path, **more: str) -> dict[str, str]:
 async def _up(config: Path, folder: Path, environment: Mapping[str, str]) -> AsyncIterator[str]:
     """`hubbub up` on a free port; gives the URL."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hubbub", "up", str(config), "--json",
+        sys.executable, "-m", "hubbub", "up", str(config), "--json", "--direct-texts",
         "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder / 'network.db'}",
         stdout=PIPE, cwd=folder, env={**environment, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -90,7 +90,7 @@ async def start(*args: str) -> asyncio.subprocess.Process:
 @asynccontextmanager
 async def up(*args: str) -> AsyncIterator[Up]:
     """A network on a free port; killed at the end if it still runs."""
-    process = await start("up", "--json", "--listen", "127.0.0.1:0", *args)
+    process = await start("up", "--json", "--direct-texts", "--listen", "127.0.0.1:0", *args)
     try:
         yield Up(process)
     finally:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from hubbub.app.happenings import (
     AgentDied,
@@ -22,8 +24,15 @@ from hubbub.app.happenings import (
 )
 from hubbub.cli.messages import message_line, where
 from hubbub.cli.output import program
-from hubbub.cli.view import MOST, MOST_PEOPLE, JsonView, TerminalView, happening_line
-from hubbub.protocol.messages import Message, MessageType
+from hubbub.cli.view import (
+    MOST_A_SECOND,
+    MOST_COLUMNS,
+    MOST_PEOPLE,
+    JsonView,
+    TerminalView,
+    happening_line,
+)
+from hubbub.protocol.messages import Attachment, Message, MessageType, Quote
 
 UP = NetworkUp(
     "town", "ws://127.0.0.1:5000", "open", "sqlite:x.db", ("bot",), ("ann",), ("general",)
@@ -51,6 +60,14 @@ def message(
         hop=0,
         sent_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )
+
+
+def seen(message: Message) -> MessageSeen:
+    return MessageSeen(message.model_dump_json(exclude_none=True), message.type == "direct")
+
+
+def posted(text: str) -> MessageSeen:
+    return seen(message("channel.desk", "channel", text))
 
 
 def shown(happening: Happening) -> str:
@@ -143,17 +160,67 @@ def test_a_message_tells_where_it_goes(
     assert where(message(thread, type, reply_to=reply_to)) == expected
 
 
-def test_a_message_is_a_line_and_further_lines_are_indented() -> None:
-    text = shown(MessageSeen(message(text="one\ntwo")))
-    assert text.endswith(" m7 ann → bob  one\n    two")
+def test_a_message_is_one_line_in_the_log_further_lines_are_indented() -> None:
+    assert shown(posted("one\ntwo")).endswith(" m7 ann #desk  one two")
+    assert message_line(message(text="one\ntwo")).plain.endswith(" m7 ann → bob  one\n    two")
 
 
 def test_a_long_message_is_shown_by_its_beginning() -> None:
-    text = shown(MessageSeen(message(text="line of it\n" * 500 + "x" * 10_000)))
-    assert text.count("line of it") == MOST[0]
-    assert text.endswith("… (15500 characters in all)")
-    assert len(shown(MessageSeen(message(text="x" * 10_000)))) < 500
-    assert "characters in all" not in shown(MessageSeen(message(text="a\nb")))
+    text = shown(posted("line of it\n" * 500 + "x" * 10_000))
+    assert text.count("line of it") == MOST_COLUMNS // len("line of it ")
+    assert text.endswith("…")
+    assert len(text) < MOST_COLUMNS + 50
+
+
+@pytest.mark.behaviour("U-10")
+@pytest.mark.parametrize("said", ["my secret", {"pin": "my secret"}])
+def test_of_a_direct_message_the_view_tells_who_wrote_to_whom_and_no_word_of_it(
+    said: JsonValue,
+) -> None:
+    letter = message(thread="dm.ann.bob.t3", reply_to="m3").model_copy(
+        update={
+            "content": said,
+            "quote": Quote(message_id="m3", text="my secret"),
+            "attachments": (Attachment(name="my secret.txt", uri="file:my secret"),),
+            "mentions": ("bob",),
+        }
+    )
+    for view in (TerminalView, JsonView):
+        out: list[str] = []
+        view(out.append)(seen(letter))
+        view(out.append, direct_texts=True)(seen(letter))
+        hidden, asked_for = out
+        assert "secret" not in hidden
+        assert "my secret" in asked_for
+        for head in ("ann", "bob", "m7", str(len(letter.text))):
+            assert head in hidden
+    assert json.loads(hidden)["message"]["characters"] == len(letter.text)
+
+
+def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted() -> None:
+    out: list[str] = []
+    timers: list[tuple[float, Callable[[], None]]] = []
+    now = 100.0
+    view = TerminalView(
+        out.append, clock=lambda: now, later=lambda s, work: timers.append((s, work))
+    )
+    for n in range(MOST_A_SECOND + 3):
+        view(posted(f"text {n}"))
+    assert len(out) == MOST_A_SECOND
+    [(seconds, tell)] = timers
+    assert seconds == 1.0
+    view(Stopping("SIGINT"))
+    assert out[-1] == "stopping …\n"
+    tell()
+    assert out[-1] == "… 3 more messages; `hubbub log` shows them\n"
+    now += 0.99
+    view(posted("one too many"))
+    now += 0.01
+    view(posted("the next second"))
+    assert out[-2] == "… 1 more message; `hubbub log` shows them\n"
+    assert "the next second" in out[-1]
+    timers[1][1]()
+    assert "the next second" in out[-1]  # there is no more to tell
 
 
 def test_a_sender_has_the_same_colour_every_time() -> None:
@@ -164,7 +231,7 @@ def test_a_sender_has_the_same_colour_every_time() -> None:
 @pytest.mark.behaviour("U-2")
 @given(st.text())
 def test_nothing_that_is_said_can_steer_the_terminal(text: str) -> None:
-    line = shown(MessageSeen(message(text=text or "x")))
+    line = shown(posted(text or "x"))
     line += shown(AgentOutput(("bot",), "stderr", text))
     assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in line)
 
@@ -192,7 +259,7 @@ def test_an_agent_that_is_left_alone_is_told_with_what_to_do() -> None:
 
 def test_without_a_terminal_lines_are_plain_and_never_wrapped() -> None:
     out: list[str] = []
-    TerminalView(out.append)(MessageSeen(message(text="word " * 60)))
+    TerminalView(out.append)(posted("word " * 60))
     assert "\x1b" not in out[0]
     assert out[0].count("\n") == 1
 
@@ -214,7 +281,7 @@ ALL = [
     AgentDied(("bot",), 1, 0.5),
     AgentGivenUp(("bot",), 1, 5),
     AgentOutput(("bot",), "stdout", "x"),
-    MessageSeen(message()),
+    seen(message()),
     Stopping("SIGINT"),
 ]
 
@@ -230,6 +297,6 @@ def test_for_programs_everything_is_an_object_on_a_line(happening: Happening) ->
 
 def test_a_message_is_whole_in_json() -> None:
     out: list[str] = []
-    JsonView(out.append)(MessageSeen(message(text="grüße")))
+    JsonView(out.append, direct_texts=True)(seen(message(text="grüße")))
     body = json.loads(out[0])["message"]
     assert Message.model_validate(body) == message(text="grüße")
