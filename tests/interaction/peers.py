@@ -113,6 +113,7 @@ class Peer:
 
     def __init__(self, wire: Wire):
         self._wire = wire
+        self._reading = asyncio.Lock()
         self._refs = 0
         self._answers: dict[str, Frame] = {}
         self.events: list[Frame] = []
@@ -154,10 +155,13 @@ class Peer:
             self.strays.append(frame)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Read on until the condition holds."""
+        """Read on until the condition holds. Of several who wait for something one reads at a time:
+        the frame may be what another waits for."""
         async with soon():
             while not condition():
-                self._keep(await self.receive())
+                async with self._reading:
+                    if not condition():
+                        self._keep(await self.receive())
 
     async def close(self) -> None:
         await self._wire.close()
