@@ -44,6 +44,8 @@ DOES: dict[str, list[AnyAnswer]] = {
     ],
 }
 """What the model does in a turn: its first answers; the last of them again and again."""
+FIRST = ("answers", "is refused")
+"""What it does in the first turns, in which nothing happens: so that each run has both fates."""
 
 Happens = Callable[["Play", str], Awaitable[None]]
 
@@ -86,6 +88,12 @@ class Play:
         self.said[result["id"]] = set(result.get("not_woken", ()))
         return str(result["id"])
 
+    async def both_fates(self) -> None:
+        """One turn after the other, as `FIRST` says."""
+        for case in range(len(FIRST)):
+            self.model.release(f"case {case}")
+            await self.ended(await self.say())
+
     async def turn(self, happens: Happens) -> None:
         """A message, and what happens as soon as the model is asked about it."""
         case = self.cases
@@ -110,6 +118,12 @@ class Play:
                 return True
         finally:
             held.cancel()
+
+    async def ended(self, id: str) -> None:
+        """Waits until nothing more will come of a message."""
+        async with soon():
+            while not await self.settled(id):  # noqa: ASYNC110  # the hub says no such thing
+                await asyncio.sleep(POLL_S)
 
     async def settled(self, id: str) -> bool:
         """Nothing more will come of a message."""
@@ -207,9 +221,10 @@ HAPPENS: tuple[Happens, ...] = (
 def script(chance: random.Random, cases: int) -> Script:
     """For each case one of the things that models do, the first time only when it is let."""
     rules: list[Rule] = []
+    often = ["answers", "answers late", *DOES]
     for case in range(cases):
-        answers = DOES[chance.choice(["answers", "answers late", *DOES])]
-        rules += _rules(case, answers)
+        does = FIRST[case] if case < len(FIRST) else chance.choice(often)
+        rules += _rules(case, DOES[does])
     return Script(rules=rules)
 
 
@@ -243,17 +258,17 @@ async def test_no_message_of_a_person_ends_without_an_answer_or_a_notice(
     chance = random.Random(seed)
     async with ModelServer(script(chance, LIVES * TURNS * 5)) as model:
         play = Play(chance, model, tmp_path)
-        for _ in range(LIVES):
+        for number in range(LIVES):
             async with life(in_memory, play):
+                if number == 0:
+                    await play.both_fates()
                 for _ in range(TURNS):
                     await play.turn(chance.choice(HAPPENS))
                 await play.unanswered(nothing)
                 await play.listen()  # and the hub goes, in the middle of that
         async with life(in_memory, play):
-            async with soon():
-                for id in play.said:
-                    while not await play.settled(id):  # noqa: ASYNC110  # the hub says no such thing
-                        await asyncio.sleep(POLL_S)
+            for id in play.said:
+                await play.ended(id)
             await play.listen()
             fates = {id: await play.fate(id) for id in play.said}
     assert len(fates) > LIVES * TURNS, "with all seeds, far more than two hundred turns"
