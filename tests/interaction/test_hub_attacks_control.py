@@ -148,6 +148,36 @@ async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
         assert turn["outcome"] == "cancelled"
 
 
+@pytest.mark.behaviour("Y-3")
+async def test_an_end_that_overtakes_its_beginning_does_not_take_the_turn_away(
+    in_memory: Networks,
+) -> None:
+    """As when a rate limit refuses the beginning for now, and lets the end pass."""
+    store = SlowTurns()
+    async with in_memory.start(store=store) as network:
+        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+        await ann.say("calc", "2+2?")
+        start = beginning(await woken(calc))
+        end = {"id": start["id"], "outcome": "finished"}
+        await calc.call("lease_turn", turn=start["id"], key="1", tokens=1)
+        store.gate.clear()
+        ended = await calc.post("end_turn", end=end)
+        async with soon():
+            await store.waiting.wait()
+        store.turns_gate.clear()
+        begun = await calc.post("begin_turn", start=start)
+        async with soon():
+            await store.held.wait()
+        store.passing = 1
+        store.gate.set()
+        early = await calc.answer(ended)
+        assert early["code"] == "unknown_turn"
+        store.turns_gate.set()
+        assert (await calc.answer(begun))["op"] == "result"
+        await calc.call("end_turn", end=end)
+        assert (await calc.call("read_turn", id=start["id"]))["end"]["outcome"] == "finished"
+
+
 @pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("scope", ["turn", "agent"])
 async def test_a_call_that_was_approved_does_not_start_while_its_turn_is_being_stopped(

@@ -86,7 +86,10 @@ async def begin_turn(call: Caller, args: BeginTurn) -> Recording | BeginTurnResu
     start = start.model_copy(update={"thread_id": thread_id})
     await _check_goes_on(call, start.id)
     if account.over:  # it has ended already, and is not begun once more
-        return _begun(await _stored(hub, start.id))
+        stored = await hub.store.turn(start.id)
+        if stored is not None:
+            return _begun(stored)
+        account = await turn_account(call, start.id)  # what ended had not begun: no turn knows it
     _may_begin(call, start.id, thread_id)  # from here on nothing is waited for
     begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
     charge = hub.control.turns.begin(account)
