@@ -177,7 +177,7 @@ async def test_without_a_key_one_sentence_says_what_is_missing(config: str, tmp_
         sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),
         stdout=PIPE, stderr=PIPE, cwd=tmp_path, env=environment(tmp_path),
     )  # fmt: skip
-    _, stderr = await asyncio.wait_for(process.communicate(), 40)
+    _, stderr = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 2
     assert "OPENAI_API_KEY" in stderr.decode()
     assert "quickstart" in stderr.decode()

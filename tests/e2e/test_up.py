@@ -19,7 +19,7 @@ from hubbub.client import Client, WebSocketTransport
 
 pytestmark = pytest.mark.slow
 
-WITHIN_S = 40.0
+WITHIN_S = 60.0
 Line = Mapping[str, JsonValue]
 
 

@@ -92,7 +92,7 @@ async def do(ann: Client, step: Step, said: Said) -> None:
 
 
 async def check(clients: dict[str, Client], said: Said) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         ann = clients["ann"]
         while (await ask(ann, "search", query="ash")).get("indexing"):  # noqa: ASYNC110  no event
             await asyncio.sleep(0)

@@ -53,7 +53,7 @@ async def found(client: Client, query: str, **args: object) -> list[str]:
 
 async def all_indexed(client: Client) -> None:
     """Until the log from before the start is indexed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await ask(client, "search", query="any")).get("indexing"):  # noqa: ASYNC110  no event
             await asyncio.sleep(0)
 
@@ -403,7 +403,7 @@ async def test_documents_from_before_can_be_found_after_a_start(tmp_path: Path) 
         await mod.host.keep([Statement("DELETE FROM documents_found")])
     async with office(documents(), search(), store=store) as network:
         ann = await network.join("ann", "human")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await found(ann, "quays") != [id]:  # noqa: ASYNC110  it has no event
                 await asyncio.sleep(0)
 

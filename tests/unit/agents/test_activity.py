@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.agents.turn.activity import Activities, Activity
 from tests.unit.agents.builders import message, plan
 
-WITHIN_S = 10.0
+WITHIN_S = 30.0
 SOON_S = 0.005
 NEVER_S = 3600.0
 PLAN = plan(message(1))

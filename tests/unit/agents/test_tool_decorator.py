@@ -355,7 +355,7 @@ class TestRunning:
             return "late"
 
         task = asyncio.create_task(block.run({}, SITE))
-        await asyncio.wait_for(inside.wait(), 10)
+        await asyncio.wait_for(inside.wait(), 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -239,7 +239,7 @@ class TestCancelling:
             return work()
 
         task = asyncio.create_task(call(Toolbox([fetch], Conduct(pause=pause)), "fetch"))
-        await asyncio.wait_for(waiting.wait(), 10)
+        await asyncio.wait_for(waiting.wait(), 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -80,7 +80,7 @@ class Bench:
         self, wait: WaitStrategy, *names: str, done: Iterable[ToolCallRecord] = ()
     ) -> list[CallResult]:
         made = [record(name, f"{name}{i}", name=f"{name}{i}") for i, name in enumerate(names)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await self.box.run("bot-m1", 1, [*done, *made], made, wait=wait)
 
 
@@ -141,7 +141,7 @@ async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> No
         record("post_to_channel", "c", channel="desk", text="two"),
     ]
     box = Toolbox([meet, HubTool(POST, bench, "bot")])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         results = await box.run("bot-m1", 1, made, made, wait="any")
     assert errors(results) == [None, None, "cancelled"]
     assert bench.posted == ["one"]
@@ -150,7 +150,7 @@ async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> No
 async def test_cancelling_the_step_cancels_every_call() -> None:
     bench = Bench()
     task = asyncio.create_task(bench.run("majority", "never", "never", "never"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(bench.begun) < 3:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0)
         task.cancel()

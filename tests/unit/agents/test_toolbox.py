@@ -234,7 +234,7 @@ class TestOrder:
             return who
 
         made = [record("meet", {"who": who}, who) for who in ("a", "b")]
-        results = await asyncio.wait_for(Toolbox([meet]).run("bot-m1", 1, made, made), 10)
+        results = await asyncio.wait_for(Toolbox([meet]).run("bot-m1", 1, made, made), 30)
         assert [r.result for r in results] == ["a", "b"]
 
     async def test_each_result_tells_when_its_call_began_in_the_turn(self) -> None:
@@ -287,8 +287,8 @@ class TestOrder:
             record("post_to_channel", {"channel": "c", "text": "2"}, "c"),
         ]
         task = asyncio.create_task(box.run("bot-m1", 1, made, made))
-        await asyncio.wait_for(phone.rang.wait(), 10)
-        await asyncio.wait_for(looked.wait(), 10)
+        await asyncio.wait_for(phone.rang.wait(), 30)
+        await asyncio.wait_for(looked.wait(), 30)
         assert [asked[3]["text"] for asked in phone.asked] == ["1"]
         phone.go.set()
         await task
@@ -402,7 +402,7 @@ class TestFailures:
 
         made = [record("wait", {}, "a"), record("wait", {}, "b")]
         task = asyncio.create_task(Toolbox([wait]).run("bot-m1", 1, made, made))
-        await asyncio.wait_for(started.wait(), 10)
+        await asyncio.wait_for(started.wait(), 30)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

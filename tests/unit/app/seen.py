@@ -9,7 +9,7 @@ from hubbub.app.happenings import AgentOutput, AgentStarted, Happening
 
 __all__ = ["WITHIN_S", "Seen"]
 
-WITHIN_S = 20.0
+WITHIN_S = 30.0
 
 
 class Seen:

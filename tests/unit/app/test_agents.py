@@ -124,7 +124,7 @@ def test_a_file_is_one_agent_with_a_legal_name(config: Path, names: list[str]) -
 
 async def hear(client: Client, condition: Callable[[Event], bool]) -> Event:
     """The first event for which the condition holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         async with aclosing(client.events()) as events:
             async for item in events:
                 if isinstance(item, Event) and condition(item):
@@ -163,7 +163,7 @@ async def test_an_agent_greets_once_however_often_it_starts(config: Path) -> Non
         job = job_for(network, config.parent, "one", run="r1")
         for _ in range(2):
             task = asyncio.create_task(run_job(job))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while "one" not in await known(ann):
                     pass
             await ann.call("send_text_message", to="one", text="are you up?")

@@ -109,7 +109,7 @@ async def test_stopping_sends_everybody_away_to_come_back(loading: Loading) -> N
         client = Client(WebSocketTransport(url), "guest", "human")
         await client.__aenter__()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             async for item in client.events():
                 if type(item).__name__ == "Disconnected":
                     break
@@ -133,7 +133,7 @@ async def test_a_signal_stops_the_network(loading: Loading) -> None:
     task = asyncio.create_task(serve(loading(TEXT.format(auth="open")), seen, signals=True))
     await seen.until(lambda all: bool(all))
     os.kill(os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await task
     assert seen.all[-1] == Stopping("SIGTERM")
     assert find_run_files() == []
@@ -145,7 +145,7 @@ async def fetched(url: str, path: str) -> str:
     reader, writer = await asyncio.open_connection(host, int(port))
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
     writer.write(request.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         text = (await reader.read(-1)).decode()
     writer.close()
     return text

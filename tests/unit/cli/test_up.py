@@ -20,7 +20,7 @@ from hubbub.app.happenings import Happening, NetworkUp, Stopping
 from hubbub.cli.up import _with_browser
 from tests.unit.cli.conftest import NETWORK, Command
 
-WITHIN_S = 40.0
+WITHIN_S = 60.0
 POLL_S = 0.02
 UP = NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ())
 
