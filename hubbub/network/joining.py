@@ -167,7 +167,7 @@ class Joining:
         hashes = self._launched.get(name, []) + list(await self._store.token_hashes(name))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
-            remedy = f"`hubbub token add {name}` makes one"
+            remedy = f"whoever runs the network can give you one (`hubbub token add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"
             raise Refused(

@@ -111,6 +111,8 @@ async def test_what_comes_from_outside_is_marked(desks: Desks) -> None:
     async with working(desks, {}) as (desk, clerk, _):
         await clerk.says("ann", "the page says hello", outside=True)
         await expect(await desk.sees("the page says hello")).to_contain_text("from outside")
+        await clerk.says("ann", "and it says goodbye", outside=True)
+        await expect(await desk.sees("and it says goodbye")).not_to_contain_text("from outside")
         await clerk.says("ann", "I say hello")
         await expect(await desk.sees("I say hello")).not_to_contain_text("from outside")
 

@@ -56,6 +56,15 @@ async def opened(
     await desks.leave()
 
 
+async def test_headings_of_a_document_leave_out_no_level(desks: Desks, office: Room) -> None:
+    async with opened(desks, office, text="## Plan\n\n#### Aims\n\n# End") as (desk, _, _):
+        await expect(desk.main.get_by_role("heading", name="Aims")).to_be_visible()
+        levels = await desk.main.get_by_role("heading").evaluate_all(
+            "(all) => all.map((it) => Number(it.tagName.slice(1)))"
+        )
+        assert levels == [1, 2, 3, 4, 3, 2]
+
+
 def heading(desk: Desk) -> Locator:
     return desk.main.get_by_role("heading", level=1)
 

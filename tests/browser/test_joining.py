@@ -93,6 +93,27 @@ async def test_a_wrong_token_is_told_and_another_can_be_given(
     await desk.join_with_token("ann", token)
 
 
+async def test_somebody_whose_token_was_revoked_is_told_so_and_keeps_what_was_written(
+    desks: Desks, networks: Networks
+) -> None:
+    network = await networks.start(PRIVATE, auth="tokens")
+    token = await network.token("ann")
+    desk = await desks.sit(network.page)
+    await desk.join_with_token("ann", token)
+    await desk.open_thread("channel.general")
+    await network.revoke("ann")
+    await expect(desk.page.locator(".connection[data-state=refused]")).to_be_visible()
+    await desk.write("still here?")
+    await desk.send()
+    await expect(desk.main.get_by_role("alert")).to_contain_text("nothing can be sent")
+    await expect(desk.composer).to_have_value("still here?")
+    await expect(desk.message("still here?")).to_have_count(0)
+    assert token not in await stored(desk)
+    await desk.page.get_by_role("button", name="Join anew").click()
+    await expect(desk.page.get_by_label("Token")).to_have_value("")
+    await desk.join_with_token("ann", await network.token("ann"))
+
+
 async def test_two_tabs_of_one_person_show_the_same(desks: Desks, room: Room) -> None:
     one = await desks.sit(room.page)
     await one.join_as("ann")

@@ -38,7 +38,7 @@ async def joined(desks: Desks, network: Network | Room) -> Desk:
 async def test_threads_come_first_and_one_fills_the_screen(desks: Desks, room: Room) -> None:
     desk = await joined(desks, room)
     await expect(left(desk)).to_be_in_viewport()
-    await expect(desk.page.get_by_role("main")).to_be_hidden()
+    await expect(desk.composer).to_have_count(0)
     await desk.thread("channel.general").click()
     await expect(left(desk)).to_be_hidden()
     await desk.says("from the train")

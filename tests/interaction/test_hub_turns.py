@@ -133,7 +133,7 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
         assert (notice["sender_id"], notice["sender_kind"]) == ("hub", "system")
         assert notice["thread_id"] == "dm.ann.calc"
         assert notice["text_representation"].startswith("calc ")
-        assert "(because)" in notice["text_representation"]
+        assert "(`because`)" in notice["text_representation"]
         assert notice["content"]["code"] == outcome
         assert notice["content"]["messages"] == [sent["id"]]
         (seen,) = await calc.sync()

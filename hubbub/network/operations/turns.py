@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -55,6 +56,8 @@ RECORD = 0.1
 LATELY = 128
 """Turns that a hub which starts looks through: more cannot have ended in the moment it died."""
 
+_BACKTICKS = re.compile("`+")
+
 MOST_REASON = 500
 """Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
 
@@ -70,6 +73,13 @@ NO_ANSWER = {
     "budget_exhausted": "{agent} has used up its budget before it answered{reason}.",
 }
 """The notice to a person who waits, by the turn's outcome."""
+
+
+def _quoted(text: str) -> str:
+    """Words of others as code in Markdown: what reads like a mention or a link there is none."""
+    fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
@@ -238,7 +248,7 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
     for message in await unanswered(hub.store, stored):
         waiting[message.thread_id].append(message)
     told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
-    reason = f" ({told})" if told else ""
+    reason = f" ({_quoted(told)})" if told else ""
     text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
     for thread_id, messages in waiting.items():
         details: dict[str, JsonValue] = {

@@ -226,7 +226,9 @@ export const t = {
     message: (sender, kind, at, words) => `${sender}, ${kind}, ${at}: ${words}`,
     notice: "Notice of the hub",
     kinds: { agent: "agent", human: "person", service: "service", system: "hub" },
-    states: { sending: "Sending…", refused: "Not sent" },
+    states: {
+      sending: "Sending…", refused: "Not sent", held: "Not sent: the hub does not let you in. It stays in this browser.",
+    },
     newHere: "New",
     fresh: (n) => (n === 1 ? "1 new message" : `${n} new messages`),
     toEnd: "To the latest message (End)",
@@ -290,6 +292,7 @@ export const t = {
     quoteKey: "Quote (Q)",
     lookingOn: "You are not in this conversation. You can look on.",
     removeQuote: "Do not quote",
+    refused: "The hub does not let you in, so nothing can be sent. What you wrote stays here.",
     completions: "Completions",
     notHere: "not in this thread",
     notJoined: "not joined",

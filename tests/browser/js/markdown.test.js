@@ -85,7 +85,26 @@ test("a task list shows what is done, and nothing in it can be ticked", () => {
 });
 
 test("a heading lies below those of the page", () => {
-  equal([...shown("# one\n\n###### six").children].map((it) => it.tagName), ["H3", "H6"]);
+  equal([...shown("# one\n\n## two").children].map((it) => it.tagName), ["H3", "H4"]);
+});
+
+test("no heading leaves out a level, whatever the text has", () => {
+  const levels = (text) => [...shown(text).children].map((it) => it.tagName);
+  equal(levels("#### a\n\n###### b\n\n# c\n\n### d"), ["H3", "H4", "H3", "H4"]);
+  equal(levels("###### next text"), ["H3"]);
+});
+
+test("lines of a plain answer stay as far in as they were written", () => {
+  const answer = "How we got there:\n  librarian: 142,984 km\n    from: planets.md\n\tcalculator: 88,846 mi";
+  const lines = shown(answer).textContent.replaceAll("\u00a0", "_").trim();
+  equal(lines, "How we got there:__librarian: 142,984 km____from: planets.md____calculator: 88,846 mi");
+});
+
+test("what is set in for Markdown is Markdown", () => {
+  const text = "- a\n  b\n\n  c\n\n```\nif x:\n    y\n\nz\n  w\n```\n\nwords\n  - d\n\n> e\n  f\n\n    code";
+  ok(!shown(text).textContent.includes("\u00a0"), shown(text).innerHTML);
+  equal(shown(text).querySelectorAll("li").length, 2);
+  equal(shown(text).querySelectorAll("pre").length, 2);
 });
 
 test("characters that turn the direction of text are shown and not obeyed", () => {

@@ -1,6 +1,6 @@
 import { equal, ok, test } from "./harness.js";
 import {
-  directThread, isThread, kindOf, membersOf, newCid, parentOf, repliedSeq, replyThread, rootOf, seqOf, titleOf,
+  canonical, directThread, isThread, kindOf, membersOf, newCid, parentOf, repliedSeq, replyThread, rootOf, seqOf, titleOf,
 } from "/static/core/ids.js";
 import { parse, Router } from "/static/core/router.js";
 import { Storage } from "/static/core/storage.js";
@@ -16,6 +16,13 @@ test("a name that looks like a reply thread is none", () => {
   for (const thread of ["channel.t5", "dm.ann.t05", "mod.t0", "channel.general", "broadcast"]) {
     equal([parentOf(thread), rootOf(thread), repliedSeq(thread)], [null, thread, null], thread);
   }
+});
+
+test("a thread can be named as agents are shown it", () => {
+  equal(["channel_dev", "direct_bob.t4", "direct_bob+cyd", "mod_tasks"].map((id) => canonical(id, "ann")), [
+    "channel.dev", "dm.ann.bob.t4", "dm.ann.bob.cyd", "mod.tasks",
+  ]);
+  equal(["channel.dev", "channel_", "nothing", undefined].map((id) => canonical(id, "ann")), [null, null, null, null]);
 });
 
 test("a direct thread is the same whoever begins it", () => {

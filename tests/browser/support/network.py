@@ -119,6 +119,11 @@ class Network:
             made = await operator.call("add_token", participant=name)
         return NewToken.model_validate(made).token
 
+    async def revoke(self, name: str) -> None:
+        """All tokens of somebody are void, as with `hubbub token revoke`."""
+        async with self._operator() as operator:
+            await operator.call("revoke_tokens", participant=name)
+
     def output(self) -> str:
         """All that the terminal has shown so far."""
         return "".join(self._output)

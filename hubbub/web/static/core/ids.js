@@ -28,6 +28,15 @@ export function isThread(id = "") {
   return /^(?:broadcast|(?:dm|channel|mod)\..+)$/.test(rootOf(id));
 }
 
+const RELATIVE = /^(direct|channel|mod)_([A-Za-z0-9_+-]+)((?:\.t[1-9][0-9]{0,17})*)$/;
+
+/** The thread that `me` is shown as `direct_bob` or `channel_dev`; null for anything else. */
+export function canonical(id = "", me) {
+  const [, kind, name, replies] = RELATIVE.exec(id) ?? [];
+  if (!kind) return null;
+  return (kind === "direct" ? directThread(me, ...name.split("+")) : `${kind}.${name}`) + replies;
+}
+
 /** "direct", "channel", "broadcast" or "mod". */
 export function kindOf(thread) {
   const head = thread.split(".", 1)[0];

@@ -17,6 +17,8 @@ const MOST_DELIMITERS = 1500;
 const MOST_FENCES = 100;
 const DEEPEST = 10; // quotes and lists in each other
 
+let above = 2; // the level of the heading above, while a text is parsed
+
 const marked = new Marked({ gfm: true, breaks: true, async: false });
 marked.use({
   renderer: {
@@ -27,9 +29,9 @@ marked.use({
       const name = (lang ?? "").split(/\s/, 1)[0];
       return `<pre><code class="lang-${escaped(name)}">${escaped(text)}</code></pre>`;
     },
-    // The page has headings of its own above these.
+    // The page has headings of its own above these, and none leaves out a level.
     heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
+      const level = (above = Math.min(6, depth + 2, above + 1));
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
@@ -63,8 +65,9 @@ export function fragment(text) {
 
 function parsed(text) {
   let dirty;
+  above = 2;
   try {
-    dirty = marked.parse(shallow(text));
+    dirty = marked.parse(indented(shallow(text)));
   } catch (error) {
     if (error instanceof RangeError) return null; // its stack was not deep enough for this
     throw error;
@@ -111,6 +114,29 @@ function shallow(text) {
     return line.replace(MARKER, (marker) => (++seen === DEEPEST + 1 ? literal(marker) : marker));
   });
 }
+
+const BLOCK = /^[ \t]*(?:[-+*>#|]|\d{1,9}[.)])/;
+const FENCED = /^ {0,3}(`{3,}|~{3,})/;
+
+/** Lines of a paragraph keep how far they are set in: Markdown would put them all to the left. */
+function indented(text) {
+  let inside = null; // "paragraph", "block", or the fence of code; null after an empty line
+  const lines = text.split("\n").map((line) => {
+    const fence = FENCED.exec(line)?.[1];
+    if (/^[`~]/.test(inside ?? "")) {
+      if (fence?.startsWith(inside)) inside = null;
+    } else if (fence) inside = fence;
+    else if (!line.trim()) inside = null;
+    else if (BLOCK.test(line)) inside = "block";
+    else if (!/^[ \t]/.test(line)) inside ??= "paragraph";
+    else if (inside === "paragraph") return line.replace(/^[ \t]+/, unbroken);
+    else inside ??= "block";
+    return line;
+  });
+  return lines.join("\n");
+}
+
+const unbroken = (gap) => gap.replaceAll("\t", "    ").replaceAll(" ", "\u00a0");
 
 const literal = (marker) => (/\d/.test(marker) ? `\u2060${marker}` : `\\${marker}`);
 

@@ -121,6 +121,7 @@ function QuoteChip({ quote, remove }) {
 
 /** Send it, or do what it asks for. Returns why not, or null. */
 function say(app, thread, text, quote) {
+  if (app.status.peek().state === "refused") return t.composer.refused;
   const instead = text.trim() ? null : inPlaceOfWords(app, thread);
   if (!text.trim() && !instead) return "";
   const asked = instead ? null : commandIn(text);

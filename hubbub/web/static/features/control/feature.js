@@ -125,7 +125,7 @@ function addToThreads(app) {
   });
   app.add.marks.add({
     slot: "below", order: 5,
-    view: ({ message }) => isMarked(app, message) && html`<${Marks} app=${app} message=${message} />`,
+    view: (props) => isMarked(app, props.message) && html`<${Marks} ...${props} />`,
   });
 }
 
@@ -142,16 +142,18 @@ function isMarked(app, message) {
   return Object.keys(asleep ?? {}).length > 0 || Object.values(queued ?? {}).some((n) => n > 1);
 }
 
-/** Below the inbox, while anything waits. */
+/** Below the inbox, while anything waits or one looks at what has. */
 function Waiting({ app }) {
   const n = app.state.control.waiting.value.length;
-  if (!n) return null;
+  const { view, args } = app.route.value;
+  const current = view === "inbox" && args[0] === "approvals";
+  if (!n && !current) return null;
   return html`<div class="pinned">
-    <a class="list-row unread" href=${app.router.href("inbox", ["approvals"])}>
+    <a class=${n ? "list-row unread" : "list-row"} aria-current=${current ? "page" : null} href=${app.router.href("inbox", ["approvals"])}>
       <${Icon} name="hand" size=${17} className="sign" /><span class="name">${t.control.approvals}</span>
-      <span class="badge mention" title=${t.control.waiting(n)}>
+      ${n > 0 && html`<span class="badge mention" title=${t.control.waiting(n)}>
         <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
-      </span>
+      </span>`}
     </a>
   </div>`;
 }

@@ -13,9 +13,10 @@ export function SpokenBy({ by }) {
   return html`<span class="chip voice" title=${words.spokenByHint(by)}>${words.spokenBy(by)}</span>`;
 }
 
-/** Below the message. */
-export function Marks({ app, message }) {
-  const { outside, request } = message;
+/** Below the message. `follows`: the one above it in the same run, or null. */
+export function Marks({ app, message, follows }) {
+  const { request } = message;
+  const outside = message.outside && !follows?.outside;
   return html`<div class="marks">
     ${request && html`<${Request} app=${app} request=${request} />`}
     ${outside && html`<span class="chip" title=${words.outsideHint}>

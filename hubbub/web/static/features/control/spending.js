@@ -1,5 +1,5 @@
 // What an agent, or work in a thread, has cost: in the panels of both.
-import { titleOf } from "../../core/ids.js";
+import { repliedSeq, titleOf } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
@@ -47,7 +47,7 @@ export function summed(rows, key) {
 }
 
 function Table({ app, rows, total, of }) {
-  const title = (id) => (of === words.thread ? titleOf(id, app.state.me.value) : id);
+  const title = (id) => (of === words.thread ? threadTitle(id, app.state.me.value) : id);
   const href = (id) => of === words.thread && app.router.href("thread", [id]);
   const rest = rows.length - SHOWN;
   return html`<table>
@@ -61,6 +61,12 @@ function Table({ app, rows, total, of }) {
     </tbody>
     ${rows.length > 1 && html`<tfoot><${Line} title=${words.total} sums=${total} /></tfoot>`}
   </table>`;
+}
+
+/** With the message that is replied to: a thread and the replies in it are rows of their own. */
+function threadTitle(id, me) {
+  const seq = repliedSeq(id);
+  return seq === null ? titleOf(id, me) : `${titleOf(id, me)} › m${seq}`;
 }
 
 function Line({ title, href, sums: { turns = 0, tokens_in = 0, tokens_out = 0, usd = 0 } }) {

@@ -7,11 +7,13 @@ import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 
 export function Entry({ app, entry, named }) {
+  const isHeld = entry.state === "sending" && app.status.value.state === "refused";
+  const state = isHeld ? "held" : entry.state;
   const sender = entry.args.speak_as ?? app.state.me.value;
   const at = new Date(entry.at).toISOString();
   return html`
-    <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${entry.state}
-      aria-busy=${entry.state === "sending"} aria-label=${t.conversation.states[entry.state]}>
+    <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${state}
+      aria-busy=${state === "sending"} aria-label=${t.conversation.states[state]}>
       ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
       <div class="content">
         ${named && html`<header>
@@ -21,15 +23,17 @@ export function Entry({ app, entry, named }) {
         <${Prose} app=${app} text=${entry.text} />
         ${entry.state === "refused" && html`<${Refused} app=${app} entry=${entry} />`}
       </div>
-      <div class="meta">${entry.state === "sending" && html`<${Sending} />`}</div>
+      <div class="meta">
+        ${state === "sending" && html`<${Delivery} icon="clock" words=${t.conversation.states.sending} />`}
+        ${state === "held" && html`<${Delivery} icon="warning" words=${t.conversation.states.held} />`}
+      </div>
     </article>
   `;
 }
 
-function Sending() {
-  const words = t.conversation.states.sending;
+function Delivery({ icon, words }) {
   return html`<span class="delivery" title=${words}>
-    <${Icon} name="clock" size=${14} /><span class="hidden-text">${words}</span>
+    <${Icon} name=${icon} size=${14} /><span class="hidden-text">${words}</span>
   </span>`;
 }
 

@@ -1,6 +1,6 @@
 // The conversation in the middle, and what is done with its messages.
 import { html, useEffect } from "../../core/ui.js";
-import { isThread, titleOf } from "../../core/ids.js";
+import { canonical, isThread, titleOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
 import { t } from "../../texts.js";
 import { Conversation } from "./conversation.js";
@@ -12,13 +12,22 @@ export default function conversation(app) {
     view: ({ args: [id, at] }) =>
       isThread(id)
         ? html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`
-        : html`<div class="empty"><p>${t.conversation.noThread(id)}</p></div>`,
+        : html`<${Relative} app=${app} id=${id} at=${at} />`,
     title: ([id]) =>
       isThread(id) ? (app.state.labels.value.get(id)?.title ?? titleOf(id, app.state.me.value)) : "",
   });
   app.add.views.add({ name: "message", view: Elsewhere, title: ([id]) => id });
   addMoving(app, shown);
   addDoing(app);
+}
+
+/** `#/thread/channel_general`, as agents are shown it, leads to the thread that is meant. */
+function Relative({ app, id, at }) {
+  const meant = canonical(id, app.state.me.value);
+  useEffect(() => {
+    if (meant) app.router.go("thread", at ? [meant, at] : [meant], { replace: true });
+  }, [meant]);
+  return html`<div class="empty"><p>${meant ? t.loading : t.conversation.noThread(id)}</p></div>`;
 }
 
 /** `#/message/m42` leads to wherever that message stands. */

@@ -14,6 +14,7 @@ const LABEL_CHARACTERS = 120;
 export function Message({ app, thread, log, message, named, isFocused, isMarked, isActive }) {
   const { id, sender_id: sender, sender_kind: kind } = message;
   const isMine = (message.spoken_by ?? sender) === app.state.me.value;
+  const follows = named ? null : thread.at(thread.said(message.tseq - 1, -1));
   const mentionsMe = message.mentions.includes(app.state.me.value);
   return html`
     <article class=${classes({ named, mentionsMe })} data-message=${id}
@@ -33,7 +34,7 @@ export function Message({ app, thread, log, message, named, isFocused, isMarked,
           <${At} app=${app} message=${message} />
         </header>`}
         <${Body} app=${app} message=${message} />
-        <${Marks} app=${app} slot="below" message=${message} thread=${thread} />
+        <${Marks} app=${app} slot="below" message=${message} thread=${thread} follows=${follows} />
       </div>
       <div class="meta"><${Marks} app=${app} slot="meta" message=${message} thread=${thread} /></div>
       ${isActive && html`<${Actions} app=${app} message=${message} thread=${thread} />`}

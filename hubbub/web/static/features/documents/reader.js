@@ -24,6 +24,7 @@ export function Reader({ app, id, version, news }) {
       ${value && html`
         <${Notes} app=${app} id=${id} found=${value} />
         <${Facts} app=${app} found=${value} />
+        <h2 class="hidden-text">${words.text}</h2>
         <article aria-label=${visible(value.document.title)}>
           ${value.text ? html`<${Prose} app=${app} text=${value.text} whole />`
             : html`<p class="quiet">${words.nothing}</p>`}

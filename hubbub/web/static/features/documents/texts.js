@@ -22,6 +22,7 @@ export const words = {
   history: "History",
   latest: "To the latest version",
   old: (version, latest) => `This is version ${version} of ${latest}.`,
+  text: "Text",
   nothing: "Nothing stands in it yet.",
   unknown: "There is no document at this address.",
   draft: "You have begun to change it, and have not saved.",

@@ -3,6 +3,8 @@ import { effect } from "../../core/ui.js";
 import { t } from "../../texts.js";
 import { Identity } from "./identity.js";
 
+const NO_TOKEN = [4500, 4504]; // close codes: it proves nothing, it was revoked
+
 export default function join(app) {
   const identity = (app.identity = new Identity(app.storage));
   const end = () => {
@@ -17,6 +19,13 @@ export default function join(app) {
   effect(() => {
     const me = app.state.me.value;
     if (me) identity.keep(me, app.client.token); // only what the hub has taken is worth keeping
+  });
+  effect(() => {
+    const { state, code } = app.status.value;
+    if (state === "refused" && NO_TOKEN.includes(code)) {
+      identity.forgetToken(app.client.me);
+      app.client.token = null;
+    }
   });
   identity.watch((name) => name === app.state.me.peek() && end());
   app.add.commands.add({

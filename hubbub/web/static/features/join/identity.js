@@ -38,6 +38,12 @@ export class Identity {
     if (token) this.storage.set(TOKENS, { ...this.storage.get(TOKENS, {}), [name]: token });
   }
 
+  /** The hub no longer takes the token. */
+  forgetToken(name) {
+    const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
+    if (gone) this.storage.set(TOKENS, others);
+  }
+
   /** This tab does not join by itself as it did. */
   forgetHere() {
     this.tab.remove(LAST);
@@ -47,8 +53,7 @@ export class Identity {
   forget(name) {
     this.forgetHere();
     if (this.storage.get(LAST)?.name === name) this.storage.remove(LAST);
-    const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
-    if (gone) this.storage.set(TOKENS, others);
+    this.forgetToken(name);
     this.storage.set(LEFT, { name, at: Date.now() });
   }
 

@@ -66,7 +66,7 @@ function Row({ app, turn }) {
   const tokens = turn.tokens_in || turn.tokens_out;
   return html`
     <tr role="row">
-      <td role="cell"><a href=${app.router.href("turn", [turn.id])}>${turn.id}</a></td>
+      <td role="cell"><a href=${app.router.href("turn", [turn.id])} title=${turn.id}>${turn.id}</a></td>
       <td role="cell"><${Moment} at=${turn.started_at} /></td>
       <td role="cell">
         <${Outcome} outcome=${turn.outcome} waits=${turn.waits_for} />${" "}<span class="quiet reason">${visible(turn.reason)}</span>
