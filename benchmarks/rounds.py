@@ -113,7 +113,8 @@ async def measured(bench: Bench) -> dict[str, float]:
             for number in range(ROUNDS):
                 async with start("benchmarks.relay") as relay:
                     for name, ratio in Round(bench, relay, up, number).measures.items():
-                        found[name].append(await ratio())
+                        value = await ratio()
+                        found[name].append(value)
     except TimeoutError:
         least = min(map(len, found.values()), default=0)
         bench.note(f"the machine is busy: {least} to {least + 1} rounds of {ROUNDS} are measured")

@@ -127,10 +127,17 @@ class Pipeline:
 
     def takes_long(self, draft: Draft) -> bool:
         """Whether the draft is one for `run_beside`, since judging it may take long."""
-        return bool(self._slow) and any(self._takes_long(mod, draft) for mod in self._slow)
+        for mod in () if self._stopped else self._slow:  # noqa: SIM110  every message comes by
+            if self._takes_long(mod, draft):
+                return True
+        return False
 
     def _takes_long(self, mod: Mod, draft: Draft) -> bool:
-        return bool(self._call(mod, "takes_long", mod.takes_long, draft))
+        try:
+            return bool(self.watch.run(mod.config.time_limit, mod.takes_long, draft))
+        except BaseException as error:  # noqa: BLE001  one mod's failure is its own
+            self._failed(mod, "takes_long", error)
+            return False
 
     async def run_beside(self, draft: Draft) -> Draft:
         """As `run`; mods that may take long are asked in a thread."""

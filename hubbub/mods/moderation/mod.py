@@ -29,7 +29,7 @@ from hubbub.mods.moderation.rules import (
 )
 from hubbub.mods.moderation.secrets import Found, named_secret, secrets_in
 from hubbub.mods.moderation.settings import ModerationConfig, RuleConfig
-from hubbub.mods.moderation.texts import Text, rewritten, said, texts
+from hubbub.mods.moderation.texts import Text, rewritten, said, text_alone, texts
 from hubbub.protocol.messages import Draft
 
 __all__ = ["LONG", "Moderation"]
@@ -103,8 +103,7 @@ class Moderation(Mod):
         return Author(of, self.host.kind_of(of) or "service", lambda: self.host.owns(of))
 
     def _judged(self, draft: Draft, author: Author) -> Draft | Reject:
-        seconds = self.config.regex_time * (PATIENCE if self.takes_long(draft) else 1)
-        look = Look(seconds)
+        look: Look | None = None
         for rule in self._rules:
             if isinstance(rule, RateRule) or not rule.concerns(draft, author):
                 continue
@@ -113,17 +112,21 @@ class Moderation(Mod):
                     return Reject(reason)
                 continue
             assert isinstance(rule, ContentRule)
+            look = look or Look(self._regex_time(draft))
             try:
                 after = _held_to(rule, draft, look)
             except Slow:
                 return Reject(
-                    f"the rule {rule.name!r} could not be checked in {seconds:g} s; "
+                    f"the rule {rule.name!r} could not be checked in {look.seconds:g} s; "
                     "an owner should make its pattern simpler"
                 )
             if isinstance(after, Reject):
                 return after
             draft = after
         return self._in_time(draft, author) if self._rates else draft
+
+    def _regex_time(self, draft: Draft) -> float:
+        return self.config.regex_time * (PATIENCE if self.takes_long(draft) else 1)
 
     def _in_time(self, draft: Draft, author: Author) -> Draft | Reject:
         """Only what is accepted counts. Taking back what one has said is always possible, and what
@@ -145,11 +148,8 @@ class Moderation(Mod):
 
 def _length(draft: Draft) -> int:
     """Characters of all its texts."""
-    content = draft.content
-    alone = draft.text_representation is None and draft.quote is None and not draft.attachments
-    if alone and isinstance(content, str):
-        return len(content)
-    return sum(len(each.text) for each in texts(draft))
+    alone = text_alone(draft)
+    return sum(len(each.text) for each in texts(draft)) if alone is None else len(alone)
 
 
 def _rules(config: ModerationConfig) -> Sequence[Rule]:
@@ -165,6 +165,8 @@ def _rules(config: ModerationConfig) -> Sequence[Rule]:
 
 def _too_long(rule: LengthRule, draft: Draft) -> str | None:
     """Why the message is refused: its content is too long, or what is shown in its place."""
+    if _length(draft) <= rule.most:
+        return None
     shown = draft.text_representation
     whole = sum(len(each.text) for each in said(draft))
     length = max(whole - len(shown), len(shown)) if shown is not None else whole

@@ -46,7 +46,7 @@ class Look:
 
     def __init__(self, seconds: float):
         self._until: float | None = None
-        self._seconds = seconds
+        self.seconds = seconds
         self._forms: dict[tuple[str, str], Form] = {}
 
     def plain(self, text: str) -> Form:
@@ -67,7 +67,7 @@ class Look:
     def found(self, pattern: regex.Pattern[str], text: str) -> Iterable[Span]:
         """Raises `Slow` when the time of all regular expressions is over."""
         if self._until is None:
-            self._until = monotonic() + self._seconds
+            self._until = monotonic() + self.seconds
         return found(pattern, text, self._until - monotonic())
 
 
@@ -80,8 +80,12 @@ class Rule(ABC):
         self.name = config.name or name
         self._threads, self._senders = frozenset(config.threads), config.senders
         self._exempt, self._owners_exempt = frozenset(config.exempt), config.exempt_owners
+        self._for_all = not (config.threads or config.senders or config.exempt)
+        self._for_all = self._for_all and not config.exempt_owners
 
     def concerns(self, draft: Draft, author: Author) -> bool:
+        if self._for_all:
+            return True
         if self._senders and author.kind not in self._senders:
             return False
         if self._threads and self._threads.isdisjoint(

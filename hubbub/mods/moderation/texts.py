@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hubbub.protocol.messages import Attachment, Draft
 
-__all__ = ["Change", "Text", "rewritten", "said", "texts"]
+__all__ = ["Change", "Text", "rewritten", "said", "text_alone", "texts"]
 
 
 class Text(NamedTuple):
@@ -32,9 +32,20 @@ def said(draft: Draft) -> Iterator[Text]:
         yield Text(draft.text_representation)
 
 
-def texts(draft: Draft) -> Iterator[Text]:
+def text_alone(draft: Draft) -> str | None:
+    """The text that is all there is to read in it, as in most messages; None if there is more."""
+    alone = draft.text_representation is None and draft.quote is None and not draft.attachments
+    return draft.content if alone and isinstance(draft.content, str) else None
+
+
+def texts(draft: Draft) -> Iterable[Text]:
     """All texts that readers get from it: what is said, what is quoted, and what attachments are
     called, where they are and how their texts begin."""
+    alone = text_alone(draft)
+    return _all_texts(draft) if alone is None else (Text(alone),)
+
+
+def _all_texts(draft: Draft) -> Iterator[Text]:
     yield from said(draft)
     if draft.quote is not None:
         yield Text(draft.quote.text)

@@ -183,7 +183,8 @@ WHOLE = {
     ),
 }
 PIECES = [
-    *KNOWN.values(), *secrets._HINTS, *secrets._GUESS_HINTS, "aws", "key", "is", "eyJ", X[:11],
+    *KNOWN.values(), *(hint for kind in secrets._KINDS for hint in kind.hints),
+    *secrets._GUESS_HINTS, "aws", "key", "is", "eyJ", X[:11],
     X[:40], "a81Kd92-0fLq77", " ", "\t\t", ":", "=", "=>", '"', "'", ".", "-", "_", "a", "é", "\n",
 ]  # fmt: skip
 
