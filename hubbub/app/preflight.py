@@ -16,7 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from hubbub.agents.tools.hub import speaks
 from hubbub.agents.tools.mcp.extra import missing
-from hubbub.agents.tools.naming import KnownTool, WrongName, refused_names, wrong_names
+from hubbub.agents.tools.naming import (
+    KnownTool,
+    WrongName,
+    refused_names,
+    without_voice,
+    wrong_names,
+)
 from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.app.window_check import check_windows
 from hubbub.config.address import Address
@@ -76,7 +82,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config, check_imports(config))
     problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
-    problems += _check_mcp(config)
+    problems += [*_check_mcp(config), *_check_voices(config)]
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -143,22 +149,27 @@ def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_
     `functions` are the tools that the agents' functions make, by `file.py:function`: see
     `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
     """
-    from hubbub.mods.loader import operations_of
-    from hubbub.network.operations import CORE_OPERATIONS
-
-    told = (op.info() for op in (*CORE_OPERATIONS, *operations_of(config.file)))
-    offered = [
-        KnownTool(op.name, op.permission, speaks(op))
-        for op in told
-        if op.tool and op.permission != "admin"
-    ]
+    offered = _offered(config)
     problems = [
-        config.problem(_place(name, wrong), f"agents.{name}.{wrong.key}: {wrong.message}")
+        _problem(config, name, wrong)
         for name in config.file.agents
         for wrong in _wrong_names(config.file.agent(name), offered, functions)
     ]
     if problems:
         raise ConfigProblems(problems)
+
+
+def _offered(config: LoadedConfig) -> Sequence[KnownTool]:
+    """What agents may call of the network."""
+    from hubbub.mods.loader import operations_of
+    from hubbub.network.operations import CORE_OPERATIONS
+
+    told = (op.info() for op in (*CORE_OPERATIONS, *operations_of(config.file)))
+    return [
+        KnownTool(op.name, op.permission, speaks(op))
+        for op in told
+        if op.tool and op.permission != "admin"
+    ]
 
 
 def _wrong_names(
@@ -172,8 +183,18 @@ def _wrong_names(
     return wrong_names(agent, [tool.name for tool in offered], names, refused)
 
 
-def _place(agent: str, wrong: WrongName) -> Loc:
-    return ("agents", agent, wrong.key, *(() if wrong.at is None else (wrong.at,)))
+def _problem(config: LoadedConfig, agent: str, wrong: WrongName) -> ConfigError:
+    place: Loc = ("agents", agent, wrong.key, *(() if wrong.at is None else (wrong.at,)))
+    return config.problem(place, f"agents.{agent}.{wrong.key}: {wrong.message}")
+
+
+def _check_voices(config: LoadedConfig) -> Iterator[ConfigError]:
+    """Agents that could work and never answer."""
+    speaking = [tool.name for tool in _offered(config) if tool.speaks]
+    for name in config.file.agents:
+        wrong = without_voice(config.file.agent(name), speaking)
+        if wrong is not None:
+            yield _problem(config, name, wrong)
 
 
 def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:

@@ -146,7 +146,7 @@ def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write
         "@tool(name='weigh')\ndef scales(kg: int) -> int:\n    '''Weigh.'''\n    return kg\n",
     )
     servers = "mcp_servers: {shop: {url: 'http://127.0.0.1:1/mcp'}}\n"
-    agent = "    tools: [tools.py:scales, finish]\n    mcp: [shop]\n    begin_with: weigh\n"
+    agent = "    tools: [tools.py:scales, finish, reply]\n    mcp: [shop]\n    begin_with: weigh\n"
     settings = "    tool_settings: {weigh: {timeout: 5s}, shop_buy: {confirm: true}}\n"
     people = "humans: {ann: {roles: [owner]}}\n"
     disabled = "    disabled_tools: [shop_x]\n"
@@ -168,7 +168,9 @@ def test_without_a_look_at_the_functions_any_name_may_be_theirs(
 def test_a_turn_cannot_begin_with_a_function_that_the_mode_forbids(write: Write) -> None:
     source = "from hubbub import tool\n@tool(permission='write')\ndef put(x: int) -> int:\n"
     write("tools.py", f"{source}    '''Put.'''\n    return x\n")
-    agent = "    permission_mode: read_only\n    tools: [tools.py:put]\n    begin_with: put\n"
+    agent = (
+        "    permission_mode: read_only\n    tools: [tools.py:put, reply]\n    begin_with: put\n"
+    )
     path = write("net.yaml", CLERK + agent)
     with pytest.raises(ConfigProblems) as caught:
         load_valid(path)
@@ -322,3 +324,30 @@ def test_overrides_count_for_the_checks(write: Write) -> None:
         with pytest.raises(UserError, match="in use"):
             load_checked(path, {"listen": taken})
     assert load_checked(path, {"listen": "127.0.0.1:0"}).address.port == 0
+
+
+@pytest.mark.behaviour("L-3")
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("tools: []", "5: agents.a.tools: no tool is left with which the agent can answer: add it"),
+        ("tools: [read_thread, show_plan]", "5: agents.a.tools: no tool is left"),
+        (
+            "tools: [send_text_message]\n    disabled_tools: [send_text_message]",
+            "6: agents.a.disabled_tools: no tool is left with which the agent can answer: take it",
+        ),
+    ],
+)
+def test_an_agent_that_could_never_answer_is_refused_with_the_remedy(
+    write: Write, given: str, told: str
+) -> None:
+    path = write("net.yaml", f"humans: {{ann: {{}}}}\n{CLERK}    {given}\n")
+    with pytest.raises(ConfigProblems) as caught:
+        load_valid(path)
+    assert f"net.yaml:{told}" in str(caught.value)
+    assert "send_text_message" in str(caught.value)
+
+
+def test_agents_that_answer_by_any_tool_or_as_a_role_pass(write: Write) -> None:
+    tools = "    tools: [post_to_channel]\n  b: {kind: router, tools: []}\n"
+    load_valid(write("net.yaml", f"humans: {{ann: {{}}}}\n{CLERK}{tools}"))
