@@ -488,6 +488,7 @@ ROLES = {
     "O-12": "What a person says while roles work is heard by the next one, and all after it.",
     "O-13": "A question to a role or a helper fits the window of its model.",
     "O-14": "The prompt of an agent, in parts or versions, is that of its roles.",
+    "O-15": "No one is sent a reference without a result, nor what its judge gives a low score.",
 }
 
 KNOWLEDGE = {

@@ -31,6 +31,8 @@ class RolesConfig(Section):
 
     min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.6
     """A router that is less sure than this asks the person."""
+    min_score: Annotated[int, Field(ge=1, le=5)] = 3
+    """A reflector accepts no results to which it gives less than this, of 5."""
     max_plan_steps: Annotated[int, Field(ge=1, le=50)] = 8
     """Steps of a plan."""
     max_retries: Annotated[int, Field(ge=0, le=20)] = 3

@@ -149,13 +149,16 @@ class ChatRequest:
 
     @property
     def incoming(self) -> str:
-        """The last incoming message of a conversation prompt, else the whole prompt."""
+        """The last incoming message of the conversation prompt, whatever was said to the model
+        since, such as a correction; without one the whole last prompt."""
         return self.words()["incoming"]
 
     def words(self) -> dict[str, str]:
         """What an answer can always repeat: incoming, sender, thread, tool_result."""
-        last = next(iter(list(_INCOMING.finditer(self.prompt))[-1:]), None)
-        thread = _THREAD.search(self.prompt)
+        prompts = [m.text for m in reversed(self.messages) if _is_users(m)]
+        prompt = next(filter(_INCOMING.search, prompts), self.prompt)
+        last = next(iter(list(_INCOMING.finditer(prompt))[-1:]), None)
+        thread = _THREAD.search(prompt)
         return {
             "incoming": html.unescape(last["text"]) if last else self.prompt,
             "sender": html.unescape(last["sender"]) if last else "",

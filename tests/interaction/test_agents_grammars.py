@@ -117,7 +117,7 @@ async def _of_agents(folder: Path) -> list[ToolSpec]:
 
 def _of_roles() -> list[ToolSpec]:
     executors = ["add", "helper"]
-    return [route_spec(executors), plan_spec(executors, 8), judge_spec()]
+    return [route_spec(executors), plan_spec(executors, 8), judge_spec(3)]
 
 
 class Address(BaseModel):

@@ -30,6 +30,7 @@ ROUTE, SUBMIT_PLAN, JUDGE = "route", "submit_plan", "judge"
 ANSWER, MAKE_PLAN = "answer", "make_plan"
 """Targets of a route that are neither a tool nor an agent."""
 
+_JUDGING = "Judge the results and say what comes next."
 Options = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=8)]
 Verdict = Literal["accept", "retry_step", "replan", "escalate"]
 Read = TypeVar("Read", bound=BaseModel)
@@ -121,10 +122,10 @@ def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
     return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {most} steps.", schema)
 
 
-def judge_spec() -> ToolSpec:
-    """The tool of a reflector."""
+def judge_spec(least: int) -> ToolSpec:
+    """The tool of a reflector that accepts what it gives a score of `least`."""
     schema = without_titles(Judgement.model_json_schema())
-    return ToolSpec(JUDGE, "Judge the results and say what comes next.", schema)
+    return ToolSpec(JUDGE, f"{_JUDGING} To accept takes a score of {least}.", schema)
 
 
 def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:

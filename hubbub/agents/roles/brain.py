@@ -132,7 +132,9 @@ class RoleBrain:
 
     def _rules(self, plan: TurnPlan) -> Rules:
         roles = self._config.roles
-        bounds = Bounds(roles.min_confidence, roles.max_plan_steps, roles.max_retries)
+        bounds = Bounds(
+            roles.min_confidence, roles.min_score, roles.max_plan_steps, roles.max_retries
+        )
         return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
     async def _desk(self, plan: TurnPlan, conversation: Conversation, leases: Leases) -> Desk:

@@ -28,7 +28,7 @@ taken up again, or goes on in the next one after a question, goes on where the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -46,7 +46,14 @@ from hubbub.agents.roles.answers import (
     WrongAnswer,
     read,
 )
-from hubbub.agents.roles.plan import Plan, PlanStep, WrongPlan, fill_arguments, fill_text
+from hubbub.agents.roles.plan import (
+    Plan,
+    PlanStep,
+    WrongPlan,
+    fill_arguments,
+    fill_text,
+    unresolved,
+)
 from hubbub.agents.roles.work import (
     ASKS,
     ONLY,
@@ -250,7 +257,10 @@ class Pipeline:
             answer = fill_text(judgement.answer, work.texts).strip()
             return self._say(answer or _outcome(work))
         question = judgement.question or f"I could not get it done: {judgement.reason}"
-        return self._ask(question, judgement.options)
+        return self._ask(
+            fill_text(question, work.texts),
+            [fill_text(option, work.texts) for option in judgement.options],
+        )
 
     @property
     def _n(self) -> int:
@@ -342,6 +352,7 @@ class Pipeline:
                 if route.target not in known:
                     hint = nearest(route.target, known)
                     raise WrongAnswer(f"target: there is no {route.target!r}{hint}")
+                _check_references([route.request, route.question, *route.options], ())
             case "planner":
                 most = self._rules.bounds.max_plan_steps
                 read(Plan, arguments).checked(self._executors.names, most)
@@ -354,6 +365,7 @@ class Pipeline:
     def _check_call(self, work: Work, tool: str, arguments: Mapping[str, JsonValue]) -> None:
         """By the tool's own schema, as when it runs: here the role can still mend it."""
         schema = self._executors.tools[tool]
+        _check_references([*arguments.values()], work.texts)
         try:
             ArgumentCheck(schema).check(fill_arguments(arguments, work.texts, schema))
         except ToolFailed as exc:
@@ -363,12 +375,20 @@ class Pipeline:
             return  # the schema is none: what comes of the call says so
 
     def _check_judgement(self, judgement: Judgement, work: Work) -> None:
+        said = (judgement.answer, judgement.question, judgement.reason, *judgement.options)
+        _check_references(said, work.texts)
+        least, accepted = self._rules.bounds.min_score, judgement.verdict == "accept"
+        if accepted and judgement.score < least:
+            raise WrongAnswer(
+                f"score: {judgement.score} is not good enough to accept, which takes {least}; "
+                "give another verdict, or the score that the results deserve"
+            )
         plan = work.plan
         if plan is None:
             return
         if judgement.verdict == "retry_step":
             self._check_retry(judgement, work, plan)
-        elif judgement.verdict == "accept" and not judgement.answer.strip():
+        elif accepted and not judgement.answer.strip():
             raise WrongAnswer("the verdict accept needs `answer`, which the person will read")
 
     def _check_retry(self, judgement: Judgement, work: Work, plan: Plan) -> None:
@@ -400,6 +420,15 @@ class Answered:
         return replace(self, answer=replace(self.answer, notes=(*self.answer.notes, *notes)))
 
 
+def _check_references(said: Sequence[JsonValue], results: Collection[int]) -> None:
+    """Nothing that is sent or run may have a reference in it that stands for no result. Raises
+    `WrongAnswer`.
+    """
+    wrong = unresolved(said, results)
+    if wrong is not None:
+        raise WrongAnswer(wrong)
+
+
 def _wants_reply(steering: Iterable[Steering]) -> bool:
     return any(told.reply == "required" for told in steering)
 
@@ -426,7 +455,8 @@ def _outline(plan: Plan) -> str:
 def _line(plan: Plan, step: PlanStep) -> str:
     needs = ", ".join(str(n) for n in sorted(plan.needs(step.id)))
     after = f", after {needs}" if needs else ""
-    return f"{step.id}. {step.goal} ({step.executor}{after})"
+    results = {other.id: f"the result of step {other.id}" for other in plan.steps}
+    return f"{step.id}. {fill_text(step.goal, results)} ({step.executor}{after})"
 
 
 def _as_text(judgement: Judgement) -> str:

@@ -10,7 +10,7 @@ contains is never looked at for further references.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -18,9 +18,20 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from hubbub.agents.turn.recording import MAX_DEPTH, read_json
 from hubbub.config.problems import nearest
 
-__all__ = ["Plan", "PlanStep", "WrongPlan", "fill", "fill_arguments", "fill_text", "references"]
+__all__ = [
+    "Plan",
+    "PlanStep",
+    "WrongPlan",
+    "fill",
+    "fill_arguments",
+    "fill_text",
+    "references",
+    "unresolved",
+]
 
 _REFERENCE = re.compile(r"\$step_([1-9]\d{0,3})_result(?!\w)")
+_LIKE_ONE = re.compile(r"\$\{?step_?\d+\w*", re.IGNORECASE)
+"""What is meant as a reference, written rightly or not."""
 _MOST_DEPTH = MAX_DEPTH // 2
 """Levels of a result that is put into arguments, which have levels of their own."""
 
@@ -86,6 +97,8 @@ class Plan(_Part):
             missing = sorted(self.needs(step.id) - set(ids))
             if missing:
                 raise WrongPlan(f"step {step.id} depends on step {missing[0]}, which is not there")
+            if wrong := unresolved([step.goal, step.arguments], ids):
+                raise WrongPlan(f"step {step.id}: {wrong}; write `$step_1_result`")
         self._check_order()
         return self
 
@@ -117,6 +130,18 @@ class Plan(_Part):
 def references(value: JsonValue | Sequence[JsonValue]) -> frozenset[int]:
     """The numbers of the steps whose results the value refers to."""
     return frozenset(int(n) for text in _texts(value) for n in _REFERENCE.findall(text))
+
+
+def unresolved(value: JsonValue | Sequence[JsonValue], results: Collection[int]) -> str | None:
+    """In words: what in the value is meant as the result of a step and is none of `results`."""
+    for text in _texts(value):
+        for found in _LIKE_ONE.finditer(text):
+            whole = _REFERENCE.match(text, found.start())
+            if whole is None or int(whole[1]) not in results:
+                steps = ", ".join(map(str, sorted(results)))
+                there = f"there are those of the steps {steps}" if steps else "there is none yet"
+                return f"`{found[0][:40]}` stands for no result: {there}"
+    return None
 
 
 def _texts(value: object) -> Iterator[str]:

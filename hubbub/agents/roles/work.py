@@ -55,6 +55,8 @@ class Bounds:
 
     min_confidence: float = 0.6
     """Below it the router's choice is a question to the person."""
+    min_score: int = 3
+    """Below it nothing is accepted."""
     max_plan_steps: int = 8
     max_retries: int = 3
     """Steps and plans that are tried again, before a person is asked."""

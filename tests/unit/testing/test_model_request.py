@@ -52,6 +52,13 @@ def test_the_incoming_message_is_read_out_of_a_conversation_prompt() -> None:
     }
 
 
+def test_a_correction_leaves_the_incoming_message_what_it_was() -> None:
+    said: dict[str, JsonValue] = {"role": "assistant", "content": "Sure!"}
+    corrected = chat(user(PROMPT), said, user("Call a tool or finish."))
+    assert corrected.words() == chat(user(PROMPT)).words()
+    assert corrected.prompt == "Call a tool or finish."
+
+
 def test_a_prompt_of_another_form_is_all_incoming() -> None:
     request = chat(user("hello"))
     assert request.incoming == "hello"

@@ -87,6 +87,27 @@ def escalated() -> Driver:
     return driver
 
 
+def test_a_question_to_a_person_has_the_results_in_it() -> None:
+    driver = planned()
+    driver.ran(lambda name: (f"{name} says 7", None))
+    driver.ran()
+    driver.says(judge("escalate", question="$step_1_result?", options=["$step_2_result"]))
+    asked: dict[str, JsonValue] = {"question": "look_up says 7?", "options": ["ask_agent says 7"]}
+    assert driver.called == [("ask_human", asked)]
+
+
+def test_a_plan_is_shown_in_words() -> None:
+    driver = Driver("planner")
+    steps: list[JsonValue] = [
+        {"id": 1, "goal": "look", "executor": "look_up"},
+        {"id": 2, "goal": "tell ann $step_1_result", "executor": "ann"},
+    ]
+    driver.says(answer("submit_plan", steps=steps))
+    ((_, said),) = driver.called
+    text = "1. look (look_up)\n2. tell ann the result of step 1 (ann, after 1)"
+    assert said == {"text": text}
+
+
 def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> None:
     first = escalated()
     assert first.end == End("finished", "waits for an answer: which?")
@@ -152,6 +173,7 @@ class TestInvalid:
             (route("nobody"), "there is no 'nobody'"),
             (route("add", 1.5), "confidence"),
             (route("answer"), "needs the answer"),
+            (route("answer", request="It is $step_1_result."), "stands for no result"),
             (answer("finish", reason="no"), "there is no tool 'finish'"),
             (answer("add"), "there is no tool 'add'"),
             (Answer(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
@@ -175,14 +197,26 @@ class TestInvalid:
             (judge("accept"), "needs `answer`"),
             (judge("escalate"), "needs `question`"),
             (judge("give_up"), "verdict"),
+            (judge("accept", answer="$step_4_result"), "those of the steps 1, 2, 3"),
+            (judge("accept", answer="It is ${step_1_result}."), "`${step_1_result` stands for no"),
+            (judge("escalate", question="$step_1_output?"), "`$step_1_output` stands for no"),
+            (judge("retry_step", step=1, arguments={"q": "$step_9_result"}), "`$step_9_result`"),
+            (answer("judge", verdict="accept", score=1, reason="so", answer="ok"), "score: 1 is"),
         ],
     )
+    @pytest.mark.behaviour("O-15")
     def test_a_reflector(self, given: Answer, told: str) -> None:
         driver = planned()
         driver.ran()
         driver.ran()
         (word,) = self.ends(driver, "reflector", given, given)
         assert told in word
+
+    def test_an_executor_whose_arguments_refer_to_nothing(self) -> None:
+        driver = Driver("executor")
+        given = answer("add", text="It is $step_3_result.")
+        (word,) = self.ends(driver, "executor", given, given)
+        assert "`$step_3_result` stands for no result: there is none yet" in word
 
     def test_one_that_is_corrected_may_be_wrong_again_later(self) -> None:
         driver = Driver()

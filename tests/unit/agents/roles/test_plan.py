@@ -47,6 +47,8 @@ def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
     assert wrong(plan(step(1, 1))) == "the steps 1 wait for each other"
     assert wrong(plan(step(1, 3), step(2), step(3, 1))) == "the steps 1, 3 wait for each other"
     assert "at most 2 are allowed" in wrong(plan(step(1), step(2), step(3)), 2)
+    odd = plan(step(1), step(2, arguments={"a": "$step_1_output"}))
+    assert "step 2: `$step_1_output` stands for no result" in wrong(odd)
 
 
 @pytest.mark.parametrize(

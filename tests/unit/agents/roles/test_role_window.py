@@ -61,7 +61,7 @@ def shown(
 TOOLS: dict[str, ToolSpec] = {
     "router": route_spec(["look", "helper1"]),
     "planner": plan_spec(["look", "helper1"], 8),
-    "reflector": judge_spec(),
+    "reflector": judge_spec(3),
 }
 
 

@@ -173,7 +173,7 @@ def test_an_executor_is_told_its_step_or_just_the_message() -> None:
 
 
 def test_the_schemas_of_role_tools_stand_on_their_own_and_name_who_there_is() -> None:
-    specs = [route_spec(["a", "b"]), plan_spec(["a"], 3), judge_spec()]
+    specs = [route_spec(["a", "b"]), plan_spec(["a"], 3), judge_spec(3)]
     assert [spec.name for spec in specs] == ["route", "submit_plan", "judge"]
     for spec in specs:
         assert "$" not in spec.offered_text.replace("$step_", "")
