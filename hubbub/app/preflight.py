@@ -82,7 +82,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config, check_imports(config))
     problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
-    problems += [*_check_mcp(config), *_check_voices(config)]
+    problems += _check_mcp(config)
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -144,17 +144,19 @@ def _mod_problems(
 
 
 def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_TRIED) -> None:
-    """The tools that agents name exist in this network, and none is disabled that an agent needs.
+    """The tools that agents name exist in this network, and none is missing that an agent needs.
 
     `functions` are the tools that the agents' functions make, by `file.py:function`: see
     `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
     """
     offered = _offered(config)
-    problems = [
-        _problem(config, name, wrong)
-        for name in config.file.agents
-        for wrong in _wrong_names(config.file.agent(name), offered, functions)
-    ]
+    speaking = [tool.name for tool in offered if tool.speaks]
+    problems: list[ConfigError] = []
+    for name in config.file.agents:
+        agent = config.file.agent(name)
+        silent = without_voice(agent, speaking)
+        wrong = [*_wrong_names(agent, offered, functions), *([silent] if silent else [])]
+        problems += [_problem(config, name, one) for one in wrong]
     if problems:
         raise ConfigProblems(problems)
 
@@ -186,15 +188,6 @@ def _wrong_names(
 def _problem(config: LoadedConfig, agent: str, wrong: WrongName) -> ConfigError:
     place: Loc = ("agents", agent, wrong.key, *(() if wrong.at is None else (wrong.at,)))
     return config.problem(place, f"agents.{agent}.{wrong.key}: {wrong.message}")
-
-
-def _check_voices(config: LoadedConfig) -> Iterator[ConfigError]:
-    """Agents that could work and never answer."""
-    speaking = [tool.name for tool in _offered(config) if tool.speaks]
-    for name in config.file.agents:
-        wrong = without_voice(config.file.agent(name), speaking)
-        if wrong is not None:
-            yield _problem(config, name, wrong)
 
 
 def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:

@@ -182,7 +182,9 @@ def _config(folder: Path, hub: HubProcess, base_url: str) -> Path:
     config: dict[str, JsonValue] = {
         "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
         "models": {"default": {"model": "scripted", "base_url": base_url, "api_key": "any"}},
-        "agents": {"clerk": {"instruction": "Pay.", "tools": ["tools.py:pay", "send_text_message"]}},
+        "agents": {
+            "clerk": {"instruction": "Pay.", "tools": ["tools.py:pay", "send_text_message"]}
+        },
     }
     path.write_text(json.dumps(config))
     return path

@@ -160,7 +160,9 @@ def test_without_a_look_at_the_functions_any_name_may_be_theirs(
     loading: Loading, write: Write
 ) -> None:
     write("tools.py", "def count(text: str) -> int:\n    '''Count.'''\n    return 1\n")
-    check_tools(loading(f"{CLERK}    tools: [tools.py:count]\n    disabled_tools: [anything]\n"))
+    check_tools(
+        loading(f"{CLERK}    tools: [tools.py:count, reply]\n    disabled_tools: [anything]\n")
+    )
 
 
 @pytest.mark.slow

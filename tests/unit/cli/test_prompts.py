@@ -232,6 +232,13 @@ class TestLint:
             "hubbub.yaml: 1 error, 0 warnings",
         ]
 
+    def test_an_agent_that_could_never_answer_is_refused(self, shop: Path, hubbub: Command) -> None:
+        silent = CONFIG.replace("[send_text_message]", "[read_thread]")
+        (shop / "hubbub.yaml").write_text(silent, encoding="utf-8")
+        ran = hubbub("prompts", "lint")
+        assert ran.code == 2
+        assert "hubbub.yaml:5: agents.triage.tools: no tool is left" in ran.err
+
     def test_a_warning_alone_does_not_fail(self, shop: Path, hubbub: Command) -> None:
         text = CONFIG.replace("Look back with", "Never call")
         (shop / "hubbub.yaml").write_text(text, encoding="utf-8")

@@ -95,7 +95,8 @@ class TestTools:
         return set(agent_prompts(load_valid(path))["a"].toolbox.names)
 
     @pytest.mark.parametrize(
-        "tools", ["", "tools: [reply], ", "tools: [search_knowledge, send_text_message, load_skill], "]
+        "tools",
+        ["", "tools: [reply], ", "tools: [search_knowledge, reply, load_skill], "],
     )
     def test_they_come_on_top_of_those_that_are_named(self, write: Write, tools: str) -> None:
         path = self.valid(write, f"{{{tools}knowledge: [faq], skills: [skills]}}")
