@@ -154,8 +154,9 @@ def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_
     problems: list[ConfigError] = []
     for name in config.file.agents:
         agent = config.file.agent(name)
-        silent = without_voice(agent, speaking)
-        wrong = [*_wrong_names(agent, offered, functions), *([silent] if silent else [])]
+        wrong = [*_wrong_names(agent, offered, functions)]
+        if not wrong and (silent := without_voice(agent, speaking)):
+            wrong = [silent]
         problems += [_problem(config, name, one) for one in wrong]
     if problems:
         raise ConfigProblems(problems)
