@@ -21,7 +21,7 @@ from hubbub import Agent, Message
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Participant
 
-__all__ = ["Concierge", "best_match", "introductions", "value_in"]
+__all__ = ["Concierge", "best_match", "introductions", "value_in", "welcome"]
 
 GREETING = (
     "Hello! I am {name}. Ask me who can do what, or anything that needs several of us at once: "
@@ -40,10 +40,15 @@ RECENT = 20
 """Messages to everybody among which a greeting need not stand twice."""
 _WHO = re.compile(
     r"\A(?:who|what)(?:'s| is| are| else is)? (?:here|there|around|online|present|in this net)"
-    r"|\bwho (?:can|could|knows|does|is able|do i ask|should i ask)\b|\bwho are you\b"
-    r"|\A(?:help|hello|hi|hey|what can (?:you|i)\b.*)\Z",
+    r"|\bwho (?:can|could|knows|does|is able|do i ask|should i ask)\b|\bwho are you\b",
     re.IGNORECASE,
 )
+_LOST = re.compile(
+    r"\A(?:help|what can (?:you|i)\b.*|(?:is )?any(?:one|body)(?: here| there| around)?)\Z",
+    re.IGNORECASE,
+)
+MOST_LISTED = 12
+"""Agents that a welcome lists."""
 _VALUE = re.compile(r"\bis (?P<value>[-≈\d][^\[\n]*?)\.?\s*(?:\[|\Z)")
 _RESULT = re.compile(r"(?:=|(?=≈))\s*(?P<result>[^=\n]+)\Z")
 
@@ -85,7 +90,10 @@ class Concierge(Agent):
     async def on_broadcast(self, message: Message) -> str | None:
         if message.sender_kind != "human" or for_others(message, self.name):
             return None
-        return await self._answer(message) if make_plan(message.text) is not None else None
+        question = plain_question(message.text)
+        if is_hello(message.text) or _WHO.search(question) or make_plan(message.text) is not None:
+            return await self._answer(message)
+        return None
 
     async def _answer(self, message: Message) -> str | None:
         if of_another_agent(message, self.name) or _is_late_answer(message):
@@ -104,7 +112,9 @@ class Concierge(Agent):
             if is_thanks(question):
                 return WELCOME
             others = [p for p in others if p.id != message.sender_id]
-            if not words_of(question) or _WHO.search(question) or is_greeting(message.text):
+            if not words_of(question) or is_hello(message.text):
+                return welcome(self.name, message.sender_id, others)
+            if _WHO.search(question):
                 return introductions(self.name, question, others)
             return await self._pass_on(question, others)
         except Unanswered as reason:
@@ -197,7 +207,7 @@ def introductions(me: str, question: str, others: Sequence[Participant]) -> str:
 
     Those who are away are named if they fit.
     """
-    asked = set(words_of(question)) - {"hello", "hi", "hey", "help", "here", "online", "present"}
+    asked = set(words_of(question)) - {"here", "online", "present"}
     fitting = [p for p in others if best_match(" ".join(asked), [p]) is not None]
     listed = fitting if asked and fitting else [p for p in others if p.present]
     lines = [_introduction(p) for p in listed]
@@ -205,6 +215,24 @@ def introductions(me: str, question: str, others: Sequence[Participant]) -> str:
         return "There is nobody here besides you and me."
     head = "This may help:" if listed is fitting else f"I am {me}; besides you and me there are:"
     return "\n".join([head, *lines])
+
+
+def is_hello(text: str) -> bool:
+    """Whether somebody says hello, or does not know what to ask."""
+    return is_greeting(text) or _LOST.match(plain_question(text)) is not None
+
+
+def welcome(me: str, guest: str, others: Sequence[Participant]) -> str:
+    """What can be asked here, and how. Nobody is mentioned: it wakes nobody."""
+    agents = [p for p in others if p.kind == "agent"]
+    if not agents:
+        return f"Hello, {guest}! I am {me}, and no other agent is here yet."
+    lines = [f"- {_introduction(p).strip()}" for p in agents[:MOST_LISTED]]
+    if len(agents) > MOST_LISTED:
+        lines.append(f"- {len(agents) - MOST_LISTED} more")
+    lines.append(f"- {me}, that is me: who can do what, and whatever needs several of us")
+    how = f"Write to one of us directly, or mention us here: `@{agents[0].id}` and your question."
+    return "\n".join([f"Hello, {guest}! You can ask:", *lines, how])
 
 
 def _introduction(participant: Participant) -> str:

@@ -30,8 +30,9 @@ _THANKS = re.compile(
     re.IGNORECASE,
 )
 _GREETING = re.compile(
-    r"\A\W*(?:hello|hi|hey|good (?:morning|day|evening)|moin)\b"
-    r"(?:[\s,]+(?:there|all|both|two|three|you|again|everybody|everyone|folks|and)\b)*\W*\Z",
+    r"\A\W*(?:hello|hi|hey|howdy|greetings|good (?:morning|day|afternoon|evening)|moin)\b"
+    r"(?:[\s,]+(?:there|all|both|two|three|you|again|everybody|everyone|folks|and|agents|team|world"
+    r"|friends)\b)*\W*\Z",
     re.IGNORECASE,
 )
 

@@ -143,18 +143,12 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
 
 
 @pytest.mark.behaviour("W-9")
-async def test_an_answer_or_an_optional_reply_leaves_nobody_waiting(networks: Networks) -> None:
+async def test_an_answer_leaves_nobody_waiting(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         await calc.call("begin_turn", start=start(turn, sent))
         await calc.say("ann", "4", cause=turn)
         await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-        everybody = await ann.call("broadcast_text_message", text="any news?")
-        event = await calc.event()
-        assert event["wake"]["reply"] == "optional"
-        second = event["wake"]["turn"]
-        await calc.call("begin_turn", start=start(second, everybody))
-        await calc.call("end_turn", end={"id": second, "outcome": "finished"})
         await network.quiet()
         assert await ann.texts() == ["4"]
 

@@ -14,8 +14,10 @@ from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.control.turn_account import TurnAccount
+from hubbub.network.people.ending_notices import listed
 from hubbub.network.people.running import over
-from hubbub.network.people.waiting import asker, unanswered
+from hubbub.network.people.silence import Silence, silences
+from hubbub.network.people.waiting import asker, taken_up, unanswered
 from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
 from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoredTurn
@@ -33,7 +35,7 @@ from hubbub.protocol.operations import (
     Turns,
     TurnSummary,
 )
-from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import Step, Turn, TurnEnd
 
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
@@ -60,6 +62,11 @@ _BACKTICKS = re.compile("`+")
 
 MOST_REASON = 500
 """Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
+
+MOST_NAMED, MOST_TOLD = 20, 3
+"""Agents whose silence a notice names, and of how many of them it says what went wrong."""
+
+MENTION = "Mention an agent to get an answer, or to be told why there is none."
 
 NO_ANSWER = {
     "finished": "{agent} has read this and decided not to answer{reason}.",
@@ -226,13 +233,6 @@ async def end_turn(call: Caller, args: EndTurn) -> Recording:
     return Recording(lambda head: [ended], answer, committed)
 
 
-def taken_up(stored: StoredTurn) -> list[str]:
-    """Ids of the messages that the turn was about, those that steered it included."""
-    steps = map(Step.model_validate_json, stored.steps)
-    steered = (steering.message for step in steps for steering in step.steered)
-    return [*TurnStart.model_validate_json(stored.start).messages, *steered]
-
-
 async def tell_again(hub: Hub) -> None:
     """After a start: tell of the turns that ended last what may not have been told any more. A
     notice that was posted is not posted twice."""
@@ -247,9 +247,7 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
     waiting = defaultdict[str, list[Message]](list)
     for message in await unanswered(hub.store, stored):
         waiting[message.thread_id].append(message)
-    told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
-    reason = f" ({_quoted(told)})" if told else ""
-    text = NO_ANSWER[end.outcome].format(agent=stored.agent, reason=reason)
+    text = _no_answer(stored.agent, end)
     for thread_id, messages in waiting.items():
         details: dict[str, JsonValue] = {
             "code": end.outcome,
@@ -260,6 +258,39 @@ async def _tell_who_waits(hub: Hub, stored: StoredTurn, end: TurnEnd) -> None:
         once = f"notice:{stored.id}:{messages[0].seq}"[:200]
         people = dict.fromkeys(map(asker, messages))
         hub.writes.notice(thread_id, text, details, once, to=people)
+    for silence in await silences(hub.store, stored):
+        _tell_of_silence(hub, silence)
+
+
+def _no_answer(agent: str, end: TurnEnd) -> str:
+    """Why the agent's turn has brought no answer."""
+    told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
+    reason = f" ({_quoted(told)})" if told else ""
+    return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
+
+
+def _tell_of_silence(hub: Hub, silence: Silence) -> None:
+    """Post one notice where the message stands, whichever turn was the last to end."""
+    message, ends = silence
+    agents = [agent for agent, _ in ends]
+    failed = [_no_answer(agent, end) for agent, end in ends if end.outcome != "finished"]
+    if len(agents) == 1:
+        text = f"{agents[0]} was woken by this and has not answered."
+    else:
+        text = f"None of those woken by this has answered: {listed(agents, MOST_NAMED)}."
+    advice = [] if message.type == "direct" else [MENTION]
+    details: dict[str, JsonValue] = {
+        "code": "silence",
+        "agents": list[JsonValue](agents),
+        "messages": [message.id],
+    }
+    hub.writes.notice(
+        message.thread_id,
+        " ".join([text, *failed[:MOST_TOLD], *advice]),
+        details,
+        f"silence:{message.seq}",
+        to=[asker(message)],
+    )
 
 
 @operation(tool=False)

@@ -18,7 +18,7 @@ from hubbub.protocol.messages import Message
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
-__all__ = ["Notices", "Why"]
+__all__ = ["Notices", "Why", "listed"]
 
 MOST_NAMED = 50
 """Ids that a notice lists; the records of the turns have all of them."""
@@ -106,7 +106,7 @@ class Notices:
             who = "the breaker" if why.scope == BREAKER else why.by
             words = f" ({why.reason})" if why.reason else ""
             they = "it" if len(stopped) == 1 else "they"
-            text = f"{who} {why.verb} {_listed(stopped)} before {they} answered{words}."
+            text = f"{who} {why.verb} {listed(stopped)} before {they} answered{words}."
             self._post(why, thread_id, text, stopped, waits)
 
     def _post(
@@ -134,7 +134,8 @@ class Notices:
         self._hub.writes.notice(thread_id, text, details, once, to=people)
 
 
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > 3:
-        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The names as a sentence has them, at most so many."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -8,7 +8,7 @@ from hubbub.network.stored import StoredTurn
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, TurnStart
 
-__all__ = ["asker", "unanswered"]
+__all__ = ["asker", "said_nothing_after", "taken_up", "unanswered"]
 
 
 def asker(message: Message) -> str:
@@ -22,7 +22,7 @@ async def unanswered(store: Store, stored: StoredTurn) -> list[Message]:
     What it has sent counts as the answer to what woke it, and to what it was steered by before it
     was sent.
     """
-    found = [await _awaits_reply(store, stored, id) for id in _said_nothing_after(stored)]
+    found = [await _awaits_reply(store, stored, id) for id in said_nothing_after(stored)]
     return [message for message in found if message is not None]
 
 
@@ -36,7 +36,14 @@ async def _awaits_reply(store: Store, stored: StoredTurn, message_id: str) -> Me
     return Message.model_validate_json(body)
 
 
-def _said_nothing_after(stored: StoredTurn) -> list[str]:
+def taken_up(stored: StoredTurn) -> list[str]:
+    """Ids of the messages that the turn was about, those that steered it included."""
+    steps = map(Step.model_validate_json, stored.steps)
+    steered = (steering.message for step in steps for steering in step.steered)
+    return [*TurnStart.model_validate_json(stored.start).messages, *steered]
+
+
+def said_nothing_after(stored: StoredTurn) -> list[str]:
     """The messages that the turn was about and said nothing after."""
     start = TurnStart.model_validate_json(stored.start)
     found = [] if stored.sent else list(start.messages)

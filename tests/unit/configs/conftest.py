@@ -15,7 +15,7 @@ from librarian import Librarian
 from hubbub import Agent
 from hubbub.agents.launch import run_python_agent
 from hubbub.config.loader import load
-from hubbub.protocol.messages import Kind
+from hubbub.protocol.messages import Card, Kind
 from hubbub.testing.network import LocalNetwork
 from tests.unit.configs.people import PATIENCE_S, Person
 
@@ -42,9 +42,9 @@ class Village:
             while self._network.hub.state.threads.get(thread_id) is None:  # noqa: ASYNC110  # no event
                 await asyncio.sleep(0)
 
-    async def person(self, name: str, kind: Kind = "human") -> Person:
+    async def person(self, name: str, kind: Kind = "human", card: Card | None = None) -> Person:
         """Somebody from outside; as an agent, one that speaks when the test says so."""
-        return Person(await self._network.join(name, kind))
+        return Person(await self._network.join(name, kind, card=card))
 
 
 @contextlib.asynccontextmanager

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from concierge import Concierge, best_match, introductions, value_in
+from concierge import Concierge, best_match, introductions, value_in, welcome
 from librarian import Librarian
 
 from hubbub.protocol.messages import Card, Participant
@@ -45,7 +45,8 @@ async def test_two_agents_answer_together_and_the_way_is_shown(village: Village)
         ("what is 6 * 7?", "calculator says: 6 * 7 = 42"),
         ("who discovered Pluto?", "librarian says: Pluto was discovered in 1930"),
         ("who can calculate?", "This may help:\n  calculator: Calculates and converts units"),
-        ("hello", "I am concierge; besides you and me there are:"),
+        ("hello", "Hello, ann! You can ask:\n- calculator: "),
+        ("who is here?", "I am concierge; besides you and me there are:"),
     ],
 )
 async def test_questions_find_those_who_can_answer(
@@ -79,7 +80,8 @@ async def test_without_the_others_it_is_honest(lonely_concierge: Village) -> Non
     assert answer == "I have no answer: librarian, who could help, is not here at the moment."
     answer = await ann.asks("concierge", "what is 6 * 7?")
     assert answer == "I have no answer: calculator, who could help, is not here at the moment."
-    assert await ann.asks("concierge", "help") == "There is nobody here besides you and me."
+    assert await ann.asks("concierge", "who is here?") == "There is nobody here besides you and me."
+    assert "calculator, away at the moment" in await ann.asks("concierge", "help")
     assert "calculator, away at the moment" in await ann.asks("concierge", "who can calculate?")
 
 
@@ -120,9 +122,34 @@ async def test_introductions_in_a_channel_wake_nobody(village: Village) -> None:
     assert introduction.mentions == ()
 
 
-async def test_a_broadcast_is_answered_only_if_several_must_work_together(village: Village) -> None:
+async def test_a_broadcast_is_answered_if_several_must_work_together(village: Village) -> None:
     ann = await village.person("ann")
-    await ann.broadcasts("hello everybody")
+    await ann.broadcasts("I like tea")
+    await ann.broadcasts("what is twice the height of K2?")
+    answer = await ann.hears("concierge", lambda m: m.seq > 2)
+    assert answer.text.startswith("17,222 m")
+
+
+@pytest.mark.parametrize("hello", ["hello", "Hi everyone!", "is anybody here?", "help"])
+async def test_who_greets_everybody_is_told_what_there_is_and_how_to_ask(
+    village: Village, hello: str
+) -> None:
+    ann = await village.person("ann")
+    await village.person("sailor", "agent", Card(description="Sings shanties"))
+    await ann.broadcasts(hello)
+    answer = await ann.hears("concierge", lambda m: m.seq > 2)
+    lines = answer.text.splitlines()
+    assert lines[0] == "Hello, ann! You can ask:"
+    assert lines[1] == "- calculator: Calculates and converts units (arithmetic, unit conversion)"
+    assert "- sailor: Sings shanties" in lines
+    assert lines[-1].startswith("Write to one of us directly, or mention us here")
+    assert answer.mentions == (), "it wakes nobody"
+
+
+async def test_what_is_said_to_everybody_about_others_is_not_answered(village: Village) -> None:
+    ann = await village.person("ann")
+    await village.person("sailor", "agent")
+    await ann.broadcasts("@sailor hello")
     await ann.broadcasts("what is twice the height of K2?")
     answer = await ann.hears("concierge", lambda m: m.seq > 2)
     assert answer.text.startswith("17,222 m")
@@ -141,6 +168,17 @@ async def test_a_broadcast_is_answered_only_if_several_must_work_together(villag
 )
 def test_a_value_is_read_out_of_an_answer(answer: str, value: str | None) -> None:
     assert value_in(answer) == value
+
+
+def test_a_welcome_is_short_however_many_agents_there_are() -> None:
+    crowd = [
+        Participant(id=f"a{n}", kind="agent", present=True, card=Card(description=f"Does {n}"))
+        for n in range(30)
+    ]
+    lines = welcome("me", "ann", crowd).splitlines()
+    assert len(lines) == 16
+    assert "- 18 more" in lines
+    assert welcome("me", "ann", []) == "Hello, ann! I am me, and no other agent is here yet."
 
 
 def person(name: str, description: str, *skills: str, present: bool = True) -> Participant:

@@ -52,7 +52,9 @@ def test_thanks_are_known(text: str) -> None:
     assert not is_greeting(text)
 
 
-@pytest.mark.parametrize("text", ["hello you two", "@me hi", "Hello everybody!", "good morning"])
+@pytest.mark.parametrize(
+    "text", ["hello you two", "@me hi", "Hello everybody!", "good morning", "hi, team 👋"]
+)
 def test_greetings_are_known(text: str) -> None:
     assert is_greeting(text)
     assert not is_thanks(text)

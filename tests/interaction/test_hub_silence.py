@@ -1,0 +1,194 @@
+"""The notice to a person whose message woke agents that all ended without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.stores import MoodyStore
+
+pytestmark = pytest.mark.behaviour("W-14")
+
+TWO = ("calc", "libby")
+
+
+class Room:
+    """Ann, and two agents that are woken by what she says to everybody."""
+
+    def __init__(self, ann: Peer, agents: dict[str, Peer]):
+        self.ann, self.agents = ann, agents
+        self.turns: dict[str, list[dict[str, Any]]] = {name: [] for name in agents}
+
+    @classmethod
+    async def of(cls, network: Network) -> Room:
+        agents = {name: await network.join(name, "agent", turns=True) for name in TWO}
+        return cls(await network.join("ann"), agents)
+
+    async def broadcast(self, text: str = "hello") -> Any:
+        sent = await self.ann.call("broadcast_text_message", text=text)
+        for name, agent in self.agents.items():
+            event = await agent.event()
+            assert event["message"]["id"] == sent["id"]
+            self.turns[name].append(event)
+        return sent
+
+    async def begin(self, name: str) -> str:
+        """A turn of the agent, about all that has woken it."""
+        events, self.turns[name] = self.turns[name], []
+        turn: str = events[0]["wake"]["turn"]
+        messages = [event["message"]["id"] for event in events]
+        start = {"id": turn, "thread_id": "broadcast", "messages": messages}
+        await self.agents[name].call("begin_turn", start=start)
+        return turn
+
+    async def end(self, name: str, turn: str, outcome: str = "finished", reason: str = "") -> None:
+        end = {"id": turn, "outcome": outcome, "reason": reason}
+        await self.agents[name].call("end_turn", end=end)
+
+    async def is_silent(self, name: str) -> None:
+        await self.end(name, await self.begin(name))
+
+
+async def notices(ann: Peer) -> list[Any]:
+    """What the hub has said to her since she last looked."""
+    return [e["message"] for e in await ann.sync() if e["message"]["sender_kind"] == "system"]
+
+
+async def test_a_person_is_told_once_when_all_whom_they_woke_ended_without_a_word(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        room = await Room.of(network)
+        sent = await room.broadcast()
+        await room.is_silent("calc")
+        await network.quiet()
+        assert await notices(room.ann) == [], "one of them may still answer"
+        turn = await room.begin("libby")
+        for _ in range(2):  # the second says the same again
+            await room.end("libby", turn, "model_error", "no connection")
+        await network.quiet()
+        (notice,) = await notices(room.ann)
+        assert notice["text_representation"] == (
+            "None of those woken by this has answered: calc and libby. "
+            "libby could not reach its model (no connection). "
+            "Mention an agent to get an answer, or to be told why there is none."
+        )
+        assert notice["thread_id"] == "broadcast"
+        assert notice["mentions"] == ["ann"]
+        assert notice["content"]["code"] == "silence"
+        assert notice["content"]["agents"] == ["calc", "libby"]
+        assert notice["content"]["messages"] == [sent["id"]]
+        for agent in room.agents.values():
+            assert [event.get("wake") for event in await agent.sync()] == [None]
+
+
+def was_told(ann: Peer) -> bool:
+    return any(event["message"]["sender_kind"] == "system" for event in ann.events)
+
+
+async def answers(agent: Peer, turn: str) -> None:
+    await agent.call("broadcast_text_message", text="here", cause=turn)
+
+
+async def hands_on(agent: Peer, turn: str) -> None:
+    await agent.call("delegate", to="calc", task="greet her", cause=turn)
+
+
+async def asks_for_approval(agent: Peer, turn: str) -> None:
+    await agent.call("request_approval", turn=turn, call="1:c1", tool="wave", arguments={})
+
+
+@pytest.mark.parametrize("acts", [answers, hands_on, asks_for_approval])
+async def test_nobody_is_told_where_one_of_them_has_done_something(
+    in_memory: Networks, acts: Callable[[Peer, str], Awaitable[None]]
+) -> None:
+    async with in_memory.start() as network:
+        room = await Room.of(network)
+        await room.broadcast()
+        turn = await room.begin("libby")
+        await acts(room.agents["libby"], turn)
+        await room.end("libby", turn)
+        await room.is_silent("calc")
+        await network.quiet()
+        assert [n for n in await notices(room.ann) if n["content"]["code"] == "silence"] == []
+
+
+async def test_nobody_is_told_where_a_person_has_stopped_one_of_them(networks: Networks) -> None:
+    async with networks.start() as network:
+        room = await Room.of(network)
+        await room.broadcast()
+        turn = await room.begin("libby")
+        await room.ann.call("stop", scope="turn", target=turn)
+        await room.is_silent("calc")
+        await network.quiet()
+        (stopped,) = await notices(room.ann)
+        assert stopped["content"]["code"] == "stopped"
+
+
+async def test_a_person_who_waits_for_a_reply_is_told_of_that_alone(networks: Networks) -> None:
+    async with networks.start(config(channels={"desk": {"members": "all"}})) as network:
+        room = await Room.of(network)
+        await room.broadcast("@libby hello")
+        await room.is_silent("calc")
+        await room.is_silent("libby")
+        await network.quiet()
+        (notice,) = await notices(room.ann)
+        assert notice["text_representation"] == "libby has read this and decided not to answer."
+
+
+async def test_messages_that_one_turn_took_up_together_are_told_of_once(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        room = await Room.of(network)
+        await room.broadcast("hello")
+        await room.is_silent("calc")
+        last = await room.broadcast("anybody?")
+        await room.is_silent("calc")
+        await room.is_silent("libby")  # it takes up both
+        await network.quiet()
+        (notice,) = await notices(room.ann)
+        assert notice["content"]["messages"] == [last["id"]]
+
+
+async def test_messages_of_agents_and_messages_that_wake_nobody_are_not_told_of(
+    networks: Networks,
+) -> None:
+    async with networks.start(config(channels={"desk": {"members": "all"}})) as network:
+        room = await Room.of(network)
+        await room.ann.call("post_to_channel", channel="desk", text="nobody in particular")
+        sent = await room.agents["calc"].call("broadcast_text_message", text="@libby hello")
+        event = next(e for e in await room.agents["libby"].sync() if e.get("wake"))
+        assert event["message"]["id"] == sent["id"]
+        room.turns["libby"].append(event)
+        await room.is_silent("libby")
+        await network.quiet()
+        assert await notices(room.ann) == []
+
+
+async def test_a_hub_that_died_before_it_told_tells_after_its_start_and_never_again(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    place = f"sqlite:{tmp_path}/hub.db"
+    store = MoodyStore(place)
+    async with in_memory.start(store=store) as network:
+        room = await Room.of(network)
+        await room.broadcast()
+        await room.is_silent("calc")
+        turn = await room.begin("libby")
+        store.deaf = True  # the end is written, and nothing after it
+        error = await room.agents["libby"].ask("end_turn", end={"id": turn, "outcome": "finished"})
+        assert error["code"] == "store_unavailable"
+        store.deaf = False
+    for _ in range(2):
+        async with in_memory.start(store=place) as network:
+            ann = await network.join("ann")
+            await ann.until(partial(was_told, ann))
+            await network.quiet()
+            page = (await ann.call("read_thread", thread="broadcast"))["messages"]
+            assert [m["sender_id"] for m in page] == ["ann", "hub"]
