@@ -67,6 +67,7 @@ PROTOCOL = {
     "P-38": "A client may start at the head of the log instead of the hub's cursor.",
     "P-39": "Owners may look into what agents say among themselves, and into nothing else.",
     "P-40": "People hear which channels there are and who is in them.",
+    "P-41": "Nobody can send to the hub itself; who tries is told what to do.",
 }
 
 BOUNDS = {
@@ -155,6 +156,7 @@ AGENTS = {
     "A-22": "Tokens are counted exactly for OpenAI's encodings, without a network; else estimated.",
     "A-23": "Earlier steps go by importance, by age, or into the model's own words.",
     "A-24": "What a model is offered of a tool, all engines accept; the whole schema checks calls.",
+    "A-25": "Notices of the hub are no part of what a model is shown, nor of what it reads back.",
 }
 
 PROMPTS = {

@@ -10,7 +10,14 @@ from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["Directory", "Mentions", "find_mentions", "nearest", "resolve_target"]
+__all__ = [
+    "Directory",
+    "Mentions",
+    "check_readers",
+    "find_mentions",
+    "nearest",
+    "resolve_target",
+]
 
 
 class Directory(Protocol):
@@ -21,15 +28,23 @@ class Directory(Protocol):
     def participants(self) -> Collection[str]: ...
 
 
+HUB = "hub"
+"""The sender of notices."""
+_NO_PARTICIPANT = (
+    "hub is the network itself: its notices need no answer, and nobody would read one. "
+    "Write to a participant (list_participants names them), or to nobody"
+)
 MOST_COMPARED = 200
 """Names that a misspelled one is compared with: each takes the hub some 40 us."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean x?`, or nothing when no name is near.
+    """`; did you mean x?`, or nothing when no name is near; of the hub, that it is nobody.
 
     Among very many names only those count that begin in the same way.
     """
+    if name == HUB:
+        return f"; {_NO_PARTICIPANT}"
     from difflib import get_close_matches
 
     names = list(known)
@@ -70,8 +85,13 @@ def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> st
 
 def _check_members(thread: str, directory: Directory) -> None:
     for member in thread_ids.members_of(thread):
-        if member != "hub":  # what it has said to somebody may be answered there: a note to oneself
-            _check_known(member, directory)
+        _check_known(member, directory)
+
+
+def check_readers(members: Collection[str], directory: Directory) -> None:
+    """Raises `OperationError` for a thread of the hub: nobody reads what is said there."""
+    if HUB in members:
+        _check_known(HUB, directory)
 
 
 def _check_known(participant: str, directory: Directory) -> None:

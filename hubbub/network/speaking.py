@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.lineage import Ancestor, Lineage, descend, opening
-from hubbub.network.router import find_mentions, resolve_target
+from hubbub.network.router import check_readers, find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import (
@@ -118,6 +118,7 @@ class Speaker:
             self.check_size(content, text_representation)
         if thread.type == "mod":
             raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
+        check_readers(thread.members, self._state)
         if speech.speak_as is not None or speech.mode is not None:
             _check_person(kind, speech, spoken_by)
         mentions: tuple[str, ...] = ()

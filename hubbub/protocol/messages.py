@@ -171,6 +171,16 @@ class Message(Model):
     """When the hub accepted it, UTC."""
 
     @property
+    def is_notice(self) -> bool:
+        """Whether the hub says by itself what agents, limits and people in charge have done: that
+        is for people to read. What a timer says, how a request has ended and what mods tell are
+        parts of a conversation.
+        """
+        if self.sender_kind != "system" or self.timer_of is not None or self.request is not None:
+            return False
+        return not (isinstance(self.content, dict) and "mod" in self.content)
+
+    @property
     def text(self) -> str:
         """The message as text: its text representation, else its content (as JSON if no text)."""
         if self.text_representation is not None:

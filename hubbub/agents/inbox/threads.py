@@ -14,6 +14,9 @@ __all__ = ["KEPT_MESSAGES", "KEPT_THREADS", "Thread", "Threads"]
 KEPT_AMENDMENTS = 200
 """Edits and deletions of a thread that stay in memory."""
 
+KEPT_NOTICES = 200
+"""Notices of the hub in a thread that stay in memory."""
+
 KEPT_MESSAGES = 50
 """Messages of a thread that stay in memory: as many as a prompt may show."""
 KEPT_THREADS = 1000
@@ -30,10 +33,18 @@ class Thread:
     """At most `KEPT_MESSAGES`, oldest first, each as its latest edit has it."""
     amendments: tuple[Message, ...] = ()
     """The edits and deletions among them and since, oldest first: at most `KEPT_AMENDMENTS`."""
+    notices: tuple[Message, ...] = ()
+    """Those of the hub among them and since, oldest first: at most `KEPT_NOTICES`. They are known,
+    so that nothing is missing, and are no part of the conversation."""
 
     @property
     def last_seq(self) -> int:
         return self.messages[-1].seq if self.messages else 0
+
+    @property
+    def known(self) -> tuple[Message, ...]:
+        """All of the log's entries that are here, in no order."""
+        return (*self.messages, *self.amendments, *self.notices)
 
     def latest(self, message: Message) -> Message:
         """A message of the thread with what has been edited since, as far as that is known."""
@@ -47,23 +58,26 @@ class Thread:
         first = self.messages[0]
         if first.seq > after and first.tseq > 1:
             return False  # it was not known before, and it did not begin with this message
-        known = [m.tseq for m in (*self.messages, *self.amendments) if m.tseq >= first.tseq]
+        known = [m.tseq for m in self.known if m.tseq >= first.tseq]
         return max(known) >= head and max(known) - first.tseq == len(known) - 1
 
     def with_more(self, messages: Sequence[Message]) -> Thread:
         """The thread with these messages (oldest first), of which it has none, wherever in the
         order they belong."""
         edits = [m for m in messages if m.amends is not None]
-        said = [m for m in messages if m.amends is None]
+        notices = [m for m in messages if m.is_notice]
+        said = [m for m in messages if m.amends is None and not m.is_notice]
         amendments = _in_order(self.amendments, edits)[-KEPT_AMENDMENTS:]
         merged = _in_order(self.messages, said)[-KEPT_MESSAGES:]
-        if amendments and len(merged) == KEPT_MESSAGES:
+        told = _in_order(self.notices, notices)[-KEPT_NOTICES:]
+        if (amendments or told) and len(merged) == KEPT_MESSAGES:
             amendments = tuple(a for a in amendments if a.seq > merged[0].seq)
+            told = tuple(n for n in told if n.seq > merged[0].seq)
         if amendments:
             concerned = {_amends(a) for a in amendments}
             thread = Thread(self.id, (), amendments)
             merged = tuple(thread.latest(m) if m.id in concerned else m for m in merged)
-        return Thread(self.id, merged, amendments)
+        return Thread(self.id, merged, amendments, told)
 
 
 def _amends(message: Message) -> str | None:
@@ -112,11 +126,11 @@ class Threads:
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
         """Add messages (oldest first) to a thread, which becomes the last in order."""
         thread = self._by_id.get(thread_id, Thread(thread_id, ()))
-        known = {m.seq for m in (*thread.messages, *thread.amendments)}
+        known = {m.seq for m in thread.known}
         fresh = [m for m in messages if m.seq not in known]
-        if any(m.amends is None for m in fresh):
+        if any(m.amends is None and not m.is_notice for m in fresh):
             self._by_id.pop(thread_id, None)
-        if fresh:  # an edit alone leaves the thread where it stands in the order
+        if fresh:  # an edit or a notice alone leaves the thread where it stands in the order
             self._by_id[thread_id] = thread.with_more(fresh)
 
     def _sort(self) -> None:

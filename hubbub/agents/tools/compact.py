@@ -13,9 +13,11 @@ _NOISE = frozenset({"seq", "tseq", "interaction_id", "hop", "cause_id", "sender_
 
 
 def compact(value: JsonValue, me: str) -> JsonValue:
-    """`value` for the reader `me`: no empty fields, no positions, messages as who, when, what."""
+    """`value` for the reader `me`: no empty fields, no positions, messages as who, when, what;
+    those of a list without the notices of the hub.
+    """
     if isinstance(value, list):
-        return [compact(item, me) for item in value]
+        return [compact(item, me) for item in value if not _is_notice(item)]
     if not isinstance(value, dict):
         return value
     if "sender_id" in value and "content" in value:
@@ -31,6 +33,16 @@ def compact(value: JsonValue, me: str) -> JsonValue:
         elif (slim := compact(item, me)) not in _EMPTY:
             short[key] = slim
     return short
+
+
+def _is_notice(item: JsonValue) -> bool:
+    """Whether it is a message that `Message.is_notice`, as the wire has it."""
+    if not isinstance(item, dict) or item.get("sender_kind") != "system":
+        return False
+    if item.get("timer_of") is not None or item.get("request") is not None:
+        return False
+    content = item.get("content")
+    return not (isinstance(content, dict) and "mod" in content)
 
 
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:

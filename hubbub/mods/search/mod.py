@@ -168,14 +168,15 @@ class SearchMod(Mod):
         return [id for id in own if thread_ids.within(id, top)]
 
     async def _shown(self, call: Calling, args: SearchFor, hit: Hit) -> Found | None:
-        """The hit as it is answered; None for a message that is gone meanwhile."""
+        """The hit as it is answered; None for a message that is gone meanwhile, or that is a notice
+        of the hub and not for agents."""
         snippet, title, outside = hit.snippet, hit.title, hit.outside
         if hit.kind == "messages":
             try:
                 message = await self.host.message(call, hit.id)
             except OperationError:
                 return None  # the reader has left the thread while we looked
-            if message.amended == "deleted":
+            if message.amended == "deleted" or (message.is_notice and call.kind == "agent"):
                 return None
             snippet = await snippet_of(words_of(args.query), message.text)
             outside = message.outside

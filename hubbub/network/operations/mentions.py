@@ -12,8 +12,7 @@ __all__ = ["list_mentions"]
 
 @operation()
 async def list_mentions(call: Caller, args: ListMentions) -> MentionPage:
-    """List messages that mention you, newest first, notices of the hub that concern you included;
-    `before` pages back in time."""
+    """List messages that mention you, newest first; `before` pages back in time."""
     hub, state, me = call.hub, call.hub.state, call.participant
     before = hub.log.head + 1
     if args.before is not None:
