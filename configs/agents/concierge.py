@@ -109,10 +109,12 @@ class Concierge(Agent):
                 return f"{said.who} says: {said.text}"
             if message.sender_kind != "human":
                 return None  # two agents that explain themselves to each other help nobody
+            others = [p for p in others if p.id != message.sender_id]
+            if is_hello(message.text):
+                return welcome(self.name, message.sender_id, others)
             if is_thanks(question):
                 return WELCOME
-            others = [p for p in others if p.id != message.sender_id]
-            if not words_of(question) or is_hello(message.text):
+            if not words_of(question):
                 return welcome(self.name, message.sender_id, others)
             if _WHO.search(question):
                 return introductions(self.name, question, others)

@@ -70,8 +70,16 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
     if (match := _REPLIES.fullmatch(text)) is not None:
         replies = "".join(f".t{seq}" for seq in re.findall(r"\d+", match["replies"]))
         return find_thread(match["top"], reader, people, channels) + replies
+    if "hub" in names_in(text.removeprefix("direct_")):
+        raise UserError(_HUB)
     known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
     raise UserError(f"there is no thread {one_line(text)!r}{did_you_mean(text, known)}")
+
+
+_HUB = (
+    "hub is the network itself: its notices need no answer, and nobody would read one; "
+    "write to a participant (`hubbub who` names them)"
+)
 
 
 def _conversation(

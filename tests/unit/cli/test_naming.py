@@ -53,6 +53,8 @@ def test_a_thread_is_found_by_all_its_names(text: str, found: str) -> None:
         ("#nothing.t4", "there is no thread '#nothing'"),
         ("", "there is no thread ''"),
         ("ann", "nobody sends messages to itself"),
+        ("hub", "hub is the network itself"),
+        ("direct_hub", "hub is the network itself"),
     ],
 )
 def test_what_is_no_thread_is_one_sentence_with_the_nearest_name(text: str, says: str) -> None:

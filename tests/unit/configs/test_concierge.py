@@ -130,7 +130,7 @@ async def test_a_broadcast_is_answered_if_several_must_work_together(village: Vi
     assert answer.text.startswith("17,222 m")
 
 
-@pytest.mark.parametrize("hello", ["hello", "Hi everyone!", "is anybody here?", "help"])
+@pytest.mark.parametrize("hello", ["hello all", "Hi everyone!", "is anybody here?", "help"])
 async def test_who_greets_everybody_is_told_what_there_is_and_how_to_ask(
     village: Village, hello: str
 ) -> None:
