@@ -43,7 +43,7 @@ async def _silence(store: Store, message_id: str) -> Silence | None:
         return None
     delivered = await store.wakes([message.seq])
     wakes = [wake for wake in delivered.values() if wake.reply is not None]
-    if not all(map(_is_over, wakes)):
+    if not wakes or not all(map(_is_over, wakes)):
         return None
     turns = await store.turns_called(sorted({wake.taken or "" for wake in wakes}))
     ends = [(turn.agent, TurnEnd.model_validate_json(turn.end)) for turn in turns if turn.end]
