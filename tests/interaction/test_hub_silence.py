@@ -75,7 +75,7 @@ async def test_a_person_is_told_once_when_all_whom_they_woke_ended_without_a_wor
         (notice,) = await notices(room.ann)
         assert notice["text_representation"] == (
             "None of those woken by this has answered: calc and libby. "
-            "libby got no answer from its model (no connection). "
+            "libby got no answer from its model (`no connection`). "
             "Mention an agent to get an answer, or to be told why there is none."
         )
         assert notice["thread_id"] == "broadcast"
