@@ -80,6 +80,9 @@ BOUNDS = {
     "B-8": "Bad input of any kind is one error that says what is wrong, and the hub lives on.",
     "B-9": "A peer that accepts no bytes is closed with 4002 and loses nothing.",
     "B-10": "A hub stops, whatever is on its way at that moment.",
+    "B-11": "A frame costs the hub no more than its size explains, whatever it contains.",
+    "B-12": "Before `ready` a peer may send ten frames of 16 KiB, and no more.",
+    "B-13": "One connection too many, in all or of an address's strangers, is told so.",
 }
 
 DOORS = {

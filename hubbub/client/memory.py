@@ -53,6 +53,9 @@ class _MemoryOutlet:
             # As with a socket: the hub hears of the loss later, never inside its own call.
             asyncio.get_running_loop().call_soon(self._lose)
 
+    def identified(self) -> None:
+        """Nobody counts connections within a process."""
+
     def unsent(self) -> int:
         return self._unsent
 

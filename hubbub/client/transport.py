@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 
 from hubbub.errors import ConnectionLost
@@ -53,7 +54,7 @@ class WebSocketTransport:
 
     async def open(self) -> Wire:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidHandshake, InvalidURI
+        from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
         try:
             connection = await connect(
@@ -63,6 +64,11 @@ class WebSocketTransport:
                 max_size=MAX_FRAME,
                 close_timeout=CLOSE_WITHIN_S,
             )
+        except InvalidStatus as exc:
+            if exc.response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+                reason = (exc.response.body or b"").decode(errors="replace").strip()
+                raise ConnectionLost(ABNORMAL, reason[:300] or str(exc)) from exc
+            raise ConnectionLost(ABNORMAL, f"{self.url} is no hub: {exc}") from exc
         except (InvalidHandshake, InvalidURI) as exc:
             raise ConnectionLost(ABNORMAL, f"{self.url} is no hub: {exc}") from exc
         return _WebSocketWire(connection)

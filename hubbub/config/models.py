@@ -92,7 +92,12 @@ class Limits(Section):
     heartbeat_reply: Span = 8.0
     """Seconds a pong may take."""
     bad_frames: Annotated[int, Field(ge=1)] = 100
-    """Bad frames from one socket before it is closed with 4501."""
+    """Bad frames from one socket before it is closed with 4501; each good frame makes up for one.
+    """
+    connections: Annotated[int, Field(ge=1)] = 4096
+    """Connections in all."""
+    strangers: Annotated[int, Field(ge=1)] = 1024
+    """Connections of one address that have not identified."""
 
 
 class WakePolicy(Section):

@@ -19,7 +19,9 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from hubbub.network.framing import FrameSplitter
+from hubbub.network.limits import ConnectionCount
 from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.frames import STRANGER_BYTES, STRANGER_FRAMES
 from hubbub.protocol.wire import Inlet
 
 __all__ = ["TOO_SLOW", "Connection", "ConnectionOutlet", "Flusher"]
@@ -29,6 +31,8 @@ ABORT_AFTER_S = 1.0
 MOST_UNSENT = 4
 """Times `max_unsent` that nobody may leave unread, however fast: answers to calls pile up at once,
 before anyone could see whether the peer reads them."""
+MOST_FROM_STRANGER = 64 * 1024 + STRANGER_FRAMES * STRANGER_BYTES
+"""Bytes before `ready`, with the handshake: all frames of the largest size."""
 LARGE = 64 * 1024
 """Bytes of one write that may have made the hub hold back events."""
 TOO_SLOW = "you do not read; come back and resume"
@@ -71,12 +75,19 @@ class Connection(ServerConnection):
     """A server connection that is an `Outlet` and feeds an `Inlet`."""
 
     flusher: Flusher
+    count: ConnectionCount
     max_unsent: int
     """Bytes that a peer who takes nothing may leave unread."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # handed on to the library as they are
         super().__init__(*args, **kwargs)
         self.inlet: Inlet | None = None
+        self.refusal: str | None = None
+        """Why it is one connection too many."""
+        self._address = ""
+        self._stranger = True
+        self._received = 0
+        """Bytes from a stranger."""
         self.heard = True
         """Whether anything has arrived since the last look."""
         self._early: list[bytes] = []
@@ -86,6 +97,27 @@ class Connection(ServerConnection):
         self._splitter: FrameSplitter | None = None
         self._ahead = False
         self._descriptor = -1
+
+    # Strangers ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        self.refusal = self.count.enter(self._address)
+        super().connection_made(transport)
+        if self.refusal is not None:  # there is time to ask and to be told, and no more
+            self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.count.leave(self._address, stranger=self._stranger)
+        self._stranger = False
+        super().connection_lost(exc)
+
+    def identified(self) -> None:
+        """The peer is no stranger any more."""
+        if self._stranger:
+            self._stranger = False
+            self.count.identified(self._address)
 
     # In -----------------------------------------------------------------------------------
 
@@ -101,6 +133,11 @@ class Connection(ServerConnection):
             inlet.receive(data)
 
     def data_received(self, data: bytes) -> None:
+        if self._stranger:
+            self._received += len(data)
+            if self._received > MOST_FROM_STRANGER:
+                self.transport.abort()
+                return
         if self._splitter is not None:
             self._splitter.feed(data)
             return
@@ -211,12 +248,13 @@ class Connection(ServerConnection):
 class ConnectionOutlet:
     """The `Outlet` of a connection (whose own `close` is the library's coroutine)."""
 
-    __slots__ = ("_connection", "unsent", "write")
+    __slots__ = ("_connection", "identified", "unsent", "write")
 
     def __init__(self, connection: Connection):
         self._connection = connection
         self.write = connection.write
         self.unsent = connection.unsent
+        self.identified = connection.identified
 
     def close(self, code: int, reason: str) -> None:
         self._connection.close_soon(code, reason)

@@ -1,8 +1,46 @@
-"""How much one participant may ask: a token bucket, time passed in."""
+"""How much one participant may ask, time passed in, and how many connections there may be."""
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
+from collections import Counter
+
+__all__ = ["ConnectionCount", "TokenBucket"]
+
+
+class ConnectionCount:
+    """Counts connections, and by address those that have not identified."""
+
+    def __init__(self, in_all: int, strangers: int):
+        self._in_all, self._most_strangers = in_all, strangers
+        self._open = 0
+        self._strangers: Counter[str] = Counter()
+
+    def enter(self, address: str) -> str | None:
+        """One more connection, a stranger's: why it is one too many, if it is."""
+        self._open += 1
+        self._strangers[address] += 1
+        if self._strangers[address] > self._most_strangers:
+            return (
+                f"too many connections from {address} that have not identified, at most "
+                f"{self._most_strangers} (network.limits.strangers); come back later"
+            )
+        if self._open > self._in_all:
+            return (
+                f"too many connections, at most {self._in_all} (network.limits.connections); "
+                "come back later"
+            )
+        return None
+
+    def identified(self, address: str) -> None:
+        """A stranger has said who it is."""
+        self._strangers[address] -= 1
+        if not self._strangers[address]:
+            del self._strangers[address]
+
+    def leave(self, address: str, *, stranger: bool) -> None:
+        self._open -= 1
+        if stranger:
+            self.identified(address)
 
 
 class TokenBucket:

@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -23,6 +24,7 @@ from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
 from hubbub.network.http import HttpSide, Pages
 from hubbub.network.hub import Hub
+from hubbub.network.limits import ConnectionCount
 from hubbub.network.session import Session
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.session import SessionState
@@ -84,6 +86,8 @@ async def serve_hub(
     )
 
     def process_request(connection: ServerConnection, request: Request) -> Response | None:
+        if isinstance(connection, Connection) and connection.refusal is not None:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, connection.refusal + "\n")
         return http.respond(request)
 
     watch = _Watch(hub)
@@ -127,7 +131,11 @@ def _bind(host: str, port: int) -> socket.socket:
 
 def _connection_class(hub: Hub) -> type[Connection]:
     """The connection class of one server: what all its connections share is on the class."""
-    shared = {"flusher": Flusher(asyncio.get_running_loop()), "max_unsent": hub.limits.unsent}
+    shared = {
+        "flusher": Flusher(asyncio.get_running_loop()),
+        "count": ConnectionCount(hub.limits.connections, hub.limits.strangers),
+        "max_unsent": hub.limits.unsent,
+    }
     return type("HubConnection", (Connection,), shared)
 
 

@@ -27,7 +27,13 @@ from hubbub.protocol.codec import (
     encode_wake,
 )
 from hubbub.protocol.codes import CloseCode, ErrorCode
-from hubbub.protocol.frames import Ack, Identify, Signal
+from hubbub.protocol.frames import (
+    STRANGER_BYTES,
+    STRANGER_FRAMES,
+    Ack,
+    Identify,
+    Signal,
+)
 from hubbub.protocol.operations import Input
 from hubbub.protocol.session import SessionState, complaint
 from hubbub.protocol.wire import Outlet
@@ -63,6 +69,7 @@ class Session:
         "_read",
         "_reads",
         "_said",
+        "_strange_frames",
         "_unacked",
         "_unlooked",
         "behind",
@@ -98,6 +105,9 @@ class Session:
         self._next_wake = self._last_wake = 0
         """The first wake that is not acknowledged, or what follows it; and the last one sent."""
         self._bad_frames = 0
+        """Those that no good frame has made up for."""
+        self._strange_frames = 0
+        """Frames before `ready`."""
         self._reads: asyncio.Semaphore | None = None
         self._over_rate = 0
 
@@ -114,18 +124,34 @@ class Session:
 
     def receive(self, frame: bytes) -> None:
         """One frame from the peer."""
-        if self.state is SessionState.CLOSED:
-            return  # it was on its way when the hub closed
+        if self.state is not SessionState.READY and not self._may_still(frame):
+            return
         try:
             self._take(self._hub.decoder.decode(frame))
         except FrameError as error:
             self._complain(error, error.ref)
+
+    def _may_still(self, frame: bytes) -> bool:
+        """Whether a frame is looked at that comes before `ready`: a stranger may send little."""
+        if self.state is SessionState.CLOSED:
+            return False  # it was on its way when the hub closed
+        self._strange_frames += 1
+        if self._strange_frames > STRANGER_FRAMES:
+            self.close(CloseCode.BAD_FRAME, f"more than {STRANGER_FRAMES} frames before `ready`")
+            return False
+        if len(frame) > STRANGER_BYTES:
+            text = f"before `ready` a frame has at most {STRANGER_BYTES} bytes, not {len(frame)}"
+            self._complain(OperationError(ErrorCode.TOO_LARGE, text), None)
+            return False
+        return True
 
     def _take(self, frame: TypedCall[Input] | Ack | Signal | Identify) -> None:
         wrong = complaint(self.state, frame.op) if self.state is not SessionState.READY else None
         if wrong is not None:
             self._complain(OperationError(*wrong), getattr(frame, "ref", None))
         elif frame.op == "call":
+            if self._bad_frames:
+                self._bad_frames -= 1
             self._hub.call(self, frame)
         elif frame.op == "ack":
             self._acknowledge(frame.seq)
@@ -138,7 +164,8 @@ class Session:
             self._hub.identify(self, frame)
 
     def _complain(self, error: OperationError, ref: str | None) -> None:
-        """Answer a frame that is wrong in itself; a peer that sends nothing else is closed."""
+        """Answer a frame that is wrong in itself; a peer that sends more of them than of good ones
+        is closed in the end."""
         self._hub.metrics.bad_frames += 1
         self.error(error, ref)
         self._bad_frames += 1
@@ -150,6 +177,8 @@ class Session:
             text = f"seq: {seq} was not sent on this stream, its last event is {self.last}"
             self._complain(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
+        if self._bad_frames:
+            self._bad_frames -= 1
         unacked = self._unacked
         while unacked and unacked[0] <= seq:
             unacked.popleft()
@@ -240,6 +269,7 @@ class Session:
         """Begin the stream after `cursor`. `ready` has been written, and said who is `behind`."""
         self.caller = caller
         self.state = SessionState.READY
+        self._outlet.identified()
         self.last = self._read = cursor
         self._behind = behind
         self._catch_up()

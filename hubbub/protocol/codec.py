@@ -195,9 +195,11 @@ def _ref(ref: object) -> str | None:
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {_shorten(twice)} is given twice")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {_shorten(key)} is given twice")
+            seen.add(key)
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
-from hubbub.protocol.messages import Id, Message, Model
+from hubbub.protocol.messages import Id, Message, Model, ThreadRef, TurnRef
 from hubbub.protocol.operations import Input, Speech, Text
 
 __all__ = [
@@ -49,8 +49,6 @@ __all__ = [
 ]
 
 Reason = Annotated[str, Field(max_length=1000)]
-ThreadRef = Annotated[str, Field(min_length=1, max_length=600)]
-TurnRef = Annotated[str, Field(min_length=1, max_length=100)]
 
 # Stops ------------------------------------------------------------------------------------
 

@@ -13,14 +13,18 @@ from hubbub.protocol.messages import (
     Kind,
     Message,
     Model,
+    Name,
     OperationInfo,
     Participant,
     PendingWake,
+    ThreadRef,
     ThreadSummary,
     Wake,
 )
 
 __all__ = [
+    "STRANGER_BYTES",
+    "STRANGER_FRAMES",
     "VERSION",
     "Ack",
     "Call",
@@ -42,6 +46,10 @@ __all__ = [
 VERSION = "hubbub.v1"
 MAX_SEQ = 2**62
 """No log gets longer."""
+STRANGER_BYTES = 16 * 1024
+"""Of a frame before `ready`."""
+STRANGER_FRAMES = 10
+"""Frames that are answered before `ready`."""
 
 Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Cid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
@@ -50,7 +58,7 @@ Cid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
 class Cursor(Model):
     """A position in one incarnation of the log."""
 
-    epoch: str
+    epoch: Annotated[str, Field(max_length=64)]
     """Which incarnation."""
     seq: int = Field(ge=0, le=MAX_SEQ)
     """The position."""
@@ -89,13 +97,13 @@ class Identify(Model):
     """client: join; with a cursor, resume."""
 
     op: Literal["identify"] = "identify"
-    version: str
+    version: Annotated[str, Field(max_length=64)]
     """hubbub.v1"""
     participant: Id
     """Who joins."""
     kind: Kind
     """What it is; a participant keeps its kind."""
-    token: str | None = None
+    token: Annotated[str, Field(max_length=512)] | None = None
     """What proves it, where the network wants that."""
     card: Card | None = None
     """What others are told; left out: as before."""
@@ -146,7 +154,7 @@ class Call(Model):
     op: Literal["call"] = "call"
     ref: Ref
     """Chosen by the client, repeated in the answer."""
-    name: str
+    name: Name
     """The operation."""
     args: dict[str, JsonValue] = Field(default_factory=dict)
     """Its arguments."""
@@ -268,9 +276,9 @@ class Signal(Model):
     op: Literal["signal"] = "signal"
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]{0,31}$")]
     """For example typing or activity."""
-    thread_id: str | None = None
+    thread_id: ThreadRef | None = None
     """Where; left out: everybody is told."""
-    sender: str | None = None
+    sender: Name | None = None
     """Added by the hub."""
     data: JsonValue = None
     """Whatever belongs to the type."""

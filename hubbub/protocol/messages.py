@@ -19,7 +19,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from hubbub.protocol.thread_ids import ID_PATTERN
+from hubbub.protocol.thread_ids import ID_PATTERN, MAX_LENGTH
 
 __all__ = [
     "Amendment",
@@ -30,7 +30,11 @@ __all__ = [
     "Id",
     "Kind",
     "Message",
+    "MessageRef",
     "MessageType",
+    "Name",
+    "NewAttachment",
+    "NewQuote",
     "OperationInfo",
     "Participant",
     "PendingWake",
@@ -39,11 +43,21 @@ __all__ = [
     "ReplyNeed",
     "RequestMark",
     "SenderKind",
+    "ThreadRef",
     "ThreadSummary",
+    "TurnRef",
     "Wake",
 ]
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+"""What names a participant, channel or the like: the hub says what is wrong with one that is none.
+"""
+MessageRef = Annotated[str, Field(min_length=1, max_length=64)]
+ThreadRef = Annotated[str, Field(min_length=1, max_length=MAX_LENGTH)]
+"""A thread's id in either form."""
+TurnRef = Annotated[str, Field(min_length=1, max_length=100)]
+CardText = Annotated[str, Field(max_length=16 * 1024)]
 Kind = Literal["agent", "human", "service"]
 SenderKind = Literal["agent", "human", "service", "system"]
 MessageType = Literal["direct", "channel", "broadcast", "mod"]
@@ -89,6 +103,12 @@ class Quote(Model):
     text: str = ""
     """The words that are quoted. The mod `threads` fills in the beginning where there are none, and
     refuses words that do not stand in the message."""
+
+
+class NewQuote(Quote):
+    """A quote as its sender names it."""
+
+    message_id: MessageRef
 
 
 class Amendment(Model):
@@ -269,9 +289,10 @@ class Card(Model):
 
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
-    description: str = ""
+    # As much as fits into a card, which is small.
+    description: CardText = ""
     """What it is and does."""
-    skills: tuple[str, ...] = ()
+    skills: Annotated[tuple[CardText, ...], Field(max_length=4096, fail_fast=True)] = ()
     """Words for what it can do."""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from hubbub.protocol.messages import Model
-from hubbub.protocol.operations import Input, Text
+from hubbub.protocol.messages import Model, Name
+from hubbub.protocol.operations import Input
 
 __all__ = ["ConfigureMod", "ListMods", "ModState", "ModStates"]
 
@@ -17,7 +17,7 @@ class ListMods(Input):
 
 
 class ConfigureMod(Input):
-    name: Text
+    name: Name
     """The mod; see list_mods."""
     settings: Mapping[str, JsonValue]
     """All of its settings, as they would stand in the YAML; what is left out has its default."""

@@ -16,14 +16,18 @@ from hubbub.protocol.messages import (
     Channel,
     Kind,
     Message,
+    MessageRef,
     MessageType,
     Model,
+    Name,
     NewAttachment,
+    NewQuote,
     Participant,
-    Quote,
     ReplyNeed,
     SenderKind,
+    ThreadRef,
     ThreadSummary,
+    TurnRef,
     Wake,
 )
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
@@ -78,16 +82,19 @@ __all__ = [
 
 
 class Input(BaseModel):
-    """Base of all inputs: an argument that is not known is an error that names it."""
+    """Base of all inputs: an argument that is not known is an error that names it.
+
+    Names have a length and lists a size, and a list fails fast: describing what is wrong with each
+    of its items would keep the hub busy with frames of thousands of them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, Field(min_length=1, max_length=64)]
 Position = Annotated[int, Field(ge=1, le=2**62)]
 Recipients = Annotated[
-    str | Annotated[list[str], Field(min_length=1, max_length=128)],
+    ThreadRef | Annotated[list[Name], Field(min_length=1, max_length=128, fail_fast=True)],
     Field(
         union_mode="left_to_right",
         description="A participant's id, a list of ids (a group), or the id of a thread of yours.",
@@ -103,11 +110,11 @@ says so, not its model."""
 class Speech(Input):
     """What all messages may carry."""
 
-    mentions: tuple[str, ...] = ()
+    mentions: Annotated[tuple[Name, ...], Field(max_length=128, fail_fast=True)] = ()
     """Ids of participants to mention besides the @names in the text."""
-    quote: Quote | None = None
-    attachments: tuple[NewAttachment, ...] = ()
-    cause: str | None = None
+    quote: NewQuote | None = None
+    attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=256, fail_fast=True)] = ()
+    cause: TurnRef | None = None
     """The message (m42) or turn that made you speak."""
     speak_as: Name | None = None
     """The agent that you have taken over and speak for; for people only."""
@@ -145,7 +152,7 @@ class PostToChannel(Speech):
 
 
 class Reply(Speech):
-    message_id: str
+    message_id: MessageRef
     """The message (m42) to reply under."""
     text: Text
 
@@ -196,7 +203,7 @@ class Threads(Model):
 
 
 class ReadThread(Input):
-    thread: str
+    thread: ThreadRef
     """The thread's id, as you are shown it or canonical."""
     before: Position | None = None
     """Only messages before this position (tseq) of the thread."""
@@ -212,14 +219,14 @@ class ThreadPage(Model):
 
 
 class MarkRead(Input):
-    thread: str
+    thread: ThreadRef
     """The thread's id, in either form."""
     upto: Position
     """The last position (tseq) that has been read."""
 
 
 class MarkUnread(Input):
-    thread: str
+    thread: ThreadRef
     """The thread's id, in either form."""
     since: Position
     """The first position (tseq) that counts as unread again."""
@@ -251,7 +258,7 @@ class Channels(Model):
 class CreateChannel(Input):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     description: Annotated[str, Field(max_length=1024)] = ""
-    members: tuple[str, ...] = ()
+    members: Annotated[tuple[Name, ...], Field(max_length=1000, fail_fast=True)] = ()
     """Participants who join at once besides you."""
 
 
@@ -260,12 +267,12 @@ class ChannelName(Input):
 
 
 class ReadMessage(Input):
-    id: str
+    id: MessageRef
     """The message's id, for example m42."""
 
 
 class ReadReceipts(Input):
-    id: str
+    id: MessageRef
     """The message's id, for example m42."""
 
 
@@ -378,9 +385,9 @@ class BeginTurnResult(Model):
 
 
 class RecordStep(Input):
-    turn: str
+    turn: TurnRef
     step: Step
-    settles: tuple[Annotated[str, Field(max_length=100)], ...] = ()
+    settles: Annotated[tuple[TurnRef, ...], Field(max_length=1000, fail_fast=True)] = ()
     """Keys of the leases whose real figures this step tells."""
 
 
@@ -389,9 +396,9 @@ class EndTurn(Input):
 
 
 class ListTurns(Input):
-    agent: str | None = None
+    agent: Name | None = None
     """Only turns of this agent."""
-    before: str | None = None
+    before: TurnRef | None = None
     """Only turns that began before this one: the last of the page before."""
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
@@ -422,12 +429,12 @@ class Turns(Model):
 
 
 class ReadTurn(Input):
-    id: str
+    id: TurnRef
 
 
 class ExplainWake(Input):
-    agent: str
-    message_id: str
+    agent: Name
+    message_id: MessageRef
 
 
 class WakeExplanation(Model):

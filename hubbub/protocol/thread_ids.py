@@ -22,6 +22,7 @@ __all__ = [
     "BROADCAST",
     "ID_PATTERN",
     "MAX_GROUP",
+    "MAX_LENGTH",
     "RESERVED_IDS",
     "ThreadKind",
     "canonical",
@@ -46,6 +47,8 @@ ThreadKind = Literal["direct", "channel", "broadcast", "mod"]
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 BROADCAST = "broadcast"
 MAX_GROUP = 8
+MAX_LENGTH = 1024
+"""Characters of a thread id: the longest names of a group and the deepest replies fit."""
 RESERVED_IDS = frozenset({"hub", "operator", "broadcast", "all", "everyone", "here"})
 """Names that no participant may take: `hub` speaks for the network, `operator` is whoever
 runs it (the CLI joins by that name), the others mean everybody."""
@@ -107,29 +110,43 @@ def reply_thread(thread_id: str, seq: int) -> str:
 
 def parent(thread_id: str) -> str | None:
     """The thread that a reply thread hangs in; None for a thread that is no reply thread."""
-    match = _REPLY.search(thread_id)
-    up = thread_id[: match.start()] if match else ""
-    return up if "." in up or up == BROADCAST else None  # channel.t5 is a channel called t5
+    end = _parent_end(thread_id, len(thread_id))
+    return thread_id[:end] if end else None
 
 
 def within(thread_id: str, top: str) -> bool:
     """Whether it is that thread, or a reply thread somewhere in it."""
-    inner: str | None = thread_id
-    while inner is not None and inner != top:
-        inner = parent(inner)
-    return inner is not None
+    if not thread_id.startswith(top):
+        return False
+    end = len(thread_id)
+    while end > len(top):
+        end = _parent_end(thread_id, end)
+    return end == len(top)
 
 
 def depth(thread_id: str) -> int:
     """How many reply threads deep: 0 for a conversation or channel itself."""
-    up = parent(thread_id)
-    return 0 if up is None else 1 + depth(up)
+    levels, end = 0, len(thread_id)
+    while end := _parent_end(thread_id, end):
+        levels += 1
+    return levels
 
 
 def root(thread_id: str) -> str:
     """The conversation, channel, broadcast or mod thread in which `thread_id` lives."""
-    up = parent(thread_id)
-    return thread_id if up is None else root(up)
+    end = len(thread_id)
+    while up := _parent_end(thread_id, end):
+        end = up
+    return thread_id[:end]
+
+
+def _parent_end(thread_id: str, end: int) -> int:
+    """Where the parent of `thread_id[:end]` ends; 0 for a thread that is no reply thread."""
+    dot = thread_id.rfind(".", 0, end)
+    if dot < 0 or not _REPLY.fullmatch(thread_id, dot, end):
+        return 0
+    # channel.t5 is a channel called t5
+    return dot if thread_id.find(".", 0, dot) >= 0 or thread_id[:dot] == BROADCAST else 0
 
 
 def kind_of(thread_id: str) -> ThreadKind:
@@ -156,6 +173,8 @@ def relative(thread_id: str, reader: str) -> str:
 
 def canonical(thread_id: str, reader: str) -> str | None:
     """The canonical id of a thread that `reader` named in either form; None if it is neither."""
+    if len(thread_id) > MAX_LENGTH:
+        return None
     if _CANONICAL.match(thread_id):
         top = root(thread_id)
         replies = thread_id[len(top) :]

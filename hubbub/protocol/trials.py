@@ -6,15 +6,15 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from hubbub.protocol.messages import Model
-from hubbub.protocol.operations import Input, Name
-from hubbub.protocol.turns import Step
+from hubbub.protocol.messages import Model, Name, TurnRef
+from hubbub.protocol.operations import Input
+from hubbub.protocol.turns import Label, Step
 
 __all__ = ["ListModels", "ModelChoice", "Models", "Trial", "TriedTurn", "TryTurn", "TurnTried"]
 
 
 class TryTurn(Input):
-    turn: str
+    turn: TurnRef
     """The id of the recorded turn."""
     system_prompt: str | None = None
     """In place of the recorded system message, all of it; left out: that one."""
@@ -47,7 +47,7 @@ class Trial(Model):
 class TurnTried(Input):
     request: Name
     """That of the signal."""
-    model: str = ""
+    model: Label = ""
     """With `step`: the name of the model that was asked, at its endpoint."""
     step: Step | None = None
     """What the model has answered."""

@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from hubbub.protocol.messages import Model, ReplyNeed
+from hubbub.protocol.messages import MessageRef, Model, Name, ReplyNeed, ThreadRef, TurnRef
 
 __all__ = [
     "ChangedCall",
     "Compressed",
+    "Label",
     "Layer",
     "Outcome",
     "Steering",
@@ -39,18 +40,24 @@ Outcome = Literal[
 `budget_exhausted` that the hub gave no leave to ask the model."""
 
 
+MOST = 4096
+"""Parts of one kind that a record may have."""
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
+Label = Annotated[str, Field(max_length=4096)]
+"""What a model, its endpoint or a config calls something."""
+Labels = Annotated[tuple[Label, ...], Field(max_length=MOST, fail_fast=True)]
+Notes = Annotated[tuple[str, ...], Field(max_length=MOST, fail_fast=True)]
 
 
 class ChangedCall(Model):
     """What a person changed of a call when they approved it, before it ran."""
 
-    by: str
+    by: Name
     arguments: dict[str, JsonValue]
     """Those that it ran with."""
-    names: tuple[str, ...]
+    names: Labels
     """The arguments that differ from what was asked."""
 
 
@@ -61,13 +68,13 @@ class ToolCallRecord(Model):
     that no tool has) has none.
     """
 
-    id: str
-    name: str
+    id: Label
+    name: Label
     arguments: JsonValue
     """As the model gave them: a JSON object, or the raw text when it did not parse."""
     result: str | None = None
     """What the model was told."""
-    error: str | None = None
+    error: Label | None = None
     """The kind of failure, for example `unknown_tool`; None when the call succeeded."""
     at_ms: Milliseconds | None = None
     """When it began: milliseconds after the turn's start, as `Step.at_ms`."""
@@ -98,7 +105,7 @@ class Compressed(Model):
 class Layer(Model):
     """A part of what a model is shown. Sizes are tokens."""
 
-    name: str
+    name: Label
     """`system`, `tools`, `knowledge`, `history`, `incoming` or `steps`."""
     tokens: int = Field(ge=0)
     cut: int = Field(default=0, ge=0)
@@ -112,7 +119,7 @@ class Window(Model):
     """Of the window; None: not known, nothing is cut."""
     reserve: int = 0
     """Kept free for the answer."""
-    layers: tuple[Layer, ...] = ()
+    layers: Annotated[tuple[Layer, ...], Field(max_length=MOST, fail_fast=True)] = ()
     exact: bool = False
     """Whether the sizes are counted by the model's own vocabulary; else they are estimates."""
 
@@ -120,7 +127,7 @@ class Window(Model):
 class Steering(Model):
     """A person's message that came while the turn ran, and was let into it."""
 
-    message: str
+    message: MessageRef
     """Its id."""
     reply: ReplyNeed = "optional"
     """What its wake asked for."""
@@ -139,29 +146,29 @@ class Step(Model):
     n: int = Field(ge=1, le=10**6)
     text: str | None = None
     """Text beside the calls, or instead of them."""
-    calls: tuple[ToolCallRecord, ...] = ()
+    calls: Annotated[tuple[ToolCallRecord, ...], Field(max_length=MOST, fail_fast=True)] = ()
     tokens_in: Tokens = 0
     tokens_out: Tokens = 0
     cost_usd: Dollars | None = None
     """What the answer cost; None if the model has no price or its endpoint counts no tokens."""
-    finish_reason: str | None = None
+    finish_reason: Label | None = None
     wait: WaitStrategy = "all"
     """Which of several calls the step waits for; the rest is cancelled."""
     reasoning: str | None = None
     """What a model said to itself before it acted; sent to nobody."""
-    discards: tuple[int, ...] = ()
+    discards: Annotated[tuple[int, ...], Field(max_length=MOST, fail_fast=True)] = ()
     """Earlier steps that the model no longer needs to see."""
-    compresses: tuple[Compressed, ...] = ()
+    compresses: Annotated[tuple[Compressed, ...], Field(max_length=MOST, fail_fast=True)] = ()
     """Earlier steps that the model has put into fewer words."""
     window: Window | None = None
     """What was asked, layer by layer, and what of it had to be left out."""
-    steered: tuple[Steering, ...] = ()
+    steered: Annotated[tuple[Steering, ...], Field(max_length=MOST, fail_fast=True)] = ()
     """Messages that the model was shown for the first time before this answer: people steer a turn
     that runs. Recording the step makes their wakes part of the turn."""
-    dialect: str | None = None
+    dialect: Label | None = None
     """How tools are called from this step on, where that is another way than before: see
     `TurnStart.dialect`."""
-    notes: tuple[str, ...] = ()
+    notes: Notes = ()
     """What the runtime did besides: a fallback, a repeated request, a hook that failed."""
     at_ms: Milliseconds | None = None
     """When the model was asked, or the handler called: milliseconds after the turn's start."""
@@ -173,36 +180,36 @@ class Step(Model):
 class TurnStart(Model):
     """What is known when a turn begins."""
 
-    id: str
+    id: TurnRef
     """The id that the wake gave it."""
-    thread_id: str
+    thread_id: ThreadRef
     """Canonical id of the thread that woke the agent."""
-    messages: tuple[str, ...]
+    messages: Annotated[tuple[MessageRef, ...], Field(max_length=MOST, fail_fast=True)]
     """Ids of the messages that woke it, oldest first."""
-    model: str | None = None
+    model: Label | None = None
     system_prompt: str | None = None
     prompt: str | None = None
-    prompt_id: str | None = None
+    prompt_id: Label | None = None
     """Which versioned prompt: `name@version#hash`; None for a plain instruction."""
-    components: tuple[str, ...] = ()
+    components: Labels = ()
     """Names of the parts that the system prompt was built from, in their order."""
-    dialect: str | None = None
+    dialect: Label | None = None
     """How the model calls tools: native, tool_call or final_output."""
-    tools: tuple[str, ...] = ()
+    tools: Labels = ()
 
 
 class TurnEnd(Model):
     """How a turn ended."""
 
-    id: str
+    id: TurnRef
     outcome: Outcome
     reason: str = ""
     """What `finish` was given, or what went wrong."""
     text: str | None = None
     """Text of the model that led to no action; kept, never published."""
-    notes: tuple[str, ...] = ()
+    notes: Notes = ()
     """What the runtime did besides at the end, and after the last step."""
-    by: str | None = None
+    by: Name | None = None
     """Who ended it in the agent's place: a person, or `hub` for the breaker. The hub says so."""
 
 

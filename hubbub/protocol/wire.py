@@ -22,6 +22,10 @@ class Outlet(Protocol):
         """Close after what was written before."""
         ...
 
+    def identified(self) -> None:
+        """The peer has said, and proved, who it is: it is no stranger any more."""
+        ...
+
     def unsent(self) -> int:
         """Bytes that the peer has not accepted yet."""
         ...

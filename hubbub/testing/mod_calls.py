@@ -17,7 +17,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import Operation
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["ROOMY", "check_calls"]
+__all__ = ["ROOMY", "check_calls", "likely"]
 
 ROOMY = NetworkFile(
     network=NetworkConfig(
@@ -53,7 +53,7 @@ async def check_calls(client: Client, operations: Sequence[Operation]) -> None:
     schemas = {operation.name: operation.info().input_schema or {} for operation in operations}
     for word in _WORDS:  # some make what others are about
         for name, schema in schemas.items():
-            await _check(client, name, _likely(schema, schema, word))
+            await _check(client, name, likely(schema, schema, word))
     for name, schema in schemas.items():
         await _check(client, name, {})
         for word in _WORDS[:2]:
@@ -85,7 +85,7 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
     return _resolved(several[0], root) if several else schema
 
 
-def _likely(schema: Schema, root: Schema, word: str) -> JsonValue:
+def likely(schema: Schema, root: Schema, word: str) -> JsonValue:
     """A value that the schema takes, as far as that can be told from it."""
     schema = _resolved(schema, root)
     if "const" in schema or "enum" in schema:
@@ -95,10 +95,10 @@ def _likely(schema: Schema, root: Schema, word: str) -> JsonValue:
         case "object":
             needed = schema.get("required", ())
             fields = schema.get("properties", {})
-            return {name: _likely(fields[name], root, word) for name in needed}
+            return {name: likely(fields[name], root, word) for name in needed}
         case "array":
             few = max(1, schema.get("minItems", 1))
-            return [_likely(schema.get("items", {}), root, word)] * few
+            return [likely(schema.get("items", {}), root, word)] * few
         case "integer" | "number":
             return max(1, int(schema.get("minimum", 1)))
         case "boolean":
@@ -116,9 +116,9 @@ def _odd(schema: Schema, root: Schema, word: str, depth: int) -> Iterator[JsonVa
         for odd in _odd(schema.get("items", {}), root, word, depth - 1):
             yield [odd]
     if depth and schema.get("type") == "object":
-        likely = _likely(schema, root, word)
-        assert isinstance(likely, dict)
+        plain = likely(schema, root, word)
+        assert isinstance(plain, dict)
         for name, field in schema.get("properties", {}).items():
             for odd in _odd(field, root, word, depth - 1):
-                yield {**likely, name: odd}
-        yield {**likely, "no_such_field": 1}
+                yield {**plain, name: odd}
+        yield {**plain, "no_such_field": 1}

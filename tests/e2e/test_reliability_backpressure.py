@@ -39,6 +39,9 @@ class SlowOutlet:
     def close(self, code: int, reason: str) -> None:
         self.closed = code
 
+    def identified(self) -> None:
+        pass
+
     def unsent(self) -> int:
         return sum(map(len, self._frames))
 

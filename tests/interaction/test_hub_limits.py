@@ -148,6 +148,43 @@ async def test_who_sends_only_bad_frames_is_closed(networks: Networks) -> None:
         assert (await bob.ask("list_channels"))["op"] == "result"
 
 
+@pytest.mark.behaviour("B-8")
+async def test_good_frames_make_up_for_bad_ones(in_memory: Networks) -> None:
+    file = config(network={"limits": {"bad_frames": 5, "burst": 1000}})
+    async with in_memory.start(file) as network:
+        ann = await network.join("ann")
+        for _ in range(20):
+            assert (await ann.ask("send_text_message", too="bob"))["code"] == "bad_request"
+            assert (await ann.ask("list_channels"))["op"] == "result"
+        await ann.send_raw(b"{")
+        assert (await ann.ask("list_channels"))["op"] == "result"
+
+
+@pytest.mark.behaviour("B-12")
+async def test_a_stranger_may_send_small_frames_only(networks: Networks) -> None:
+    async with networks.start() as network:
+        eve = await network.attach()
+        await eve.send(op="identify", token="x" * 17_000)
+        error = await eve.expect("error")
+        assert (error["code"], "at most 16384" in error["message"]) == ("too_large", True)
+        await eve.identify("eve", card={"description": "x" * 8000})
+
+
+@pytest.mark.behaviour("B-12")
+async def test_a_stranger_may_send_ten_frames_only(networks: Networks) -> None:
+    async with networks.start() as network:
+        eve = await network.attach()
+        for _ in range(11):
+            await eve.send(op="call", ref="1", name="list_channels")
+        assert await eve.closed() == 4501
+        polite = await network.attach()
+        for _ in range(9):
+            await polite.send(op="ack", seq=1)
+        for _ in range(9):
+            assert (await polite.expect("error"))["code"] == "not_identified"
+        await polite.identify("eve")
+
+
 @pytest.mark.behaviour("P-17")
 async def test_so_many_events_fly_unacknowledged_and_no_more(networks: Networks) -> None:
     async with networks.start(config(network={"limits": {"unacknowledged": 8}})) as network:

@@ -15,8 +15,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.typing import Origin
 
+from hubbub.client.transport import WebSocketTransport
 from hubbub.config.models import NetworkFile
-from hubbub.errors import UserError
+from hubbub.errors import ConnectionLost, UserError
 from hubbub.network import server
 from hubbub.network.hub import Hub
 from hubbub.network.server import Listening, serve_hub
@@ -258,6 +259,39 @@ async def test_a_message_far_beyond_the_limit_is_not_even_read() -> None:
         assert frames[1]["code"] == "too_large"
         await peer.send(Opcode.TEXT, b"x" * 5000)
         assert await peer.close_code() == 1009
+
+
+@pytest.mark.behaviour("B-12")
+async def test_a_stranger_who_sends_without_end_is_cut_off() -> None:
+    async with serving() as (_hub, at), raw(at) as eve:
+        with suppress(ConnectionError):
+            for _ in range(40):
+                await eve.send(Opcode.TEXT, b"x" * 8000, fin=False)
+        async with soon():
+            with suppress(ConnectionError):
+                await eve.reader.read()
+
+
+@pytest.mark.behaviour("B-13")
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [({"strangers": 3}, "network.limits.strangers"), ({"connections": 3}, "limits.connections")],
+)
+async def test_too_many_connections_are_told_so(limits: dict[str, int], limit: str) -> None:
+    async with serving(config(network={"limits": limits})) as (_hub, at):
+        transport = WebSocketTransport(at.url)
+        wires = [await transport.open() for _ in range(3)]
+        with pytest.raises(ConnectionLost, match=limit):
+            await transport.open()
+        await wires[0].recv()
+        if "strangers" in limits:  # who has said who it is counts no longer
+            await wires[0].send(HELLO)
+            await wires[0].recv()
+        else:
+            await wires.pop(0).close()
+        wires.append(await transport.open())
+        for wire in wires:
+            await wire.close()
 
 
 async def test_compression_can_be_switched_on() -> None:

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from hubbub.mods.ids import BEYOND
 from hubbub.mods.times import Time
-from hubbub.protocol.messages import MessageType, Model
+from hubbub.protocol.messages import MessageType, Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -27,7 +27,7 @@ class DigestFor(Input):
     since: Annotated[Literal["last_visit"] | Time, Field(union_mode="left_to_right")] = "last_visit"
     """`last_visit`: what you have neither read nor had in a digest that you marked. Or a time, such
     as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
-    threads: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    threads: Annotated[tuple[ThreadRef, ...], Field(max_length=50, fail_fast=True)] = ()
     """Only these threads of yours; left out: all."""
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     """How many threads at most."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from hubbub.protocol.messages import Id, Kind, Model
+from hubbub.protocol.messages import Id, Kind, Model, Name
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -47,7 +47,7 @@ class ListAgents(Input):
 
 
 class ReadCard(Input):
-    participant: str
+    participant: Name
     """Whose card."""
 
 
@@ -55,7 +55,7 @@ class UpdateCard(Input):
     description: Annotated[str, Field(max_length=2000)] | None = None
     """What you are and do. Of each field: left out, it stays; empty, it is again what you came
     with."""
-    skills: Annotated[tuple[Skill, ...], Field(max_length=50)] | None = None
+    skills: Annotated[tuple[Skill, ...], Field(max_length=50, fail_fast=True)] | None = None
     """Words for what you can do."""
     inputs: Annotated[str, Field(max_length=1000)] | None = None
     """What you need to be given to begin."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from hubbub.mods.ids import BEYOND, id_pattern
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -45,12 +45,12 @@ class CreateDocument(Input):
     """What it is called, in one line."""
     text: str = ""
     """Markdown."""
-    thread: str
+    thread: ThreadRef
     """Who reads this thread may read and change the document."""
 
 
 class ListDocuments(Input):
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only those of this thread."""
     before: DocumentId | None = None
     """Only those that were created before this one."""
@@ -85,7 +85,7 @@ class EditDocument(Input):
     """The document."""
     base_version: Version
     """The version whose line numbers are meant: the one that you have read."""
-    edits: Annotated[tuple[LineEdit, ...], Field(min_length=1, max_length=200)]
+    edits: Annotated[tuple[LineEdit, ...], Field(min_length=1, max_length=200, fail_fast=True)]
     """They may not overlap; all numbers are those of `base_version`."""
     note: Note = ""
     """Why, for the history."""

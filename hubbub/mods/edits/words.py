@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 from pydantic_core import to_json
 
 from hubbub.mods.ids import MessageId, Position
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, TurnRef
 from hubbub.protocol.operations import Input, Text
 
 __all__ = ["DeleteMessage", "EditMessage", "MessageHistory", "MessageVersions", "Version"]
@@ -23,7 +23,7 @@ class EditMessage(Input):
     """In place of `text`: JSON that it carries from now on."""
     text_representation: str | None = None
     """How `content` reads as text."""
-    cause: str | None = None
+    cause: TurnRef | None = None
     """The message (m42) or turn that made you edit it."""
     outside: bool = False
     """Whether the new text carries content from outside the network."""
@@ -32,7 +32,7 @@ class EditMessage(Input):
 class DeleteMessage(Input):
     message_id: MessageId
     """The message, for example m42."""
-    cause: str | None = None
+    cause: TurnRef | None = None
     """The message (m42) or turn that made you delete it."""
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from hubbub.mods.files.kinds import MEDIA_TYPE
 from hubbub.mods.ids import id_pattern
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input, Tainted
 
 __all__ = [
@@ -47,7 +47,7 @@ class BeginUpload(Input):
     """What the file is called, without any path."""
     size: Annotated[int, Field(ge=1, le=2**40)]
     """Bytes. An empty file says nothing, and is refused."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Who reads this thread may read the file; left out: nobody but you, until you attach it to a
     message or share it."""
     media_type: Annotated[str, Field(pattern=MEDIA_TYPE)] | None = None
@@ -85,7 +85,7 @@ class WriteFile(Input):
     """What the file is called, for example `notes.md`."""
     text: Annotated[str, Field(min_length=1)]
     """What is in it."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Who reads this thread may read the file; left out: nobody but you, until you attach it to a
     message or share it."""
     outside: Tainted = False
@@ -111,7 +111,7 @@ class DownloadChunk(Input):
 
 
 class ListFiles(Input):
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only those of this thread."""
     before: FileId | None = None
     """Only those that came before this one."""
@@ -132,7 +132,7 @@ class DeleteFile(Input):
 class ShareFile(Input):
     id: FileId
     """The file."""
-    thread: str
+    thread: ThreadRef
     """Who reads this thread may read the file from now on."""
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 
 from hubbub.mods.ids import id_pattern
 from hubbub.mods.times import Moment
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -44,11 +44,11 @@ Choice = Annotated[str, BeforeValidator(_as_text), Field(min_length=1, max_lengt
 
 
 class CreatePoll(Input):
-    thread: str
+    thread: ThreadRef
     """Who reads this thread may vote, and gets the result."""
     question: Annotated[str, Field(max_length=500, pattern=Line)]
     """What is asked, in one line."""
-    options: Annotated[tuple[Option, ...], Field(min_length=2, max_length=20)]
+    options: Annotated[tuple[Option, ...], Field(min_length=2, max_length=20, fail_fast=True)]
     """What can be voted for."""
     deadline: Moment | None = None
     """When it ends by itself; left out: when you close it."""
@@ -63,7 +63,7 @@ class CreatePoll(Input):
 class Vote(Input):
     poll: PollId
     """The poll."""
-    options: Annotated[tuple[Choice, ...], Field(min_length=1, max_length=20)]
+    options: Annotated[tuple[Choice, ...], Field(min_length=1, max_length=20, fail_fast=True)]
     """What you vote for: the texts of options, or their numbers. It takes the place of what you
     have voted for before."""
 
@@ -84,7 +84,7 @@ class ReadPoll(Input):
 
 
 class ListPolls(Input):
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only those of this thread."""
     state: Literal["open", "closed"] | None = None
     """Only those in this state."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hubbub.mods.ids import MessageId, Position
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -46,9 +46,9 @@ class ToggleReaction(Input):
 
 
 class ListReactions(Input):
-    message_ids: Annotated[tuple[MessageId, ...], Field(max_length=100)] = ()
+    message_ids: Annotated[tuple[MessageId, ...], Field(max_length=100, fail_fast=True)] = ()
     """The messages; left out: those of `thread`."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """The thread whose messages are meant."""
     first: Position = 1
     """Of the thread: only messages from this position (tseq) on."""

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from hubbub.mods.ids import id_pattern
 from hubbub.mods.times import Moment
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, Name, TurnRef
 from hubbub.protocol.operations import Input, Tainted
 
 __all__ = ["ListReminders", "Remind", "Reminder", "ReminderId", "ReminderOf", "Reminders"]
@@ -28,13 +28,13 @@ class Remind(Input):
     thread: Annotated[str, Field(min_length=1, max_length=700)] | None = None
     """Where to say it: a thread, as channel_desk, or a participant. Left out: where you are, else
     where only you read it."""
-    wakes: Annotated[tuple[str, ...], Field(max_length=32)] = ()
+    wakes: Annotated[tuple[Name, ...], Field(max_length=32, fail_fast=True)] = ()
     """Ids of those whom it is for: agents are woken by it, people are mentioned. Left out: you."""
     until: Moment | None = None
     """Of one that repeats: it comes no more after this time."""
     times: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Of one that repeats: how often it comes at most."""
-    cause: str | None = None
+    cause: TurnRef | None = None
     """The message (m42) or turn that made you ask for it."""
     outside: Tainted = False
     """Whether the text carries content from outside the network."""

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from hubbub.mods.searching import LONGEST_QUERY, Findable
 from hubbub.mods.times import Time
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, Name, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = ["Found", "SearchFor", "SearchHits"]
@@ -18,15 +18,15 @@ class SearchFor(Input):
     query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
     """Words that must all be there, "a phrase" in quotes, -word for what must not be there, begin*
     for words that begin so. Case and accents do not matter."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only in this thread of yours and the replies in it."""
-    by: str | None = None
+    by: Name | None = None
     """Only what this participant has said, written or brought."""
     after: Time | None = None
     """Only from this time on, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
     before: Time | None = None
     """Only before this time."""
-    kinds: Annotated[tuple[Findable, ...], Field(max_length=3)] = ()
+    kinds: Annotated[tuple[Findable, ...], Field(max_length=3, fail_fast=True)] = ()
     """What to look for: messages, documents, files; left out: everything."""
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     """How many hits at most."""

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from hubbub.mods.ids import id_pattern
 from hubbub.mods.tasks.states import State
 from hubbub.mods.times import Moment
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -44,8 +44,8 @@ Body = Annotated[str, Field(max_length=10_000)]
 Note = Annotated[str, Field(max_length=500)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Label = Annotated[str, Field(max_length=32, pattern=Line)]
-Labels = Annotated[tuple[Label, ...], Field(max_length=10)]
-Dependencies = Annotated[tuple[TaskId, ...], Field(max_length=20)]
+Labels = Annotated[tuple[Label, ...], Field(max_length=10, fail_fast=True)]
+Dependencies = Annotated[tuple[TaskId, ...], Field(max_length=20, fail_fast=True)]
 Priority = Literal["low", "normal", "high", "urgent"]
 
 
@@ -53,14 +53,14 @@ Priority = Literal["low", "normal", "high", "urgent"]
 
 
 class CreateBoard(Input):
-    thread: str
+    thread: ThreadRef
     """Who reads this thread sees the board and works on it."""
     name: Annotated[str, Field(max_length=64, pattern=Line)]
     """What it is called, besides the thread's other boards."""
 
 
 class ListBoards(Input):
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only those of this thread."""
     before: BoardId | None = None
     """Only those that were created before this one."""
@@ -71,7 +71,7 @@ class ListBoards(Input):
 class CreateTask(Input):
     title: Title
     """What is to be done, in one line."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """The thread to whose own board it goes. Name this or `board`."""
     board: BoardId | None = None
     """The board that it goes to."""
@@ -165,7 +165,7 @@ class ReadTask(Input):
 class ListTasks(Input):
     board: BoardId | None = None
     """Only those of this board."""
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only those of this thread's boards."""
     state: State | None = None
     """Only those in this state."""

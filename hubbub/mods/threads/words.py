@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from hubbub.mods.ids import Position
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
 __all__ = [
@@ -26,7 +26,7 @@ Title = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class WhichThread(Input):
-    thread: str
+    thread: ThreadRef
     """The thread's id, as you are shown it or canonical."""
 
 
@@ -36,7 +36,7 @@ class SetThreadTitle(WhichThread):
 
 
 class ListThreadInfo(Input):
-    thread: str | None = None
+    thread: ThreadRef | None = None
     """Only this thread, and the reply threads in it."""
     state: Literal["all", "open", "resolved"] = "all"
     """Only those that are resolved, or are not."""

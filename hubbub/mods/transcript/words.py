@@ -34,7 +34,7 @@ class ExportTranscript(Input):
 class ImportTranscript(Input):
     header: Annotated[str, Field(max_length=10_000)]
     """The first line of the file."""
-    lines: Annotated[tuple[str, ...], Field(max_length=MOST_LINES)]
+    lines: Annotated[tuple[str, ...], Field(max_length=MOST_LINES, fail_fast=True)]
     """The next lines of the file, in their order."""
     first: Annotated[int, Field(ge=2, le=2**53)] = 2
     """The number that the first of these lines has in the file, for errors."""

@@ -217,6 +217,9 @@ class _SocketOutlet:
     def close(self, code: int, reason: str) -> None:
         self._queue.put_nowait(lambda: self._socket.close(code, reason))
 
+    def identified(self) -> None:
+        pass
+
     def unsent(self) -> int:
         return 0
 

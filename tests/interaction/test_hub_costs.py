@@ -1,0 +1,222 @@
+"""Nothing that a peer sends costs the hub more than its size explains, whatever it contains."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from time import process_time
+from typing import Any
+
+import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from hubbub.mods.api import Mod
+from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.settings import settings_of
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.testing.mod_calls import likely
+from tests.examples import examples
+from tests.interaction.peers import Networks, Peer, config
+
+SIZE = 96 * 1024
+"""Bytes of a frame: a search in all for each part of it would take seconds."""
+STRANGER = 15 * 1024
+"""The same of one before `identify` has succeeded."""
+WORK = 100
+"""Times the work of a loop over the bytes: what a frame may cost."""
+FLOOR = 4096
+"""Bytes that any frame may cost as much as: answers, commits and suggestions of names."""
+
+LIMITS = {"burst": 10**9, "bad_frames": 10**9}
+WORDS = {
+    "to": "bob",
+    "participant": "bob",
+    "agent": "bob",
+    "message_id": "m1",
+    "thread": "broadcast",
+}
+"""What reaches the handlers: arguments that mean somebody or something here."""
+
+Args = dict[str, Any]  # arguments as plain JSON, wrong ones too
+
+
+def _mods() -> list[Mod]:
+    found = []
+    for name, place in BUILT_IN.items():
+        module, _, kind = place.partition(":")
+        if name not in ("moderation", "files"):  # what moderation costs has tests of its own
+            mod: type[Mod] = getattr(import_module(module), kind)
+            found.append(mod(settings_of(mod, {})))
+    return found
+
+
+def _calls() -> dict[str, Mapping[str, Any]]:
+    """All operations by name, with the schemas of what they take."""
+    of_mods = [operation for mod in _mods() for operation in mod.operations()]
+    return {op.name: op.input.model_json_schema() for op in (*CORE_OPERATIONS, *of_mods)}
+
+
+CALLS = _calls()
+
+# What a frame is filled with: each makes a value of about so many bytes of JSON.
+FILLINGS: Mapping[str, Callable[[str, int], str]] = {
+    "text": lambda piece, size: json.dumps(piece * (size // len(piece))),
+    "list": lambda piece, size: f"[{','.join([json.dumps(piece)] * (size // (len(piece) + 3)))}]",
+    "numbers": lambda piece, size: f"[{','.join('7' * (size // 2))}]",
+    "lists": lambda piece, size: f"[{','.join(['[]'] * (size // 3))}]",
+    "objects": lambda piece, size: f"[{','.join(['{}'] * (size // 3))}]",
+    "keys": lambda piece, size: _object(_keys(size)),
+    "repeated key": lambda piece, size: _object([*_keys(size), *_keys(size)[-1:]]),
+    "deep": lambda piece, size: "[" * (size // 2) + "]" * (size // 2),
+    "digits": lambda piece, size: "1" * size,
+    "fraction": lambda piece, size: "0." + "1" * size,
+    "zeros": lambda piece, size: "1" + "0" * size + "e-7",
+}
+
+
+def _keys(size: int) -> list[str]:
+    return [f'"{n}":1' for n in range(size // 9)]
+
+
+def _object(members: Sequence[str]) -> str:
+    return "{" + ",".join(members) + "}"
+
+
+PIECES = st.sampled_from(
+    [".t1", "@bob ", "`", "``", "@_", "[", "](", "*", "_", "# ", "> ", "<", "&", ":", '":', "\\"]
+) | st.text(
+    alphabet="ab @`*_~.:/\\\"'\n-+[](){}<>#&%$0t1\0\x7f\u200b\ud800ä", min_size=1, max_size=4
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> str:
+    """A large frame of any kind, with one part of it blown up."""
+    kind = draw(st.sampled_from(["call"] * 6 + ["identify", "ack", "signal", "dance"]))
+    filling, piece = draw(st.sampled_from(sorted(FILLINGS))), draw(PIECES)
+    if kind == "call":
+        name = draw(st.sampled_from(sorted(CALLS)))
+        field = draw(st.sampled_from([*CALLS[name].get("properties", {}), "zzz"]))
+        return call(
+            name, field, filling, piece, prefix=draw(st.sampled_from(["", "broadcast", "channel_"]))
+        )
+    fields = {"identify": "participant token card cursor zzz", "signal": "thread_id data type zzz"}
+    field = draw(st.sampled_from(fields.get(kind, "seq zzz").split()))
+    plain: Args = {"op": kind, "version": "hubbub.v1", "participant": "eve", "kind": "human"}
+    return _filled({**plain, "type": "typing", "seq": 0}, field, filling, piece)
+
+
+def call(name: str, field: str, filling: str, piece: str = ".t1", *, prefix: str = "") -> str:
+    args: Args = {}
+    plain = likely(CALLS[name], CALLS[name], "bob")
+    if isinstance(plain, dict):
+        args = {key: WORDS.get(key, value) for key, value in plain.items()}
+    inner = _filled(args, field, filling, piece, prefix=prefix)
+    return _object(['"op":"call"', '"ref":"r"', f'"name":"{name}"', f'"args":{inner}'])
+
+
+def _filled(plain: Args, field: str, filling: str, piece: str, *, prefix: str = "") -> str:
+    size = STRANGER if plain.get("op") == "identify" else SIZE
+    value = FILLINGS[filling](piece, size - 512)
+    if filling == "text":
+        value = f'"{prefix}{value[1:]}'
+    members = [f"{json.dumps(key)}:{json.dumps(plain[key])}" for key in plain if key != field]
+    return _object([*members, f"{json.dumps(field)}:{value}"])
+
+
+IDENTIFY: Args = {"op": "identify", "version": "hubbub.v1", "participant": "eve", "kind": "human"}
+
+
+def strange_keys() -> str:
+    """`identify` with thousands of fields, the last one twice."""
+    keys = _keys(STRANGER)
+    return _object([json.dumps(IDENTIFY)[1:-1], *keys, keys[-1]])
+
+
+def deep_signal() -> str:
+    return _filled(
+        {"op": "signal", "type": "typing"}, "thread_id", "text", ".t1", prefix="broadcast"
+    )
+
+
+@pytest.mark.behaviour("B-11")
+def test_a_frame_costs_no_more_than_its_size_explains(in_memory: Networks) -> None:
+    with _site(in_memory) as site:
+
+        @settings(max_examples=examples(100), phases=[Phase.explicit, Phase.generate])
+        @given(frames())
+        @example(strange_keys())
+        @example(deep_signal())
+        @example(call("read_thread", "thread", "text", prefix="broadcast"))
+        @example(call("send_text_message", "mentions", "list", "x"))
+        @example(call("send_text_message", "attachments", "objects"))
+        @example(call("send_text_message", "zzz", "repeated key"))
+        @example(call("send_text_message", "text", "text", "@bob__ `"))
+        @example(call("send_message", "content", "repeated key"))
+        @example(call("send_message", "content", "numbers"))
+        def cheap(frame: str) -> None:
+            data = frame.encode("utf-8", "surrogatepass")
+            share = site.cost(data)
+            if share > 1:  # once more: the machine may have been busy with something else
+                share = min(site.cost(data) for _ in range(3))
+            assert share <= 1, f"{share:.1f} times what {len(data)} bytes may cost: {frame[:200]}"
+
+        cheap()
+
+
+class _Site:
+    """A hub with somebody on it, and the CPU time that its frames take."""
+
+    def __init__(self, runner: asyncio.Runner, networks: Networks):
+        self._runner, self._networks = runner, networks
+        began, size = process_time(), 16 * 1024 * 1024
+        for _ in bytes(size):
+            pass
+        self._look = (process_time() - began) / size
+        """Seconds that it takes to look at a byte."""
+
+    async def open(self) -> None:
+        self._context = self._networks.start(config(network={"limits": LIMITS}), mods=_mods())
+        self._network = await self._context.__aenter__()
+        bob = await self._network.join("bob")
+        await bob.call("send_text_message", to="broadcast", text="hello")
+        self._ann = await self._network.join("ann")
+
+    async def close(self) -> None:
+        await self._context.__aexit__(None, None, None)
+
+    def cost(self, frame: bytes) -> float:
+        """What it took to answer the frame, as a share of what it may take."""
+        spent = self._runner.run(self._answer(frame))
+        return spent / (WORK * self._look * (len(frame) + FLOOR))
+
+    async def _answer(self, frame: bytes) -> float:
+        stranger = b'"identify"' in frame[:40]
+        peer = await self._network.attach() if stranger else self._ann
+        began = process_time()
+        await peer.send_raw(frame)
+        await _answered(peer)
+        return process_time() - began
+
+
+async def _answered(peer: Peer) -> None:
+    """The hub has taken all that the peer has sent."""
+    await peer.send(op="call", ref="last", name="list_channels")
+    frame = await peer.receive()
+    while frame.get("ref") != "last":
+        frame = await peer.receive()
+
+
+@contextmanager
+def _site(networks: Networks) -> Iterator[_Site]:
+    with asyncio.Runner() as runner:
+        site = _Site(runner, networks)
+        runner.run(site.open())
+        try:
+            yield site
+        finally:
+            runner.run(site.close())
