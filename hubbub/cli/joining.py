@@ -122,6 +122,7 @@ async def joined(
         kind,
         token=target.token or place.tokens.get(name),
         observe=observe,
+        schemas=False,
         cursor=cursor,
     )
     try:

@@ -21,11 +21,12 @@ from collections import deque
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from hubbub.client.backoff import Backoff
 from hubbub.client.calls import Call, Calls
 from hubbub.client.items import Disconnected, Events
+from hubbub.client.snapshot import complete, decode, refused
 from hubbub.client.stream import Stream, Verdict
 from hubbub.client.transport import ABNORMAL, Transport, Wire
 from hubbub.clock import Clock, SystemClock
@@ -44,7 +45,6 @@ from hubbub.protocol.frames import (
     Reconnect,
     Result,
     Signal,
-    hub_frames,
 )
 from hubbub.protocol.messages import Card, Kind
 from hubbub.waiting import done_within
@@ -90,12 +90,15 @@ class Client:
         turns: bool = False,
         observe: bool = False,
         latest: bool = False,
+        schemas: bool = True,
         cursor: Cursor | None = None,
         backoff: Backoff | None = None,
         clock: Clock | None = None,
     ):
         """`cursor` is where an earlier client stopped; without it the hub's own cursor counts, or,
-        with `latest`, the head of the log."""
+        with `latest`, the head of the log. Without `schemas` operations are told without the JSON
+        Schemas of what they take, which only tools need."""
+        self._schemas = schemas
         self.participant = participant
         self._transport = transport
         self._identity = Identify(
@@ -259,7 +262,10 @@ class Client:
             )
         identify = self._identity.model_copy(update={"cursor": self._stream.cursor})
         await wire.send(identify.model_dump_json(exclude_none=True))
-        self._begin(hello, await _expect(wire, Ready))
+        ready, early = await complete(wire, await _expect(wire, Ready), schemas=self._schemas)
+        self._begin(hello, ready)
+        for frame in early:
+            self._take(frame)
 
     def _begin(self, hello: Hello, ready: Ready) -> None:
         self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready)
@@ -361,7 +367,7 @@ class Client:
     async def _read(self, wire: Wire) -> ConnectionLost:
         try:
             while True:
-                frame = _decode(await wire.recv())
+                frame = decode(await wire.recv())
                 if frame is not None:
                     self._take(frame)
         except ConnectionLost as end:
@@ -374,7 +380,7 @@ class Client:
             case Result():
                 self._calls.settle(frame.ref, frame.value)
             case ErrorFrame(ref=str(ref)):
-                self._calls.settle(ref, _refused(frame))
+                self._calls.settle(ref, refused(frame))
             case Signal():
                 self._events.put(frame)
             case Reconnect():
@@ -395,24 +401,13 @@ class Client:
             self._output.set()  # acknowledged on an earlier connection
 
 
-def _decode(data: bytes) -> HubFrame | None:
-    """A frame of the hub, or None for an `op` that this version does not know."""
-    try:
-        return hub_frames.validate_json(data)
-    except ValidationError as exc:
-        if exc.errors(include_input=False)[0]["type"] == "union_tag_invalid":
-            return None
-        # It would come again after every resume: this client and this hub do not fit.
-        raise ConnectionLost(CloseCode.BAD_FRAME, f"unreadable frame from the hub: {exc}") from exc
-
-
 async def _expect(wire: Wire, kind: type[F]) -> F:
     while True:
-        frame = _decode(await wire.recv())
+        frame = decode(await wire.recv())
         if isinstance(frame, kind):
             return frame
         if isinstance(frame, ErrorFrame):
-            raise _refused(frame)
+            raise refused(frame)
 
 
 def _why(error: OSError) -> str:
@@ -420,16 +415,6 @@ def _why(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
-
-
-def _refused(error: ErrorFrame) -> OperationError:
-    return OperationError(
-        error.code,
-        error.message,
-        temporary=error.temporary,
-        retry_after_s=error.retry_after_s,
-        details=error.details,
-    )
 
 
 def _final(refusal: OperationError) -> ConnectionLost:

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Literal, Protocol, get_type_hints
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from hubbub.protocol.messages import Draft, Kind, OperationInfo, Permission
 from hubbub.protocol.operations import Input
@@ -68,14 +70,16 @@ class Operation:
     """The mod that adds it; empty: it is the hub's own."""
 
     def info(self) -> OperationInfo:
-        """What `ready` tells of it."""
+        """What the hub tells of it."""
+        taken, answered = _schema(self.input, "validation"), _answer_schema(self.output)
         return OperationInfo(
             name=self.name,
             description=self.description,
             permission=self.permission,
             tool=self.tool,
-            input_schema=_schema(self.input, "validation"),
-            output_schema=_answer_schema(self.output),
+            schemas=sha256(to_json([taken, answered])).hexdigest()[:16],
+            input_schema=taken,
+            output_schema=answered,
         )
 
 

@@ -51,6 +51,8 @@ SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
 SNAPSHOT_BYTES = 512 * 1024
 """Threads of large messages are fewer: `ready` must not be more than a peer can read."""
+SNAPSHOT_LIST_BYTES = 4 * 1024
+"""Of everybody, and of all channels: what is longer is asked for by those who need it."""
 
 
 class Refused(OperationError):
@@ -69,7 +71,8 @@ class Joining:
         self._config: NetworkConfig = file.network
         self._file = file
         self._launched: dict[str, list[str]] = {}
-        self._operations: dict[tuple[bool, bool], bytes] = {}
+        self._operations: dict[bool, bytes] = {}
+        """As `ready` tells them, for owners and for others."""
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
         self._revoked: Counter[str] = Counter()
@@ -276,18 +279,20 @@ class Joining:
         self, caller: Caller, frame: Identify, cursor: int, head: int, resumed: bool
     ) -> bytes:
         """The `ready` frame as bytes; message bodies go in as they are stored."""
-        state, name = self._hub.state, caller.participant
+        name = caller.participant
         pending: Sequence[PendingRow] = ()
         if frame.turns:
             pending = await self._store.pending(name, cursor)
             bodies = await shown_bodies(self._hub.mods.pipeline, [row.body for row in pending])
             pending = [row._replace(body=b) for row, b in zip(pending, bodies, strict=True)]
         threads = b"" if frame.observe else await self._threads(name, cursor)
-        people = [state.describe(known) for known in state.everybody()]
-        channels = [state.describe_channel(c, name) for c in state.channels.values()]
+        people, channels = self._people(), self._channels(name)
+        lists = {"participants": people, "channels": channels}
+        left_out = [what for what, found in lists.items() if found is None]
         return (
             b'{"op":"ready","participant":%b,"kind":"%b","resumed":%b,"head":%d,"cursor":%d,'
-            b'"threads":[%b],"pending":[%b],"participants":%b,"channels":%b,"operations":%b}'
+            b'"threads":[%b],"pending":[%b],"participants":%b,"channels":%b,"operations":%b,'
+            b'"left_out":%b}'
         ) % (
             to_json(name),
             caller.kind.encode(),
@@ -296,10 +301,31 @@ class Joining:
             cursor,
             threads,
             b",".join(map(_pending, pending)),
-            to_json(people),
-            to_json(channels),
-            self._operations_for(caller, frame.schemas),
+            people or b"[]",
+            channels or b"[]",
+            self._operations_for(caller),
+            to_json(left_out),
         )
+
+    def _people(self) -> bytes | None:
+        """Everybody as a JSON list; None if they are more than `ready` has room for."""
+        pieces: list[bytes] = []
+        room = SNAPSHOT_LIST_BYTES
+        for known in self._hub.state.everybody():
+            pieces.append(self._hub.state.described(known))
+            room -= len(pieces[-1])
+            if room < 0:
+                return None
+        return b"[%b]" % b",".join(pieces)
+
+    def _channels(self, reader: str) -> bytes | None:
+        """All channels in the same way."""
+        state = self._hub.state
+        members = sum(len(state.members.of(each.scope)) for each in state.channels.values())
+        if members > SNAPSHOT_LIST_BYTES // 4:  # a name in quotes and a comma at least
+            return None
+        told = to_json([state.describe_channel(c, reader) for c in state.channels.values()])
+        return told if len(told) <= SNAPSHOT_LIST_BYTES else None
 
     async def _threads(self, participant: str, cursor: int) -> bytes:
         """The last threads of a participant as they stood at `cursor`."""
@@ -325,19 +351,19 @@ class Joining:
         """Who joins from now on is told of the operations as they are now."""
         self._operations.clear()
 
-    def _operations_for(self, caller: Caller, schemas: bool) -> bytes:
-        made = self._operations.get((caller.owner, schemas))
+    def _operations_for(self, caller: Caller) -> bytes:
+        made = self._operations.get(caller.owner)
         if made is None:
             allowed = [op for op in self._hub.operations.values() if caller.may(op.permission)]
-            made = b"[%b]" % b",".join(_operation_json(op, schemas) for op in allowed)
-            self._operations[caller.owner, schemas] = made
+            made = b"[%b]" % b",".join(map(_operation_json, allowed))
+            self._operations[caller.owner] = made
         return made
 
 
 @lru_cache(maxsize=512)  # the same for all hubs of a process
-def _operation_json(op: Operation, schemas: bool) -> bytes:
-    left_out = None if schemas else {"input_schema", "output_schema"}
-    return to_json(op.info().model_dump(exclude=left_out))
+def _operation_json(op: Operation) -> bytes:
+    """What `ready` tells of it."""
+    return op.info().model_dump_json(exclude={"input_schema", "output_schema"}).encode()
 
 
 def _check_card(frame: Identify) -> None:

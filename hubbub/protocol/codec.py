@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -97,7 +98,11 @@ class Decoder:
             keys = len(frame.__pydantic_fields_set__) + len(frame.args.__pydantic_fields_set__)
             # Every key has a colon: with no colon to spare there is no key given twice, no unknown
             # field and no object inside; and a flat input has no number that could overflow.
-            if data.count(b":") == keys and frame.name in self._flat and b"\\u0000" not in data:
+            if (
+                frame.name in self._flat
+                and (data.count(b":") == keys or _keys(data) == keys)
+                and b"\\u0000" not in data
+            ):
                 return frame
         try:
             self._look_twice(data)
@@ -185,6 +190,14 @@ def _is_flat(model: type[BaseModel]) -> bool:
         and not any(word in str(field) for word in ("number", "JsonValue"))
         for field in fields
     )
+
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)', re.DOTALL)
+
+
+def _keys(data: bytes) -> int:
+    """How many keys all objects of a JSON text have together: strings that a colon follows."""
+    return _STRING.findall(data).count(b":")
 
 
 def _ref(ref: object) -> str | None:

@@ -115,9 +115,6 @@ class Identify(Model):
     latest: bool = False
     """Without a cursor that can be resumed, start at the head of the log instead of the hub's own
     cursor: `ready.threads` is the present state, and nothing is caught up with."""
-    schemas: bool = True
-    """Whether `ready.operations` has JSON Schemas; without, an operation is its name, description
-    and permission. They are most of what `ready` weighs, and only who makes tools reads them."""
     observe: bool = False
     """Stream the whole log instead of one's own messages (admin only). An observer is nobody's
     recipient: not listed, not present, never woken. Without a cursor it starts at the head."""
@@ -145,7 +142,10 @@ class Ready(Model):
     channels: tuple[Channel, ...] = ()
     """All channels."""
     operations: tuple[OperationInfo, ...] = ()
-    """What may be called, with JSON Schemas."""
+    """What may be called, without JSON Schemas."""
+    left_out: tuple[Literal["participants", "channels"], ...] = ()
+    """Lists that are empty here because the network is large: `list_participants` and
+    `list_channels` have them."""
 
 
 class Call(Model):

@@ -332,13 +332,19 @@ class ThreadSummary(Model):
 
 
 class OperationInfo(Model):
-    """An operation as `ready` tells it: enough to call it or to offer it to a model as a tool."""
+    """An operation: enough to call it or, with its schemas, to offer it to a model as a tool.
+
+    `ready` tells it without the schemas, which are most of what it weighs; `describe_operations`
+    has them.
+    """
 
     name: str
     description: str
     permission: Permission
     tool: bool = True
     """Whether it is meant for a model; others are for programs (records of turns, for example)."""
+    schemas: str = ""
+    """A hash of both schemas: who has seen it knows them."""
     # Read as JSON they are JSON, and looking at each value took most of the time of joining.
     input_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
     output_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)

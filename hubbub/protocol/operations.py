@@ -22,6 +22,7 @@ from hubbub.protocol.messages import (
     Name,
     NewAttachment,
     NewQuote,
+    OperationInfo,
     Participant,
     ReplyNeed,
     SenderKind,
@@ -39,6 +40,7 @@ __all__ = [
     "ChannelName",
     "Channels",
     "CreateChannel",
+    "DescribeOperations",
     "Done",
     "EndTurn",
     "Envelope",
@@ -56,6 +58,7 @@ __all__ = [
     "MentionPage",
     "NetworkStatus",
     "NewToken",
+    "OperationSchemas",
     "Participants",
     "PostToChannel",
     "ReadInteraction",
@@ -183,11 +186,26 @@ class SendResult(Model):
 
 
 class ListParticipants(Input):
-    pass
+    after: Name | None = None
+    """Only those who come after this one: the last of the page before."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 1000
 
 
 class Participants(Model):
     participants: tuple[Participant, ...]
+    """Agents first, by name."""
+    more: bool = False
+    """Whether there are others after these."""
+
+
+class DescribeOperations(Input):
+    names: Annotated[tuple[Name, ...], Field(max_length=1000, fail_fast=True)] = ()
+    """Left out: all that you may call."""
+
+
+class OperationSchemas(Model):
+    operations: tuple[OperationInfo, ...]
+    """With the JSON Schemas of what they take and answer; names that mean nothing are left out."""
 
 
 class ListThreads(Input):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from hubbub.client import snapshot
+from hubbub.config.loader import load
+from hubbub.config.models import HumanConfig, NetworkConfig
+from hubbub.mods.loader import load_mods
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.frames import VERSION, Hello, Ready
 from tests.interaction.peers import Networks, config
+
+QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
 
 @pytest.mark.behaviour("P-1", "B-1")
@@ -43,17 +50,65 @@ async def test_ready_tells_who_is_there_and_what_can_be_asked(networks: Networks
 
 
 @pytest.mark.behaviour("P-3")
-async def test_ready_lists_the_operations_with_their_schemas(networks: Networks) -> None:
+async def test_operations_are_told_with_a_hash_and_described_once(networks: Networks) -> None:
     async with networks.start() as network:
         agent = await network.join("calc", "agent")
         told = {info["name"]: info for info in agent.ready["operations"]}
         allowed = {op.name: op for op in CORE_OPERATIONS if op.permission != "admin"}
         assert told.keys() == allowed.keys()
-        for name, info in told.items():
-            assert info["description"] == allowed[name].description
-            assert info["input_schema"] == allowed[name].input.model_json_schema()
-            assert info["input_schema"]["type"] == "object"
-            assert info["output_schema"]["type"] == "object"
+        described = (await agent.call("describe_operations"))["operations"]
+        for whole in described:
+            operation = allowed[whole["name"]]
+            assert whole["description"] == operation.description
+            assert whole["input_schema"] == operation.input.model_json_schema()
+            assert whole["output_schema"]["type"] == "object"
+            brief = {key: whole[key] for key in whole if not key.endswith("_schema")}
+            assert told.pop(whole["name"]) == brief
+        assert told == {}
+        some = await agent.call("describe_operations", names=["reply", "add_token", "reply"])
+        assert [each["name"] for each in some["operations"]] == ["reply"]
+
+
+@pytest.mark.behaviour("P-3")
+@pytest.mark.parametrize("others", [0, 1000])
+async def test_ready_is_small_for_a_newcomer_of_the_quickstart(
+    in_memory: Networks, others: int
+) -> None:
+    file = load(QUICKSTART).file
+    names = [f"participant-{n}" for n in range(others)]
+    file = file.model_copy(update={"humans": {name: HumanConfig() for name in names}})
+    network = {"auth": "open", "store": "sqlite::memory:", "limits": {"burst": 10_000}}
+    file = file.model_copy(update={"network": NetworkConfig.model_validate(network)})
+    async with in_memory.start(file, mods=load_mods(file.mods)) as running:
+        eve = await running.join("eve", "agent")
+        assert len(json.dumps(eve.ready, separators=(",", ":"))) <= 20 * 1024
+        page = await eve.call("list_participants", limit=1000)
+        last = page["participants"][-1]["id"]
+        rest = await eve.call("list_participants", after=last) if page["more"] else page
+        assert not rest["more"]
+        whole = {each["id"] for each in (*page["participants"], *rest["participants"])}
+        assert whole == {*names, *file.agents, "eve"}
+        error = await eve.ask("list_participants", after="nobody")
+        assert error["code"] == "unknown_participant"
+        assert eve.ready["left_out"] == (["participants", "channels"] if others else [])
+
+
+@pytest.mark.behaviour("P-3")
+async def test_a_client_asks_for_what_ready_left_out(networks: Networks) -> None:
+    names = [f"participant-{n}" for n in range(1200)]
+    file = config(humans={name: {} for name in names}, channels={"general": {}})
+    async with networks.start(file) as network:
+        snapshot.forget()
+        calls = network.hub.metrics.calls
+        bot = await network.local.join("bot")
+        assert {each.id for each in bot.ready.participants} == {*names, "bot"}
+        assert [len(channel.members) for channel in bot.ready.channels] == [1201]
+        assert all(each.input_schema for each in bot.ready.operations)
+        assert network.hub.metrics.calls - calls == 4  # two pages, the channels, the schemas
+        calls = network.hub.metrics.calls
+        again = await network.local.join("again")
+        assert again.ready.operations == bot.ready.operations
+        assert network.hub.metrics.calls - calls == 3
 
 
 async def test_an_owner_is_told_of_the_admin_operations(in_memory: Networks) -> None:
@@ -274,16 +329,3 @@ async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(networks: Ne
         sent = await ann.say("bot", "wake up")
         bot = await net.join("bot", "agent", turns=True, latest=True)
         assert [wake["message"]["id"] for wake in bot.ready["pending"]] == [sent["id"]]
-
-
-async def test_who_makes_no_tools_is_told_of_operations_without_their_schemas(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        whole = (await network.join("ann")).ready["operations"]
-        short = (await network.join("bob", schemas=False)).ready["operations"]
-        assert [op["name"] for op in short] == [op["name"] for op in whole]
-        assert all(op["input_schema"]["type"] == "object" for op in whole)
-        assert {key for op in short for key in op} == {
-            "name", "description", "permission", "tool"
-        }  # fmt: skip

@@ -143,7 +143,9 @@ async def inbound(
     Raises what `Client` raises, `OperationError` if a channel cannot be joined, and `OSError` if
     nothing can listen there.
     """
-    async with Client(transport, config.sender, "service", token=token, latest=True) as client:
+    async with Client(
+        transport, config.sender, "service", token=token, latest=True, schemas=False
+    ) as client:
         service = _Service(config, client, clock or SystemClock())
         await service.enter()
         limits = Limits(config.max_size, config.timeout, config.max_connections)

@@ -45,6 +45,7 @@ def chat(
         "human",
         token=token or found.tokens.get(name),
         latest=full,
+        schemas=False,
     )
     begin = _fill_screen if full else _line_by_line
     try:

@@ -34,6 +34,7 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     messages.reply,
     messages.read_message,
     participants.list_participants,
+    participants.describe_operations,
     threads.list_threads,
     threads.read_thread,
     marks.mark_read,

@@ -147,6 +147,25 @@ test("what is asked before anybody has joined is said afterwards", () => {
   client.leave();
 });
 
+test("what ready left out of a large network is asked for before anybody is told", () => {
+  const { client, lines, told } = dialling();
+  client.join("ann");
+  const [line] = lines;
+  line.says(HELLO);
+  const large = { ...ready(), left_out: ["participants", "channels"] };
+  client.listener.ready = (frame) => told.push([frame.participants.map(({ id }) => id), frame.channels.length]);
+  line.says(large);
+  line.says({ op: "signal", type: "presence" });
+  const asked = () => line.all("call").at(-1);
+  line.says({ op: "result", ref: asked().ref, value: { participants: [{ id: "bob" }], more: true } });
+  equal([asked().name, asked().args], ["list_participants", { after: "bob" }]);
+  line.says({ op: "result", ref: asked().ref, value: { participants: [{ id: "eve" }] } });
+  equal([asked().name, told], ["list_channels", []]);
+  line.says({ op: "result", ref: asked().ref, value: { channels: [{ name: "general" }] } });
+  equal(told, [[["bob", "eve"], 1], ["signal", "presence"]]);
+  client.leave();
+});
+
 test("a lost connection is resumed from the last event, with what was not answered", async () => {
   const { client, lines, line } = joined(5);
   line.says(event(5, 8));

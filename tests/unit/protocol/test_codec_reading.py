@@ -340,3 +340,25 @@ def test_whatever_arrives_is_a_frame_or_a_frame_error(data: bytes) -> None:
         assert "Traceback" not in parsed.message
     else:
         assert found.op in ("call", "ack", "signal", "identify")
+
+
+@pytest.mark.parametrize("text", ["a: b", ":", '"', '":', "\\", '\\":', '{"to":"x"}', '"to" : 1'])
+def test_a_colon_in_a_text_costs_no_second_look(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = {"to": "bob", "text": text}
+    frame = {"op": "call", "ref": "1", "name": "send_text_message", "args": args}
+    twice = json.dumps(frame).replace('"to"', '"to" : "eve", "to"', 1)
+    with pytest.raises(FrameError, match="given twice"):
+        DECODER.decode(twice.encode())
+
+    def looked(*args: object, **more: object) -> None:
+        raise AssertionError("it is read once more")
+
+    monkeypatch.setattr(Decoder, "_look_twice", looked)
+    for written in (
+        json.dumps(frame),
+        json.dumps(frame, indent=1),
+        json.dumps(frame, separators=(" ,", " :")),
+    ):
+        read = DECODER.decode(written.encode())
+        assert read.op == "call"
+        assert read.args.model_dump(exclude_unset=True) == args

@@ -114,6 +114,7 @@ export class Client {
     this.ackTimer = this.silenceTimer = 0;
     const socket = this.socket;
     this.socket = null;
+    this.partial = null;
     if (socket && socket.readyState < 2) socket.close(code);
   }
 
@@ -130,7 +131,7 @@ export class Client {
 
   identify() {
     const frame = {
-      op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true, schemas: false,
+      op: "identify", version: VERSION, participant: this.me, kind: "human", latest: true,
     };
     if (this.observe) frame.observe = true;
     if (this.token) frame.token = this.token;
@@ -141,6 +142,7 @@ export class Client {
   // Frames in -------------------------------------------------------------------------------
 
   take(frame) {
+    if (this.partial && frame.ref !== this.partial.ref) return this.partial.early.push(frame);
     clearTimeout(this.silenceTimer);
     this.silenceTimer = 0;
     if (this.calls.size) this.expectAnswer();
@@ -150,18 +152,44 @@ export class Client {
         this.refusal = null;
         return this.identify();
       case "ready":
-        return this.joined(frame);
+        return frame.left_out?.length ? this.complete(frame) : this.joined(frame);
       case "event":
         return this.event(frame);
       case "signal":
         return this.listener.signal(frame);
       case "result":
+        if (this.partial) return this.completed(frame.value);
         return this.settle(frame.ref, (call) => call.resolve(frame.value));
       case "error":
         return this.failed(frame);
       case "reconnect":
         return this.closed(4006, "the hub is stopping");
     }
+  }
+
+  /** What `ready` left out of a large network is asked for first; what comes meanwhile waits. */
+  complete(frame) {
+    this.partial = { ref: "ready", frame, left: [...frame.left_out], early: [] };
+    this.askRest({});
+  }
+
+  askRest(args) {
+    const { ref, left } = this.partial;
+    this.say({ op: "call", ref, name: `list_${left[0]}`, args });
+    this.expectAnswer();
+  }
+
+  completed(value) {
+    const { frame, left, early } = this.partial;
+    const what = left[0];
+    frame[what] = [...frame[what], ...value[what]];
+    if (value.more) return this.askRest({ after: frame[what].at(-1).id });
+    left.shift();
+    if (left.length) return this.askRest({});
+    const socket = this.socket;
+    this.partial = null;
+    this.joined(frame);
+    for (const later of early) if (socket === this.socket) this.take(later);
   }
 
   joined(frame) {
@@ -195,6 +223,10 @@ export class Client {
   }
 
   failed(frame) {
+    if (this.partial && frame.ref) {
+      this.drop(4004); // too many calls at once, for example: come back and ask again
+      return this.closed(4005, frame.message);
+    }
     if (!frame.ref) {
       this.refusal = frame.message; // the reason why the hub closes, if it does
       return;

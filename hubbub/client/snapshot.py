@@ -1,0 +1,116 @@
+"""What `ready` leaves out, asked for before a client begins: schemas, and a large network's lists.
+
+Schemas are kept by their hash for as long as the process lives, so that they are fetched once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
+
+from hubbub.client.transport import Wire
+from hubbub.errors import ConnectionLost, OperationError
+from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.frames import ErrorFrame, HubFrame, Ready, Result, hub_frames
+from hubbub.protocol.messages import OperationInfo, Participant
+from hubbub.protocol.operations import Channels, OperationSchemas, Participants
+
+__all__ = ["complete", "decode", "forget", "refused"]
+
+_REF = "ready"
+"""The ref of what is asked here; calls have numbers."""
+_known: dict[str, OperationInfo] = {}
+"""Operations with their schemas, by the hash of these."""
+
+
+async def complete(wire: Wire, ready: Ready, *, schemas: bool) -> tuple[Ready, list[HubFrame]]:
+    """`ready` with what it left out, and the frames that have come meanwhile.
+
+    Raises `OperationError` and `ConnectionLost`.
+    """
+    asking = _Asking(wire)
+    more: dict[str, object] = {"left_out": ()}
+    if "participants" in ready.left_out:
+        more["participants"] = await _everybody(asking)
+    if "channels" in ready.left_out:
+        more["channels"] = Channels.model_validate(await asking.ask("list_channels")).channels
+    if schemas:
+        await _learn(asking, ready.operations)
+        more["operations"] = tuple(map(_described, ready.operations))
+    return ready.model_copy(update=more), asking.early
+
+
+def forget() -> None:
+    """Forget the schemas that this process has seen."""
+    _known.clear()
+
+
+class _Asking:
+    """Calls of a connection that nobody else uses yet, one after the other."""
+
+    def __init__(self, wire: Wire):
+        self._wire = wire
+        self.early: list[HubFrame] = []
+
+    async def ask(self, name: str, **args: JsonValue) -> JsonValue:
+        call = {"op": "call", "ref": _REF, "name": name, "args": args}
+        await self._wire.send(to_json(call))
+        while True:
+            frame = decode(await self._wire.recv())
+            if isinstance(frame, Result) and frame.ref == _REF:
+                return frame.value
+            if isinstance(frame, ErrorFrame) and frame.ref == _REF:
+                raise refused(frame)
+            if frame is not None:
+                self.early.append(frame)
+
+
+async def _everybody(asking: _Asking) -> tuple[Participant, ...]:
+    found: list[Participant] = []
+    more = True
+    while more:
+        after = {"after": found[-1].id} if found else {}
+        page = Participants.model_validate(await asking.ask("list_participants", **after))
+        found += page.participants
+        more = page.more
+    return tuple(found)
+
+
+async def _learn(asking: _Asking, operations: Sequence[OperationInfo]) -> None:
+    """Fetch the schemas that no connection of this process has seen."""
+    unknown: list[JsonValue] = [o.name for o in operations if o.schemas and o.schemas not in _known]
+    if unknown:
+        value = await asking.ask("describe_operations", names=unknown)
+        for operation in OperationSchemas.model_validate(value).operations:
+            _known[operation.schemas] = operation
+
+
+def _described(operation: OperationInfo) -> OperationInfo:
+    known = _known.get(operation.schemas)
+    if known is None:
+        return operation
+    schemas = {"input_schema": known.input_schema, "output_schema": known.output_schema}
+    return operation.model_copy(update=schemas)
+
+
+def decode(data: bytes) -> HubFrame | None:
+    """A frame of the hub, or None for an `op` that this version does not know."""
+    try:
+        return hub_frames.validate_json(data)
+    except ValidationError as exc:
+        if exc.errors(include_input=False)[0]["type"] == "union_tag_invalid":
+            return None
+        # It would come again after every resume: this client and this hub do not fit.
+        raise ConnectionLost(CloseCode.BAD_FRAME, f"unreadable frame from the hub: {exc}") from exc
+
+
+def refused(error: ErrorFrame) -> OperationError:
+    return OperationError(
+        error.code,
+        error.message,
+        temporary=error.temporary,
+        retry_after_s=error.retry_after_s,
+        details=error.details,
+    )
