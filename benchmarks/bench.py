@@ -29,7 +29,7 @@ class Bench:
         return 2 if self.quick else 5
 
     def pace(self, window: int) -> Pace:
-        return Pace(window, 0.3, 1.0) if self.quick else Pace(window, 0.5, 3.0)
+        return Pace(window, 0.3, 1.0) if self.quick else Pace(window, 0.5, 2.0)
 
     def note(self, text: str | None) -> None:
         """Something a reader of the table should know; None is nothing."""
