@@ -447,6 +447,10 @@ RELIABILITY = {
     "R-4": "Hundreds of idle connections and one that never reads disturb nobody.",
     "R-5": "No acknowledgement leaves before its commit is on the disk.",
     "R-6": "A terminal or pipe that nobody reads holds up nothing.",
+    "R-7": "A turn in which three processes in a row die ends, and who waits for it is told.",
+    "R-8": "A turn cut off in order, parked, or killed after it said something new, goes on.",
+    "R-9": "An agent that hangs so that it answers no ping is killed and started again.",
+    "R-10": "Who waits for an agent that its launcher has given up is told, and who writes later.",
 }
 
 TOOLS = {

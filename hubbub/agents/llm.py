@@ -221,6 +221,8 @@ class _Turn:
             await self._carry_out(self.loop.stopped("timeout", late))
 
     async def _work(self) -> None:
+        if self.hooks:
+            await self.journal.begun()
         await self.hooks.turn_started()
         await self._carry_out(self.loop.start())
 
@@ -266,5 +268,6 @@ class _Turn:
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
+        await self.journal.begun()
         results = await self.calls.run(run)
         return self.loop.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Coroutine, Iterable
 from functools import partial
@@ -23,12 +24,14 @@ from hubbub.agents.turn.leasing import Experience
 from hubbub.agents.turn.steering import Steer, wished
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
+from hubbub.ids import new_ulid
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.user_code import contained, told
+from hubbub.waiting import done_within
 
 __all__ = ["GRACE_S", "AgentRunner"]
 
@@ -68,6 +71,10 @@ class AgentRunner:
         self._claims = Claims(brain, self._spawn, self._settle, self._news)
         self._overhearing = Overhearing(brain, self._done)
         self._catching_up = CatchingUp(client, inbox, self._spawn, self._all_is_here)
+        self._life = new_ulid()
+        self._had = 0
+        """What the hub had when the connection began: an earlier process may have died of it."""
+        self._suspects = asyncio.Lock()
         self._experience = Experience()
         self._acks = AckWindow()
         self._open = False  # turns wait until the brain has started, and end with the agent
@@ -99,10 +106,19 @@ class AgentRunner:
         except asyncio.CancelledError:
             self._open = False
             await self._turns.finish(self._grace_s)
+            await done_within(self._leave(), _LEAVE_S)
             raise  # and the group ends what has not finished
         finally:
             self._catching_up.close()
             self._debounce.close()
+
+    async def _leave(self) -> None:
+        """Tell the hub that what runs is cut off in order, and not by a death."""
+        left = [
+            self._client.post("leave_turn", cid=None, turn=plan.id, life=self._life)
+            for plan in self._turns
+        ]
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         assert self._group is not None, "runs only inside run()"
@@ -135,6 +151,7 @@ class AgentRunner:
             self._acks = AckWindow()
             self._parking.clear()
         self._catching_up.begin(ready)
+        self._had = ready.head
         self._experience.limited = True  # the hub may have another config by now
         await self._brain.ready(ready)
         if ready.resumed:  # the hub may have ended turns while there was no connection
@@ -233,6 +250,8 @@ class AgentRunner:
             plan,
             partial(self._done, *(m.seq for m in plan.incoming)),
             partial(self.cancel, plan.id),
+            life=self._life,
+            cautious=any(m.seq <= self._had for m in plan.incoming),
             experience=self._experience,
         )
         try:
@@ -256,7 +275,8 @@ class AgentRunner:
         """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""
         try:
             with contained():
-                await self._brain.take_turn(plan, journal)
+                async with await self._apart(plan, journal):
+                    await self._brain.take_turn(plan, journal)
         except asyncio.CancelledError:
             ending = self._turns.caught(plan.id)
             if ending is None:
@@ -269,6 +289,15 @@ class AgentRunner:
                 raise  # somebody has ended it: there is no other end to record
             traceback.print_exception(exc)
             await journal.end("handler_error", told(exc))
+
+    async def _apart(
+        self, plan: TurnPlan, journal: Journal
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        """Turns that were cut off more than once run one at a time: else those that are beside the
+        one that ends the process would be taken for its like."""
+        if not plan.resumed or plan.waited or (await journal.other(plan.id)).attempts < _SUSPECT:
+            return contextlib.nullcontext()
+        return self._suspects
 
     async def _park(self, plan: TurnPlan, journal: Journal) -> None:
         """The turn has stopped to wait, unless somebody has wanted its end in the last moment."""
@@ -304,4 +333,8 @@ class AgentRunner:
             self._start_turns()
 
 
+_LEAVE_S = 0.3
+"""Seconds for telling the hub what is left behind: the launcher kills who takes long to end."""
+_SUSPECT = 2
+"""Processes that have had a turn from which on it runs apart."""
 _DECIDED = ("approved", "denied", "expired", "cancelled")

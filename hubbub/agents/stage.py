@@ -141,6 +141,8 @@ class Stage:
         match name:
             case "begin_turn":
                 return BeginTurnResult(attempts=1)
+            case "leave_turn":
+                return Done()
             case "record_step":
                 step = Step.model_validate(args["step"])
                 self.steps[step.n] = step

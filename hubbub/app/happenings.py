@@ -13,6 +13,7 @@ __all__ = [
     "AgentGivenUp",
     "AgentOutput",
     "AgentStarted",
+    "AgentStuck",
     "Happening",
     "MessageSeen",
     "NetworkUp",
@@ -67,6 +68,14 @@ class AgentGivenUp:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentStuck:
+    """It answers no pings and has not come back: its process is killed and started again."""
+
+    agents: tuple[str, ...]
+    event: Literal["agent_stuck"] = "agent_stuck"
+
+
+@dataclass(frozen=True, slots=True)
 class AgentOutput:
     """A line that an agent's process wrote."""
 
@@ -100,7 +109,14 @@ class Stopping:
 
 
 Happening = (
-    NetworkUp | AgentStarted | AgentDied | AgentGivenUp | AgentOutput | MessageSeen | Stopping
+    NetworkUp
+    | AgentStarted
+    | AgentDied
+    | AgentGivenUp
+    | AgentStuck
+    | AgentOutput
+    | MessageSeen
+    | Stopping
 )
 Report = Callable[[Happening], None]
 """Is called in the loop's thread and must not block."""

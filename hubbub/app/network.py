@@ -9,7 +9,14 @@ import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from hubbub.app.happenings import MessageSeen, NetworkUp, Report, Stopping
+from hubbub.app.happenings import (
+    AgentGivenUp,
+    Happening,
+    MessageSeen,
+    NetworkUp,
+    Report,
+    Stopping,
+)
 from hubbub.app.launch import units
 from hubbub.app.supervisor import Supervisor
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
@@ -56,8 +63,38 @@ async def serve(
                     if with_agents
                     else []
                 )
-                async with _background(Supervisor(agents, report).run()):
+                supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
+                hub.silent = supervisor.silent
+                async with _background(supervisor.run()):
                     await stop.wait()
+
+
+class _Agents:
+    """What the supervisor asks about them."""
+
+    def __init__(self, hub: Hub):
+        self._turns, self._presence = hub.state.turns, hub.state.presence
+        # As long as it took to find out: somebody else's work in its loop is no reason to end it.
+        self.patience_s = hub.limits.heartbeat + hub.limits.heartbeat_reply
+
+    def begins(self, agent: str) -> int:
+        return self._turns.begins(agent)
+
+    def present(self, agent: str) -> bool:
+        return agent in self._presence
+
+
+def _telling(hub: Hub, report: Report) -> Report:
+    """Who waits for an agent that is given up is told by the hub."""
+
+    def on(happening: Happening) -> None:
+        report(happening)
+        if isinstance(happening, AgentGivenUp):
+            how = f"exit code {happening.code}" if happening.code >= 0 else "killed by a signal"
+            reason = f"does not run: its process ended {happening.deaths} times in a row, {how}"
+            hub.down.put(happening.agents, reason)
+
+    return on
 
 
 def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:

@@ -40,7 +40,8 @@ class RestartPolicy:
     """The history of one process: told of each death, it says what to do.
 
     The delay doubles from death to death and is forgotten after a steady life; only quick deaths in
-    a row open the circuit, and an open circuit stays open.
+    a row open the circuit, and an open circuit stays open. Who came as far as to begin a turn was
+    able to live: the hub sees to it that one turn costs few lives.
     """
 
     def __init__(self, rules: RestartRules | None = None):
@@ -48,10 +49,14 @@ class RestartPolicy:
         self._deaths = 0
         self._quick = 0
 
-    def died(self, lived_s: float) -> Restart | GiveUp:
+    def died(self, lived_s: float, *, worked: bool = False) -> Restart | GiveUp:
+        """`worked`: whether it had begun a turn."""
         rules = self._rules
         if self._quick >= rules.quick_deaths:
             return GiveUp(self._quick)
+        if worked:
+            self._deaths = self._quick = 0
+            return Restart(rules.first_s)
         if lived_s >= rules.steady_s:
             self._deaths = 0
         self._deaths += 1

@@ -9,9 +9,16 @@ import signal
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
-from hubbub.app.happenings import AgentDied, AgentGivenUp, AgentOutput, AgentStarted, Report
+from hubbub.app.happenings import (
+    AgentDied,
+    AgentGivenUp,
+    AgentOutput,
+    AgentStarted,
+    AgentStuck,
+    Report,
+)
 from hubbub.app.lifeline import Lifeline
 from hubbub.app.lines import lines, output_pipe
 from hubbub.app.restarts import GiveUp, RestartPolicy, RestartRules
@@ -36,6 +43,30 @@ class Unit:
     """Beyond this process's own."""
 
 
+class Agents(Protocol):
+    """What the network knows of the agents."""
+
+    patience_s: float
+    """How long one that has answered no ping may take to come back."""
+
+    def begins(self, agent: str) -> int:
+        """How often a turn of the agent has begun so far."""
+
+    def present(self, agent: str) -> bool: ...
+
+
+class _Unseen:
+    """No network tells anything."""
+
+    patience_s = 0.0
+
+    def begins(self, agent: str) -> int:
+        return 0
+
+    def present(self, agent: str) -> bool:
+        return True
+
+
 class Supervisor:
     """Runs units until it is cancelled; every process is gone when `run` returns.
 
@@ -52,6 +83,7 @@ class Supervisor:
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         grace_s: float = GRACE_S,
+        agents: Agents | None = None,
     ):
         self._units = units
         self._report = report
@@ -59,25 +91,47 @@ class Supervisor:
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._grace_s = grace_s
+        self._agents = agents or _Unseen()
+        self._processes: dict[str, Process] = {}
+        self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
         """Returns only when every unit has been given up; else it runs until it is cancelled."""
         with Lifeline() as lifeline:
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 for unit in self._units:
                     group.create_task(self._keep(unit, lifeline), name=f"keep {unit.agents}")
 
     async def _keep(self, unit: Unit, lifeline: Lifeline) -> None:
         policy = RestartPolicy(self._rules)
         while True:
-            started = self._clock.monotonic()
+            started, before = self._clock.monotonic(), self._begins(unit)
             code = await self._run_once(unit, lifeline)
-            verdict = policy.died(self._clock.monotonic() - started)
+            lived_s = self._clock.monotonic() - started
+            verdict = policy.died(lived_s, worked=self._begins(unit) > before)
             if isinstance(verdict, GiveUp):
                 self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
                 return
             self._report(AgentDied(unit.agents, code, verdict.after_s))
             await self._sleep(verdict.after_s)
+
+    def _begins(self, unit: Unit) -> int:
+        return sum(map(self._agents.begins, unit.agents))
+
+    def silent(self, agent: str) -> None:
+        """The agent has answered no ping. If it does not come back it hangs where no signal reaches
+        it, in C code with the interpreter's lock or in a loop of its own: it is killed."""
+        process = self._processes.get(agent)
+        if process is not None and self._group is not None:
+            self._group.create_task(self._replace(agent, process))
+
+    async def _replace(self, agent: str, process: Process) -> None:
+        await self._sleep(self._agents.patience_s)
+        if self._processes.get(agent) is not process or self._agents.present(agent):
+            return
+        self._report(AgentStuck((agent,)))
+        _kill(process)
 
     async def _run_once(self, unit: Unit, lifeline: Lifeline) -> int:
         """One life of the process; its exit code, or minus the signal that ended it."""
@@ -93,6 +147,7 @@ class Supervisor:
             )
             out.handed_over()
             err.handed_over()
+            self._processes.update(dict.fromkeys(unit.agents, process))
             self._report(AgentStarted(unit.agents, process.pid))
             readers = [
                 asyncio.create_task(self._relay(unit, "stdout", out.reader)),
@@ -101,6 +156,8 @@ class Supervisor:
             try:
                 return await process.wait()
             finally:
+                for agent in unit.agents:
+                    del self._processes[agent]
                 await self._stop(process)
                 await _drain(readers)
 
@@ -117,9 +174,14 @@ class Supervisor:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         if not await done_within(process.wait(), self._grace_s):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             await process.wait()
+
+
+def _kill(process: Process) -> None:
+    """With all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:

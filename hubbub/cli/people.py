@@ -184,6 +184,7 @@ def status(
         return
     rows = [
         (name.replace("_", " "), str(value).lower() if isinstance(value, bool) else str(value))
-        for name, value in found.model_dump().items()
+        for name, value in found.model_dump(exclude={"down"}).items()
     ]
+    rows += [("down", visible(f"{agent.id} {agent.down}")) for agent in found.down]
     table((), rows)

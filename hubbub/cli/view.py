@@ -19,6 +19,7 @@ from hubbub.app.happenings import (
     AgentGivenUp,
     AgentOutput,
     AgentStarted,
+    AgentStuck,
     Happening,
     MessageSeen,
     NetworkUp,
@@ -164,6 +165,9 @@ def happening_line(happening: Happening, *, direct_texts: bool = False) -> Text 
             text = f"{_ended(code)}, the {deaths}th time in a row right after its start: left alone"
             hint = "mend it, then start the network again"
             return Text(f"{_names(agents)} {text}; {hint}", style="bold red")
+        case AgentStuck(agents):
+            text = f"{_names(agents)} answers no pings: its process is killed and started again"
+            return Text(text, style="yellow")
         case Stopping():
             return Text("stopping …", style="dim")
 

@@ -10,7 +10,7 @@ The hub knows no sockets: a server or the in-process transport attaches outlets 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
@@ -36,6 +36,7 @@ from hubbub.network.news import AHEAD_OF_MESSAGES, HUBS_SIGNALS, News
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.operations.turns import tell_again
 from hubbub.network.people.approvals import Approvals
+from hubbub.network.people.down import DownAgents
 from hubbub.network.people.ending import Ending
 from hubbub.network.people.latching import Latching
 from hubbub.network.people.speaking_for import SpeakingFor
@@ -96,6 +97,8 @@ class Hub:
         self.draining = False
         self.call = Calls(self).take
         """Runs what a session asks for, and answers it."""
+        self.silent: Callable[[str], object] = lambda participant: None
+        """Is told whose connection was closed because it has answered no ping."""
         self._buckets: dict[str, TokenBucket] = {}
         self._sessions: set[Session] = set()
         self._replacing = ""
@@ -167,6 +170,7 @@ class Hub:
         self.approvals = Approvals(self, stored.approvals)
         for part in (self.speaking_for, self.approvals, self.requests):
             self._stack.callback(part.stop)
+        self.down = DownAgents(self)
         self.ending.heard += [self.control.turns.heard, self.approvals.heard, self.requests.heard]
 
     async def __aexit__(self, *exc: object) -> None:
@@ -256,6 +260,7 @@ class Hub:
         if not session.observe:
             self.mods.joined(caller.participant)
         if caller.kind == "agent":
+            self.down.joined(caller.participant)
             self.ending.remind(caller.participant)
         self.approvals.joined(session)
 
@@ -362,6 +367,9 @@ class Hub:
         if self.state.takeovers:
             for entry in entries:
                 self.speaking_for.overhear(entry)
+        if self.state.down:
+            for entry in entries:
+                self.down.committed(entry)
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):

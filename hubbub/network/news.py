@@ -7,7 +7,9 @@ All of it is ephemeral: who misses it learns the state when it joins.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
 
 from hubbub.clock import Clock
 from hubbub.network.activities import Activities, Change
@@ -111,6 +113,13 @@ class News:
                 "offline": went,
             }
             self._fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
+
+    def down_changed(self, agents: Sequence[str]) -> None:
+        """These agents were given up."""
+        known = [self._state.get(agent) for agent in agents]
+        told: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
+        data: JsonValue = {"online": [], "offline": [], "down": told}
+        self._fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
 
     # Delivery -----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hubbub.mods.rows import Statement
+from hubbub.network.lives import NO_LIVES, Lives
 
 __all__ = [
     "ApprovalKept",
@@ -37,6 +38,7 @@ __all__ = [
     "TokenRevoked",
     "TurnBegun",
     "TurnEnded",
+    "TurnLeft",
     "TurnSent",
     "WakesSettled",
     "WakesTaken",
@@ -156,7 +158,7 @@ class WakesSettled:
 
 @dataclass(slots=True)
 class TurnBegun:
-    """A turn began, or began again: then `attempts` grows and its steps stay.
+    """A turn began, or began again: its steps stay, and `attempts` grows if another process begins.
 
     The wakes at `seqs` belong to it from now on.
     """
@@ -167,6 +169,15 @@ class TurnBegun:
     start: str
     """`TurnStart` as JSON."""
     seqs: tuple[int, ...]
+    lives: Lives = NO_LIVES
+
+
+@dataclass(slots=True)
+class TurnLeft:
+    """The process `life` works on the turn no more, and has not died in it."""
+
+    id: str
+    life: str
 
 
 @dataclass(slots=True)
@@ -362,6 +373,7 @@ Record = (
     | StepRecorded
     | TurnSent
     | TurnEnded
+    | TurnLeft
     | CallSettled
     | TokenAdded
     | TokenRevoked

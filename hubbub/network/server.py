@@ -208,6 +208,7 @@ class _Watch:
         elif watched.pinged_at is not None:
             if now - watched.pinged_at > self._limits.heartbeat_reply:
                 watched.session.close(CloseCode.HEARTBEAT, "no answer to a ping")
+                self._hub.silent(watched.session.participant)
         elif now - watched.heard_at > self._limits.heartbeat:
             watched.pinged_at = now
             connection.protocol.send_ping(b"")

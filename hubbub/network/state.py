@@ -66,6 +66,8 @@ class NetworkState:
         self.takeovers = Takeovers(stored.takeovers, now)
         self.halts = Halts(stored.halts, self.takeovers)
         self.turns = RunningTurns()
+        self.down: dict[str, str] = {}
+        """Agents that were given up by their launcher, and why."""
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(
@@ -104,10 +106,14 @@ class NetworkState:
             self.members.leave(participant, scope)
 
     def describe(self, known: Known) -> Participant:
-        return _described(known.id, known.kind, known.id in self.presence, known.card)
+        told = _described(known.id, known.kind, known.id in self.presence, known.card)
+        down = self.down.get(known.id)
+        return told if down is None else told.model_copy(update={"down": down})
 
     def described(self, known: Known) -> bytes:
         """The same as JSON."""
+        if known.id in self.down:
+            return self.describe(known).model_dump_json().encode()
         present = "true" if known.id in self.presence else "false"
         return (
             f'{{"id":"{known.id}","kind":"{known.kind}","present":{present},"card":{known.card}}}'

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hubbub.network.lives import NO_LIVES, Lives
+
 __all__ = [
     "OpenWake",
     "PendingRow",
@@ -226,3 +228,4 @@ class StoredTurn:
     sent: Sequence[int]
     ended_at: float | None
     end: bytes | None
+    lives: Lives = NO_LIVES

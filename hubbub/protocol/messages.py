@@ -302,6 +302,8 @@ class Participant(Model):
     id: str
     kind: Kind
     present: bool
+    down: str | None = None
+    """Why it does not run, in words that follow its name, if nothing will start it by itself."""
     card: Card = Card()
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "Input",
     "InteractionPage",
     "InteractionWake",
+    "LeaveTurn",
     "ListChannels",
     "ListMentions",
     "ListParticipants",
@@ -393,6 +394,9 @@ class Done(Model):
 
 class BeginTurn(Input):
     start: TurnStart
+    life: Name | None = None
+    """Names the process that works on the turn. After three processes in a row that died in it the
+    hub ends it; those without a name are not counted."""
 
 
 class BeginTurnResult(Model):
@@ -400,6 +404,12 @@ class BeginTurnResult(Model):
     """1, or more if an earlier process died in the middle of this turn."""
     steps: tuple[Step, ...] = ()
     """What that process had done."""
+
+
+class LeaveTurn(Input):
+    turn: str
+    life: Name
+    """The process that works on it no more."""
 
 
 class RecordStep(Input):
@@ -514,3 +524,5 @@ class NetworkStatus(Model):
     commit_queue: int
     """Messages and changes waiting for the next commit."""
     draining: bool
+    down: tuple[Participant, ...] = ()
+    """Agents that do not run and will not by themselves."""

@@ -36,8 +36,8 @@ Outcome = Literal[
     "handler_error",
     "budget_exhausted",
 ]
-"""How a turn ended; `handler_error` is an exception in a Python agent's handler,
-`budget_exhausted` that the hub gave no leave to ask the model."""
+"""How a turn ended; `handler_error` is an exception in a Python agent's handler, or the death of
+three processes in a row, `budget_exhausted` that the hub gave no leave to ask the model."""
 
 
 MOST = 4096
@@ -210,7 +210,8 @@ class TurnEnd(Model):
     notes: Notes = ()
     """What the runtime did besides at the end, and after the last step."""
     by: Name | None = None
-    """Who ended it in the agent's place: a person, or `hub` for the breaker. The hub says so."""
+    """Who ended it in the agent's place: a person, or `hub` for the breaker and for a turn in which
+    one process after the other died. The hub says so."""
 
 
 class Turn(Model):
@@ -220,7 +221,7 @@ class Turn(Model):
     agent: str
     started_at: AwareDatetime
     attempts: int = 1
-    """2 and more: the agent died in the middle and the turn was taken up again."""
+    """2 and more: its process ended in the middle, and the turn was taken up again."""
     steps: tuple[Step, ...] = ()
     end: TurnEnd | None = None
     """None while it runs."""

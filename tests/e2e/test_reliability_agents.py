@@ -40,6 +40,23 @@ class Courier(Agent):
 """
 
 
+DEADLY = '''
+import os
+
+from hubbub import Hooks
+
+
+def kill_it(how: int) -> str:
+    """Kill it."""
+    os._exit(5)
+
+
+class Deadly(Hooks):
+    async def on_turn_start(self, turn: object) -> None:
+        os._exit(5)
+'''
+
+
 class _Reader:
     """What ann is told, in order, without reading anything twice."""
 
@@ -185,12 +202,38 @@ async def test_an_llm_agent_killed_between_sending_and_being_told_sends_nothing_
         assert turn.end.outcome == "finished"
 
 
-def _llm_config(folder: Path, hub: HubProcess, base_url: str) -> Path:
+@pytest.mark.behaviour("R-7")
+@pytest.mark.parametrize("where", ["tools", "hooks"])
+async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three_times(
+    tmp_path: Path, where: str
+) -> None:
+    """In a tool, or in a hook before the model is asked for the first time."""
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    place = "deadly.py:kill_it" if where == "tools" else "deadly.py:Deadly"
+    deadly: JsonValue = {"kind": "llm", "instruction": "Write.", where: [place]}
+    calls = [Call(tool="kill_it", arguments={"how": how}) for how in range(3)]
+    script = Script(answers=[Answer(calls=[call]) for call in calls])
+    async with ModelServer(script) as model, running_hub(tmp_path) as hub:
+        config = _llm_config(tmp_path, hub, model.base_url, deadly)
+        arguments = ["--config", str(config), "--name", "writer"]
+        async with _ann(hub) as (ann, _), running_agent(tmp_path, arguments) as agent:
+            await all_present(hub.url, "writer")
+            await ann.call("send_text_message", to="writer", text="write")
+            for _life in range(3):
+                assert await agent.ended() == 5, agent.output()
+                await agent.start()
+            turn = await _the_only_turn(ann, "writer")
+    assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
+
+
+def _llm_config(
+    folder: Path, hub: HubProcess, base_url: str, agent: JsonValue | None = None
+) -> Path:
     path = folder / "agents.yaml"
     config: dict[str, JsonValue] = {
         "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
         "models": {"default": {"model": "scripted", "base_url": base_url, "api_key": "any"}},
-        "agents": {"writer": {"kind": "llm", "instruction": "Write."}},
+        "agents": {"writer": agent or {"kind": "llm", "instruction": "Write."}},
     }
     path.write_text(json.dumps(config))
     return path

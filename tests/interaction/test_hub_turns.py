@@ -308,3 +308,62 @@ class TestSteered:
             for name in ("m99", "x", "m0"):
                 refused = await calc.ask("record_step", turn=turn, step=self.steered({"id": name}))
                 assert refused["code"] == "bad_request"
+
+
+# Processes that die in a turn --------------------------------------------------------------
+
+
+async def lives_of(network: Network, sent: Any, turn: str, *lives: str) -> None:
+    """Processes begin the turn, one after the other, and are seen no more."""
+    for life in lives:
+        calc = await network.join("calc", "agent", turns=True)
+        await calc.call("begin_turn", start=start(turn, sent), life=life)
+        await calc.close()
+        await network.gone("calc")
+
+
+@pytest.mark.behaviour("R-7")
+async def test_the_fourth_process_finds_a_turn_ended_in_which_three_have_died(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        await calc.close()
+        await network.gone("calc")
+        await lives_of(network, sent, turn, "a", "b", "c")
+        back = await network.join("calc", "agent", turns=True)
+        error = await back.ask("begin_turn", start=start(turn, sent), life="d")
+        assert error["code"] == "turn_over"
+        notice = (await ann.event())["message"]
+        assert notice["content"]["notice"] == "handler_error"
+        assert "died 3 times" in notice["text_representation"]
+        record = Turn.model_validate(await ann.call("read_turn", id=turn))
+        assert record.attempts == 3
+        assert record.end is not None
+        assert (record.end.outcome, record.end.by) == ("handler_error", "hub")
+        await back.close()
+        await network.gone("calc")
+        again = await network.attach()
+        ready = await again.identify("calc", "agent", turns=True)
+        assert ready["pending"] == []
+
+
+@pytest.mark.behaviour("R-8")
+async def test_a_turn_that_was_left_or_has_spoken_outlives_many_processes(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        _ann, calc, sent, turn = await ask_agent(network)
+        for n in range(5):
+            await calc.call("begin_turn", start=start(turn, sent), life=f"spoke{n}")
+            await calc.say("ann", f"part {n}", cause=turn)
+            await calc.close()
+            await network.gone("calc")
+            calc = await network.join("calc", "agent", turns=True)
+        for n in range(5):
+            await calc.call("begin_turn", start=start(turn, sent), life=f"left{n}")
+            await calc.call("leave_turn", turn=turn, life=f"left{n}")
+        begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
+        assert begun["attempts"] == 11
+        begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
+        assert begun["attempts"] == 11  # the same process, perhaps after a lost connection

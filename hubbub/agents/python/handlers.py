@@ -102,6 +102,7 @@ class HandlerBrain:
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         await journal.begin()
+        await journal.begun()
         try:
             async with self._activities.of(plan, SHOWN_AFTER_S) as activity:
                 await self._run(plan, journal, activity)

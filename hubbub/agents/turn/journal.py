@@ -41,12 +41,14 @@ class _Post:
 
 
 class Journal:
-    """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn.
+    """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn,
+    and what may end the process: the turn's beginning must be durable before that (`begun`).
 
     What the hub refuses for now (too much at once, its disk is full) is told again until it holds.
     `plan` is the turn; `on_begin` is awaited when its beginning is on its way, so that the events
     that woke the agent may be acknowledged. `clock` starts when the turn begins: the offsets in its
-    record are taken from it.
+    record are taken from it. `life` names the process at the hub, which counts those that die in
+    the same turn; `cautious`: an earlier one may have died of it.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Journal:
         on_begin: Callable[[], Awaitable[None]] | None = None,
         halt: Callable[[str], object] = lambda reason: None,
         *,
+        life: str | None = None,
+        cautious: bool = False,
         experience: Experience | None = None,
         backoff: Backoff = PATIENCE,
     ):
@@ -72,7 +76,9 @@ class Journal:
         self._client = client
         self._on_begin = on_begin
         self._backoff = backoff
+        self._life, self._cautious = life, cautious or plan.resumed
         self._begun = False
+        self._durably = False
         self._over = False  # the hub takes no more of it
         self._known: tuple[Step, ...] = ()
         self._posts: deque[_Post] = deque()
@@ -83,14 +89,20 @@ class Journal:
     async def take_up(self) -> TurnPlan:
         """The plan as the turn began with it: without what people steered it by since, which its
         steps tell. Raises `OperationError` if the hub does not know the turn, or it has ended.
+
+        Where an earlier process may have died of the turn, the hub knows from here on who works on
+        it: making a prompt may be what it dies of.
         """
+        start = self._start()
         if self.plan.resumed:
             turn = Turn.model_validate(await self._insist("read_turn", {"id": self.plan.id}))
             if turn.end is not None:
                 raise OperationError(ErrorCode.TURN_OVER, f"it has ended: {turn.end.reason}")
             self._known = turn.steps
             taken = {s.message for step in turn.steps for s in step.steered}
-            self.plan = self.plan.without(taken)
+            self.plan, start = self.plan.without(taken), turn.start
+        if self._cautious:
+            await self._begin_durably(start)
         return self.plan
 
     async def other(self, turn: str) -> Turn:
@@ -113,18 +125,16 @@ class Journal:
         Only a turn that is taken up again waits for the hub. Raises `OperationError` if the hub
         refuses it then.
         """
-        start = TurnStart(
-            id=self.plan.id,
-            thread_id=self.plan.thread_id,
-            messages=tuple(m.id for m in self.plan.incoming),
-            model=model,
-            system_prompt=system_prompt,
-            prompt=prompt,
-            prompt_id=prompt_id,
-            components=components,
-            dialect=dialect,
-            tools=tools,
-        )
+        told = {
+            "model": model,
+            "system_prompt": system_prompt,
+            "prompt": prompt,
+            "prompt_id": prompt_id,
+            "components": components,
+            "dialect": dialect,
+            "tools": tools,
+        }
+        start = self._start().model_copy(update=told)
         if self.plan.waited:  # it has never left this process, and is not begun again
             self._begun = True
             steps = tuple(map(without_cut_calls, self._known))
@@ -132,16 +142,23 @@ class Journal:
             return steps
         steps = ()
         if self.plan.resumed:
-            told = await self._insist("begin_turn", {"start": self._fitted(start)})
-            recorded = BeginTurnResult.model_validate(told).steps
-            steps = tuple(map(without_cut_calls, recorded))
+            steps = tuple(map(without_cut_calls, await self._begin_durably(start)))
         else:
-            self._post("begin_turn", "begin", {"start": start})
+            self._post("begin_turn", "begin", {"start": start, **self._named})
         self._begun = True
         self.clock = TurnClock(steps)
         if self._on_begin is not None:
             await self._on_begin()
         return steps
+
+    async def begun(self) -> None:
+        """Wait until the hub has the beginning: who dies from here on has died in this turn.
+
+        Raises `ConnectionLost`.
+        """
+        if not self._durably:
+            await self._settle()
+            self._durably = True
 
     def step(self, step: Step) -> None:
         """Record a step, or replace it."""
@@ -160,8 +177,14 @@ class Journal:
         """The turn stops to wait for a person. Its record is durable, and tells all that it needs
         to go on. Raises `ConnectionLost`.
         """
+        self.leave()
         await self.durable()
         self.parked = True
+
+    def leave(self) -> None:
+        """The process works on the turn no more, and has not died in it."""
+        if self._life is not None:
+            self._post("leave_turn", "leave", {"turn": self.plan.id, "life": self._life})
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
         """The turn is over; the first end counts. One that never began is recorded as begun."""
@@ -219,6 +242,19 @@ class Journal:
             await self._insist(post.name, post.args)
         except OperationError as exc:
             _refused(self.plan.id, post.name, exc)
+
+    def _start(self) -> TurnStart:
+        messages = tuple(m.id for m in self.plan.incoming)
+        return TurnStart(id=self.plan.id, thread_id=self.plan.thread_id, messages=messages)
+
+    @property
+    def _named(self) -> dict[str, str]:
+        return {} if self._life is None else {"life": self._life}
+
+    async def _begin_durably(self, start: TurnStart) -> tuple[Step, ...]:
+        begun = await self._insist("begin_turn", {"start": self._fitted(start), **self._named})
+        self._durably = True
+        return BeginTurnResult.model_validate(begun).steps
 
     async def _insist(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
         return await insist(self._client, name, args, self._backoff)

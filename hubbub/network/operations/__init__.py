@@ -48,6 +48,7 @@ CORE_OPERATIONS: tuple[Operation, ...] = (
     channels.join_channel,
     channels.leave_channel,
     turns.begin_turn,
+    turns.leave_turn,
     turns.record_step,
     turns.end_turn,
     turns.list_turns,

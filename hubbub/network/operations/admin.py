@@ -87,4 +87,5 @@ def network_status(call: Caller, args: ReadStatus) -> NetworkStatus:
         channels=len(hub.state.channels),
         commit_queue=hub.log.waiting,
         draining=hub.draining,
+        down=tuple(map(hub.state.describe, filter(None, map(hub.state.get, hub.state.down)))),
     )

@@ -14,11 +14,19 @@ from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.control.turn_account import TurnAccount
+from hubbub.network.lives import NO_LIVES, Lives
 from hubbub.network.people.ending_notices import listed
 from hubbub.network.people.running import over
 from hubbub.network.people.silence import Silence, silences
 from hubbub.network.people.waiting import asker, taken_up, unanswered
-from hubbub.network.records import Record, StepRecorded, TurnBegun, TurnEnded, WakesTaken
+from hubbub.network.records import (
+    Record,
+    StepRecorded,
+    TurnBegun,
+    TurnEnded,
+    TurnLeft,
+    WakesTaken,
+)
 from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoredTurn
 from hubbub.network.turn_record import turn_record
@@ -29,6 +37,7 @@ from hubbub.protocol.operations import (
     BeginTurnResult,
     Done,
     EndTurn,
+    LeaveTurn,
     ListTurns,
     ReadTurn,
     RecordStep,
@@ -43,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "begin_turn",
     "end_turn",
+    "leave_turn",
     "list_turns",
     "read_turn",
     "readable_turn",
@@ -101,14 +111,21 @@ async def begin_turn(call: Caller, args: BeginTurn) -> Recording | BeginTurnResu
     thread_id = hub.state.threads.by_no(account.thread_no).id
     # Where it works the hub knows itself: notices about the turn are posted there.
     start = start.model_copy(update={"thread_id": thread_id})
-    await _check_goes_on(call, start.id)
+    runs = hub.state.turns.get(start.id) is not None
+    stored = await hub.store.turn(start.id) if runs else None
+    stored = await _check_goes_on(call, start.id) or stored
     if account.over:  # it has ended already, and is not begun once more
-        stored = await hub.store.turn(start.id)
-        if stored is not None:
-            return _begun(stored)
+        ended = await hub.store.turn(start.id)
+        if ended is not None:
+            return _begun(ended)
         account = await turn_account(call, start.id)  # what ended had not begun: no turn knows it
+    lives = stored.lives if stored is not None else NO_LIVES
+    lives = lives.begun(args.life, len(stored.sent) if stored is not None else 0)
+    if stored is not None and lives.over:
+        return _end_of_lives(call, stored, lives)
     _may_begin(call, start.id, thread_id)  # from here on nothing is waited for
-    begun = TurnBegun(start.id, call.participant, hub.clock.now(), start.model_dump_json(), seqs)
+    now, recorded = hub.clock.now(), start.model_dump_json()
+    begun = TurnBegun(start.id, call.participant, now, recorded, seqs, lives)
     charge = hub.control.turns.begin(account)
 
     async def answer() -> BeginTurnResult:
@@ -118,11 +135,27 @@ async def begin_turn(call: Caller, args: BeginTurn) -> Recording | BeginTurnResu
         return [begun, *charge.records()] if charge is not None else [begun]
 
     def committed() -> None:
-        hub.state.turns.begun(start.id, call.participant, thread_id)
+        hub.state.turns.begun(start.id, call.participant, thread_id, args.life)
         if charge is not None:
             charge.committed()
 
-    return Recording(records, answer, committed, charge.failed if charge is not None else None)
+    first = BeginTurnResult(attempts=1) if stored is None else answer
+    return Recording(records, first, committed, charge.failed if charge is not None else None)
+
+
+def _end_of_lives(call: Caller, stored: StoredTurn, lives: Lives) -> Recording:
+    """The turn has cost too many processes: it ends, instead of beginning once more."""
+    reason = f"its process died {lives.deaths} times in the middle of it"
+    end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")
+    return _ending(call.hub, end, over(stored.id, "hub", reason))
+
+
+@operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
+async def leave_turn(call: Caller, args: LeaveTurn) -> Recording:
+    """Tell that the process works on a turn no more without having died in it: the agent is
+    stopped, or the turn waits for a person. The next begin goes on with it."""
+    _own_turn(call, args.turn)
+    return Recording(lambda head: [TurnLeft(args.turn, args.life)], Done())
 
 
 def _begun(stored: StoredTurn) -> BeginTurnResult:
@@ -172,18 +205,21 @@ def _may_begin(call: Caller, turn: str, thread_id: str) -> None:
         hub.latching.count(thread_id, turn)
 
 
-async def _check_goes_on(call: Caller, turn: str) -> None:
-    """Raises `OperationError` if the turn was ended in its agent's place."""
+async def _check_goes_on(call: Caller, turn: str) -> StoredTurn | None:
+    """The turn's record, if it is not known to run and has begun before. Raises `OperationError` if
+    the turn was ended in its agent's place."""
     hub = call.hub
     await hub.ending.quiet()
     hub.state.turns.check(turn)
-    if hub.state.turns.get(turn) is None:  # ended perhaps before the hub started
-        stored = await hub.store.turn(turn)
-        end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
-        if end is not None and end.by is not None:
-            raise over(turn, end.by, end.reason)
-        await hub.ending.quiet()  # it may have been stopped while the disk was asked
-        hub.state.turns.check(turn)
+    if hub.state.turns.get(turn) is not None:
+        return None
+    stored = await hub.store.turn(turn)  # ended perhaps before the hub started
+    end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
+    if end is not None and end.by is not None:
+        raise over(turn, end.by, end.reason)
+    await hub.ending.quiet()  # it may have been stopped while the disk was asked
+    hub.state.turns.check(turn)
+    return stored
 
 
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
@@ -208,9 +244,14 @@ async def record_step(call: Caller, args: RecordStep) -> Recording:
 @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
 async def end_turn(call: Caller, args: EndTurn) -> Recording:
     """Record how a turn ended. A person who still waits for an answer is told by the hub."""
-    hub, end = call.hub, args.end.model_copy(update={"by": None})
+    end = args.end.model_copy(update={"by": None})
     _own_turn(call, end.id)
     await _check_goes_on(call, end.id)
+    return _ending(call.hub, end)
+
+
+def _ending(hub: Hub, end: TurnEnd, refused: OperationError | None = None) -> Recording:
+    """Write the end, and tell those whom it concerns; `refused` is what its agent is told."""
     ended = TurnEnded(end.id, hub.clock.now(), end.model_dump_json())
 
     async def answer() -> Done:
@@ -223,6 +264,8 @@ async def end_turn(call: Caller, args: EndTurn) -> Recording:
                 hub.mods.pipeline.turn_ended(turn_record(stored))
         await _tell_who_waits(hub, stored, end)
         hub.requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
+        if refused is not None:
+            raise refused
         return Done()
 
     def committed() -> None:
@@ -238,7 +281,9 @@ async def tell_again(hub: Hub) -> None:
     notice that was posted is not posted twice."""
     for stored in await hub.store.turns(None, LATELY):
         end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
-        if end is not None and end.by is None and not hub.draining:
+        if end is None or hub.draining:
+            continue
+        if end.by is None or end.outcome == "handler_error":  # else told in the commit of the end
             await _tell_who_waits(hub, stored, end)
 
 

@@ -17,6 +17,8 @@ REMEMBERED = 4096
 class Running(NamedTuple):
     agent: str
     thread_id: str
+    life: str | None
+    """The process that has begun it, if it has named itself."""
 
 
 class Ended(NamedTuple):
@@ -36,6 +38,7 @@ class RunningTurns:
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
+        self._begins: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[tuple[str, Running]]:
         return iter(tuple(self._running.items()))
@@ -44,8 +47,13 @@ class RunningTurns:
         """Whose the turn is, if it has begun since the hub started and has not ended."""
         return self._running.get(turn)
 
-    def begun(self, turn: str, agent: str, thread_id: str) -> None:
-        self._running[turn] = Running(agent, thread_id)
+    def begun(self, turn: str, agent: str, thread_id: str, life: str | None = None) -> None:
+        self._running[turn] = Running(agent, thread_id, life)
+        self._begins[agent] = self.begins(agent) + 1
+
+    def begins(self, agent: str) -> int:
+        """How often a turn of the agent has begun, or begun again, since the hub started."""
+        return self._begins.get(agent, 0)
 
     def ended(self, turn: str) -> None:
         """It has ended, by whomever."""

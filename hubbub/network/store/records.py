@@ -34,6 +34,7 @@ from hubbub.network.records import (
     TokenRevoked,
     TurnBegun,
     TurnEnded,
+    TurnLeft,
     TurnSent,
     WakesSettled,
     WakesTaken,
@@ -97,9 +98,12 @@ def _wakes_settled(db: sqlite3.Connection, records: Sequence[WakesSettled]) -> N
 def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
     for record in records:
         db.execute(
-            "INSERT INTO turn (id, agent, started_at, start) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET attempts = attempts + 1, start = excluded.start",
-            (record.id, record.agent, record.started_at, record.start),
+            "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "attempts = attempts + (excluded.life IS NULL OR excluded.life IS NOT life), "
+            "start = excluded.start, life = excluded.life, held = excluded.held, "
+            "deaths = excluded.deaths, said = excluded.said",
+            (record.id, record.agent, record.started_at, record.start, *record.lives),
         )
         _take_wakes(db, record.agent, record.seqs, record.id)
 
@@ -226,6 +230,7 @@ _WRITERS: dict[type[Record], Writer] = {
         "step",
     ),
     TurnSent: _each("INSERT OR IGNORE INTO turn_sent (turn, seq) VALUES (?, ?)", "turn", "seq"),
+    TurnLeft: _each("UPDATE turn SET held = 0 WHERE id = ? AND life = ?", "id", "life"),
     TurnEnded: _turns_ended,
     CallSettled: _each(
         "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",

@@ -6,14 +6,20 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from hubbub.network.lives import Lives
 from hubbub.network.store.connection import snapshot
 from hubbub.network.stored import StoredTurn
 
 __all__ = ["turn", "turns", "turns_called"]
 
-_COLUMNS = 'id, agent, started_at, attempts, CAST(start AS BLOB), ended_at, CAST("end" AS BLOB)'
+_COLUMNS = (
+    'id, agent, started_at, attempts, CAST(start AS BLOB), ended_at, CAST("end" AS BLOB), '
+    "life, held, deaths, said"
+)
 
-Row = tuple[str, str, float, int, bytes, float | None, bytes | None]
+Row = tuple[
+    str, str, float, int, bytes, float | None, bytes | None, str | None, int, int, int
+]  # fmt: skip
 
 
 def turn(db: sqlite3.Connection, turn: str) -> StoredTurn | None:
@@ -49,7 +55,7 @@ def turns_called(db: sqlite3.Connection, ids: Sequence[str]) -> Sequence[StoredT
 
 
 def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
-    id_, agent, started_at, attempts, start, ended_at, end = row
+    id_, agent, started_at, attempts, start, ended_at, end, life, held, deaths, said = row
     steps = db.execute("SELECT CAST(step AS BLOB) FROM turn_step WHERE turn = ? ORDER BY n", (id_,))
     sent = db.execute("SELECT seq FROM turn_sent WHERE turn = ? ORDER BY seq", (id_,))
     return StoredTurn(
@@ -62,4 +68,5 @@ def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
         sent=[seq for (seq,) in sent],
         ended_at=ended_at,
         end=end,
+        lives=Lives(life, bool(held), deaths, said),
     )

@@ -43,6 +43,11 @@ class AgentProcess:
             process.send_signal(signal.SIGKILL)
         await asyncio.wait_for(process.wait(), DEADLINE_S)
 
+    async def ended(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._process is not None, "started before"
+        return await asyncio.wait_for(self._process.wait(), DEADLINE_S)
+
     def output(self) -> str:
         """All that its processes have written so far."""
         return (self._folder / "agent.txt").read_text(errors="replace")

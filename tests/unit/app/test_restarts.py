@@ -69,3 +69,11 @@ def test_whatever_happens_delays_stay_in_bounds_and_the_circuit_opens_once(
             last = lives[max(0, n - rules.quick_deaths + 1) : n + 1]
             assert given_up or all(life < rules.quick_s for life in last)
             given_up = True
+
+
+@pytest.mark.behaviour("L-4", "R-7")
+def test_who_died_in_a_turn_starts_again_soon_however_often() -> None:
+    policy = RestartPolicy()
+    found = [policy.died(0.1, worked=True) for _ in range(20)]
+    assert found == [Restart(0.5)] * 20
+    assert policy.died(0.1) == Restart(0.5)  # and the next that came to nothing is the first

@@ -151,7 +151,7 @@ export class State {
 
   on_presence({ data }) {
     const participants = new Map(this.participants.peek());
-    for (const person of data.online) participants.set(person.id, person);
+    for (const person of [...data.online, ...(data.down ?? [])]) participants.set(person.id, person);
     for (const id of data.offline) {
       const known = participants.get(id);
       if (known) participants.set(id, { ...known, present: false });

@@ -20,6 +20,7 @@ export function ParticipantPanel({ app, id }) {
           ${" "}${known.present ? t.presence.here : t.presence.away}</p>
       </div>
     </section>
+    ${known.down && html`<p class="note">${id} ${known.down}.</p>`}
     ${description && html`<p dir="auto">${description}</p>`}
     ${skills.length > 0 && html`<ul class="chips" aria-label=${t.people.skills}>
       ${skills.map((skill) => html`<li class="chip" key=${skill}>${skill}</li>`)}

@@ -1,0 +1,169 @@
+"""Agents whose processes die or hang over a message: one network of real processes for all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.frames import Event
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import Participants, Turns
+from hubbub.protocol.turns import Turn
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+WITHIN_S = 60.0
+AGENTS = '''
+import asyncio
+import ctypes
+import os
+from pathlib import Path
+
+from hubbub import Agent, Message
+
+STUCK = Path(__file__).parent / "stuck"
+
+
+class Mortal(Agent):
+    """Dies of some messages, and hangs over others with the interpreter's lock held."""
+
+    async def on_direct(self, message: Message) -> str:
+        if "die" in message.text:
+            os._exit(3)
+        if "hang" in message.text and not STUCK.exists():
+            STUCK.touch()
+            ctypes.PyDLL(None).sleep(3600)
+        return f"you said {message.text}"
+
+    def on_channel_message(self, message: Message) -> None:
+        if "die" in message.text:
+            os._exit(4)
+
+
+class Stillborn(Agent):
+    async def on_start(self) -> None:
+        os._exit(9)
+'''
+CONFIG = """
+network:
+  name: lives
+  listen: 127.0.0.1:0
+  auth: open
+  store: sqlite:hub.db
+  limits: {heartbeat: 1, heartbeat_reply: 1}
+channels:
+  desk: {members: all}
+agents:
+  crasher: {kind: python, class: agents.py:Mortal}
+  hanger: {kind: python, class: agents.py:Mortal}
+  stillborn: {kind: python, class: agents.py:Stillborn}
+"""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a network of these agents listens."""
+    home = tmp_path_factory.mktemp("lives")
+    (home / "agents.py").write_text(AGENTS)
+    (home / "hubbub.yaml").write_text(CONFIG)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("HUBBUB_")}
+    environment["HUBBUB_STATE_DIR"] = str(home / "state")
+    with (home / "stderr.txt").open("wb") as stderr, (home / "stdout.txt").open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hubbub", "up", "--json"],
+            cwd=home, env=environment, stdout=stdout, stderr=stderr,
+        )  # fmt: skip
+        try:
+            yield _listening(home / "stdout.txt", process)
+        finally:
+            process.terminate()
+            process.wait(WITHIN_S)
+
+
+def _listening(output: Path, process: subprocess.Popen[bytes]) -> str:
+    while process.poll() is None:
+        for line in output.read_text().splitlines():
+            told = json.loads(line)
+            if told["event"] == "up":
+                return str(told["url"])
+    raise AssertionError(f"it ended with {process.returncode}")
+
+
+class Person:
+    """Somebody who talks to the agents, and hears what comes back."""
+
+    def __init__(self, client: Client):
+        self.client = client
+
+    async def asks(self, agent: str, text: str) -> None:
+        await self.client.call("send_text_message", to=agent, text=text)
+
+    async def hears(self, *words: str) -> Message:
+        """The next message that has all these words in it."""
+        async with asyncio.timeout(WITHIN_S):
+            async for item in self.client.events():
+                if isinstance(item, Event):
+                    await self.client.ack(item.seq)
+                    if all(word in item.message.text for word in words):
+                        return item.message
+        raise AssertionError("the stream has ended")
+
+    async def last_turn(self, agent: str) -> Turn:
+        found = await self.client.call("list_turns", agent=agent, limit=1)
+        (summary,) = Turns.model_validate(found).turns
+        return Turn.model_validate(await self.client.call("read_turn", id=summary.id))
+
+
+@asynccontextmanager
+async def person(url: str, name: str) -> AsyncIterator[Person]:
+    async with Client(WebSocketTransport(url), name, "human") as client:
+        yield Person(client)
+
+
+@pytest.mark.behaviour("R-7")
+async def test_a_message_that_kills_an_agent_ends_after_three_lives_and_the_next_is_answered(
+    url: str,
+) -> None:
+    async with person(url, "ann") as ann, person(url, "bob") as bob:
+        await ann.asks("crasher", "die")
+        told = await ann.hears("crasher failed", "died 3 times")
+        assert told.sender_kind == "system"
+        turn = await ann.last_turn("crasher")
+        assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
+        await bob.asks("crasher", "hello")
+        await bob.hears("you said hello")
+
+
+@pytest.mark.behaviour("R-9")
+async def test_an_agent_that_hangs_with_the_interpreters_lock_is_replaced_and_answers(
+    url: str,
+) -> None:
+    async with person(url, "cem") as cem:
+        await cem.asks("hanger", "hang")
+        await cem.hears("you said hang")
+        turn = await cem.last_turn("hanger")
+        assert turn.attempts == 2  # and the message was not lost with the first
+
+
+@pytest.mark.behaviour("R-10")
+async def test_who_waits_for_an_agent_that_cannot_live_is_told_and_who_writes_later_too(
+    url: str,
+) -> None:
+    async with person(url, "dora") as dora, person(url, "eve") as eve:
+        await dora.asks("stillborn", "hello")
+        told = await dora.hears("stillborn does not run", "exit code 9")
+        assert told.sender_kind == "system"
+        await eve.asks("stillborn", "anybody?")
+        await eve.hears("stillborn does not run", "waits until")
+        listed = await eve.client.call("list_participants")
+        people = Participants.model_validate(listed).participants
+        assert [p.id for p in people if p.down] == ["stillborn"]
