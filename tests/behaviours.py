@@ -94,6 +94,7 @@ DOORS = {
     "D-6": "An open network listens on loopback only.",
     "D-7": "Beside WebSocket the port answers health, metrics and a page, to no foreign site.",
     "D-8": "A hub is reached by the names that its config lists, behind a proxy with TLS too.",
+    "D-9": "Wrong tokens of one address are answered ever later; a right one is let in at once.",
 }
 
 WAKES = {

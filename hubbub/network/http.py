@@ -9,7 +9,7 @@ and those that the config lists; behind a proxy those are also where its own pag
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Protocol
 
@@ -55,27 +55,37 @@ class HttpSide:
         *,
         host: str,
         pages: Pages | None,
-        ready: Callable[[], bool],
+        trouble: Callable[[], Awaitable[str]],
         metrics: Callable[[], bytes],
         names: Sequence[str] = (),
     ):
-        self._host, self._pages, self._ready, self._metrics = host, pages, ready, metrics
-        self._names = names
+        self._host, self._pages, self._metrics = host, pages, metrics
+        self._trouble, self._names = trouble, names
 
-    def respond(self, request: Request) -> Response | None:
+    async def respond(self, request: Request) -> Response | None:
         """The response to `request`, or None for a WebSocket handshake that may go on."""
         reason = refusal(request.headers, self._host, self._names)
         if reason is not None:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
         if "websocket" in request.headers.get("Upgrade", "").lower():
             return None
+        if request.method not in ("GET", "HEAD"):
+            response = _response(HTTPStatus.METHOD_NOT_ALLOWED, b"Only GET and HEAD\n", TEXT)
+            response.headers["Allow"] = "GET, HEAD"
+            return response
+        response = await self._answer(request)
+        if request.method == "HEAD":
+            response.body = b""  # its length stays in the headers
+        return response
+
+    async def _answer(self, request: Request) -> Response:
         path = request.path.partition("?")[0]
         if path == "/healthz":
             return _response(HTTPStatus.OK, b"ok\n", TEXT)
         if path == "/readyz":
-            ready = self._ready()
-            status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-            return _response(status, b"ready\n" if ready else b"stopping\n", TEXT)
+            trouble = await self._trouble()
+            status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
+            return _response(status, f"{trouble or 'ready'}\n".encode(), TEXT)
         if path == "/metrics":
             return _response(HTTPStatus.OK, self._metrics(), PROMETHEUS)
         page = self._pages.find(path, _plain(request.headers)) if self._pages else None

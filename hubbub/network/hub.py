@@ -42,6 +42,7 @@ from hubbub.network.people.latching import Latching
 from hubbub.network.people.speaking_for import SpeakingFor
 from hubbub.network.ports import Store
 from hubbub.network.queues import Queues
+from hubbub.network.readiness import Readiness
 from hubbub.network.records import Record
 from hubbub.network.requests.requests import Requests
 from hubbub.network.session import Session
@@ -122,6 +123,7 @@ class Hub:
         self.queues = Queues(state.agents)
         self.log = Log(self.store, state.threads, self.clock, self)
         self.log.head = stored.head
+        self.readiness = Readiness(self.log, self.clock)
         self.metrics.waiting = lambda: self.log.waiting
         self.speaker = Speaker(state, self.config)
         self.control = Control(
@@ -211,9 +213,9 @@ class Hub:
 
     # Sessions -----------------------------------------------------------------------------
 
-    def attach(self, outlet: Outlet) -> Session:
-        """A new connection: greet it. What it sends goes to the returned session."""
-        session = Session(self, outlet, self.clock.monotonic())
+    def attach(self, outlet: Outlet, address: str = "") -> Session:
+        """A new connection, of a peer at `address`: greet it. What it sends goes to the session."""
+        session = Session(self, outlet, self.clock.monotonic(), address)
         self._sessions.add(session)
         limits = self.limits
         hello = Hello(
@@ -374,6 +376,7 @@ class Hub:
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):
             log.error("the store refused a batch", exc_info=error)
+        self.readiness.refused()
         self.metrics.refused += len(entries)
         for entry in entries:
             self.writes.forget(entry)

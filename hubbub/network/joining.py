@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
-from hubbub.network.auth import proves, token_hash
+from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.ports import Store
 from hubbub.network.records import (
@@ -58,9 +58,21 @@ SNAPSHOT_LIST_BYTES = 4 * 1024
 class Refused(OperationError):
     """Joining failed: after the error the socket is closed with `close`."""
 
-    def __init__(self, code: ErrorCode, message: str, close: CloseCode, *, temporary: bool = False):
-        super().__init__(code, message, temporary=temporary)
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        close: CloseCode,
+        *,
+        temporary: bool = False,
+        retry_after_s: float | None = None,
+    ):
+        super().__init__(code, message, temporary=temporary, retry_after_s=retry_after_s)
         self.close = close
+
+
+class _WrongToken(Refused):
+    """The answer waits, if there were many from the same address."""
 
 
 class Joining:
@@ -77,6 +89,7 @@ class Joining:
         """Participants whose first or changed entry is on its way to the store."""
         self._revoked: Counter[str] = Counter()
         """How often a participant's tokens were revoked since the hub started."""
+        self._wrong_tokens = WrongTokens()
 
     # What the YAML says exists ------------------------------------------------------------
 
@@ -173,7 +186,7 @@ class Joining:
             remedy = f"whoever runs the network can give you one (`hubbub token add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"
-            raise Refused(
+            raise _WrongToken(
                 ErrorCode.AUTH_FAILED,
                 f"the token does not prove {name!r}; {remedy}",
                 CloseCode.AUTH,
@@ -195,12 +208,25 @@ class Joining:
         """Answer `identify` with `ready` and start the stream, or refuse and close."""
         try:
             await self._join(session, frame)
+        except _WrongToken as error:
+            self._turn_away_slowly(session, error)
         except Refused as error:
-            session.error(error, None)
-            session.close(error.close, error.message[:100])
+            _turn_away(session, error)
         except StoreUnavailable as error:
             session.failed("", error)
             session.close(CloseCode.INTERNAL, "the store is not available; come back")
+
+    def _turn_away_slowly(self, session: Session, error: Refused) -> None:
+        wait = 0.0
+        if session.address:
+            wait = self._wrong_tokens.wait(session.address, self._hub.clock.monotonic())
+        if wait > LONGEST_S:
+            text = "too many wrong tokens from your address: come back later, with the right one"
+            code, close = ErrorCode.RATE_LIMITED, CloseCode.RATE
+            error = Refused(code, text, close, temporary=True, retry_after_s=wait)
+            wait = 0.0
+        # A timer, no task: the hub's end waits for none.
+        asyncio.get_running_loop().call_later(wait, _turn_away, session, error)
 
     async def _join(self, session: Session, frame: Identify) -> None:
         if frame.version != VERSION:
@@ -364,6 +390,11 @@ class Joining:
 def _operation_json(op: Operation) -> bytes:
     """What `ready` tells of it."""
     return op.info().model_dump_json(exclude={"input_schema", "output_schema"}).encode()
+
+
+def _turn_away(session: Session, error: Refused) -> None:
+    session.error(error, None)
+    session.close(error.close, error.message[:100])
 
 
 def _check_card(frame: Identify) -> None:

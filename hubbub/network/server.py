@@ -80,15 +80,15 @@ async def serve_hub(
     http = HttpSide(
         host=host,
         pages=pages,
-        ready=lambda: not hub.draining,
+        trouble=lambda: _trouble(hub),
         metrics=hub.metrics.render,
         names=hub.config.hosts,
     )
 
-    def process_request(connection: ServerConnection, request: Request) -> Response | None:
+    async def process_request(connection: ServerConnection, request: Request) -> Response | None:
         if isinstance(connection, Connection) and connection.refusal is not None:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, connection.refusal + "\n")
-        return http.respond(request)
+        return await http.respond(request)
 
     watch = _Watch(hub)
     async with (
@@ -112,6 +112,18 @@ async def serve_hub(
         finally:
             watching.cancel()
             await hub.drain()
+
+
+async def _trouble(hub: Hub) -> str:
+    """Why monitors should send nobody here; empty if they may."""
+    if hub.draining:
+        return "stopping"
+    return "" if await hub.readiness.writable() else "nothing can be stored at present"
+
+
+def _address(connection: Connection) -> str:
+    peer = connection.remote_address
+    return str(peer[0]) if peer else ""
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -168,7 +180,7 @@ class _Watch:
     async def handle(self, connection: ServerConnection) -> None:
         """One connection from handshake to end."""
         assert isinstance(connection, Connection)
-        session = self._hub.attach(ConnectionOutlet(connection))
+        session = self._hub.attach(ConnectionOutlet(connection), _address(connection))
         self._watched[connection] = _Watched(session, self._hub.clock.monotonic())
         try:
             connection.start(session)

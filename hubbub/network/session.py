@@ -72,6 +72,7 @@ class Session:
         "_strange_frames",
         "_unacked",
         "_unlooked",
+        "address",
         "behind",
         "caller",
         "last",
@@ -82,8 +83,10 @@ class Session:
         "turns",
     )
 
-    def __init__(self, hub: Hub, outlet: Outlet, opened: float):
+    def __init__(self, hub: Hub, outlet: Outlet, opened: float, address: str = ""):
         self._hub, self._outlet, self.opened = hub, outlet, opened
+        self.address = address
+        """Where the peer is; empty in the same process."""
         self.state = SessionState.CONNECTED
         self.caller: Caller | None = None
         self.live = False

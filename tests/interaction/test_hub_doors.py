@@ -11,7 +11,8 @@ import pytest
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.store import add_token_offline
 from hubbub.protocol.frames import VERSION
-from tests.interaction.peers import Network, Networks, Peer, config, soon
+from hubbub.protocol.session import SessionState
+from tests.interaction.peers import Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
 TOKENS = config(
@@ -45,6 +46,35 @@ async def test_without_the_right_token_nobody_comes_in(
             assert (error["code"], code) == ("auth_failed", 4500)
             assert ("hubbub token add" in error["message"]) == (name != "operator")
             assert "hub_wrong" not in error["message"]
+
+
+def identifying(network: Network) -> int:
+    return sum(s.state is SessionState.IDENTIFYING for s in network.hub.sessions())
+
+
+@pytest.mark.behaviour("D-9")
+async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
+    on_sockets: Networks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = 86400.0
+    monkeypatch.setattr("hubbub.network.auth.EACH_S", day)
+    for module in ("auth", "joining"):
+        monkeypatch.setattr(f"hubbub.network.{module}.LONGEST_S", day)
+    async with on_sockets.start(TOKENS) as network:
+        token = let_in(network, "ann")
+        for _ in range(5):
+            _error, code = await (await network.attach()).refused(token="hub_wrong")
+            assert code == 4500
+        waiting = await network.attach()
+        frame = {"op": "identify", "version": VERSION, "participant": "ann", "kind": "human"}
+        await waiting.send(**frame, token="hub_wrong")
+        await eventually(lambda: identifying(network) == 1)
+        error, code = await (await network.attach()).refused(token="hub_wrong")
+        assert (error["code"], error["temporary"], code) == ("rate_limited", True, 4005)
+        assert error["retry_after_s"] > day
+        assert "wrong tokens" in error["message"]
+        await network.join("ann", token=token)
+        assert identifying(network) == 1, "the first one above the bound still has no answer"
 
 
 @pytest.mark.behaviour("D-1")

@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
@@ -17,13 +18,15 @@ from websockets.typing import Origin
 
 from hubbub.client.transport import WebSocketTransport
 from hubbub.config.models import NetworkFile
-from hubbub.errors import ConnectionLost, UserError
-from hubbub.network import server
+from hubbub.errors import ConnectionLost, StoreUnavailable, UserError
+from hubbub.network import readiness, server
 from hubbub.network.hub import Hub
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.web.site import About, Site
+from tests.contract.full_disk import full_disk
 from tests.interaction.peers import DEADLINE_S, Networks, config, eventually, soon
+from tests.interaction.stores import MoodyStore
 
 HELLO = b'{"op":"identify","version":"hubbub.v1","participant":"ann","kind":"human"}'
 
@@ -108,12 +111,14 @@ async def raw(
         writer.close()
 
 
-async def http(at: Listening, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+async def http(
+    at: Listening, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], str]:
     """One plain request: status, headers, body."""
     reader, writer = await asyncio.open_connection(at.host, at.port)
     sent = {"Host": at.address, **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-    writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
     async with soon():
         answer = (await reader.read()).decode()
     writer.close()
@@ -328,6 +333,41 @@ async def test_the_port_answers_browsers_and_monitors() -> None:
         assert (await http(at, "/config"))[0] == 404
         hub.draining = True
         assert (await http(at, "/readyz"))[::2] == (503, "stopping\n")
+
+
+@pytest.mark.behaviour("D-7")
+@pytest.mark.parametrize("place", ["sqlite::memory:", "sqlite:{tmp}/hub.db"])
+async def test_a_hub_that_cannot_store_anything_is_not_ready(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(place.format(tmp=tmp_path))
+    async with Hub(config(), store) as hub, serve_hub(hub, "127.0.0.1:0") as at:
+        async with full_disk(store):
+            assert (await http(at, "/readyz"))[::2] == (503, "nothing can be stored at present\n")
+        monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+        assert (await http(at, "/readyz"))[::2] == (200, "ready\n")
+
+
+@pytest.mark.behaviour("D-7")
+async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -> None:
+    store = MoodyStore(f"sqlite:{tmp_path}/hub.db")
+    async with Hub(config(), store) as hub, serve_hub(hub, "127.0.0.1:0") as at:
+        assert (await http(at, "/readyz"))[0] == 200
+        written = len(store.batches)
+        assert (await http(at, "/readyz"))[0] == 200
+        assert len(store.batches) == written, "who asks again at once is told what is known"
+        store.failing = 1
+        with pytest.raises(StoreUnavailable):
+            await hub.log.write(lambda head: ())
+        assert (await http(at, "/readyz"))[0] == 503
+
+
+@pytest.mark.behaviour("D-7")
+async def test_head_is_answered_without_a_body() -> None:
+    async with serving() as (_hub, at):
+        status, headers, body = await http(at, "/", method="HEAD")
+        assert (status, body) == (200, "")
+        assert headers["Content-Length"] == str(len((await http(at, "/"))[2].encode()))
 
 
 @pytest.mark.behaviour("D-7")

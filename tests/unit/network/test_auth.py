@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.network import auth
-from hubbub.network.auth import is_loopback, new_token, proves, token_hash
+from hubbub.network.auth import LONGEST_S, WrongTokens, is_loopback, new_token, proves, token_hash
 
 pytestmark = pytest.mark.behaviour("D-1")
 
@@ -59,3 +59,31 @@ def test_addresses_of_this_machine_are_loopback(host: str) -> None:
 )
 def test_everything_else_can_be_reached_from_outside(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.mark.behaviour("D-9")
+def test_wrong_tokens_of_an_address_are_answered_ever_later_up_to_a_bound() -> None:
+    wrong = WrongTokens()
+    waits = [wrong.wait("192.0.2.1", 100.0) for _ in range(20)]
+    assert waits[:8] == [0, 0, 0, 0, 0, 1, 2, 3]
+    assert max(waits) == LONGEST_S + 1
+    assert wrong.wait("192.0.2.2", 100.0) == 0, "another address has nothing to do with it"
+    assert wrong.wait("192.0.2.1", 103.0) == 3
+    assert wrong.wait("192.0.2.1", 1000.0) == 0, "it is forgotten in time"
+
+
+@pytest.mark.behaviour("D-9")
+def test_addresses_of_one_ipv6_network_are_one() -> None:
+    wrong = WrongTokens()
+    for host in range(5):
+        assert wrong.wait(f"2001:db8::{host:x}", 0.0) == 0
+    assert wrong.wait("2001:db8::ffff%eth0", 0.0) == 1
+    assert wrong.wait("2001:db8:0:1::1", 0.0) == 0
+
+
+@pytest.mark.behaviour("D-9")
+def test_addresses_that_are_not_seen_again_take_no_room() -> None:
+    wrong = WrongTokens()
+    for second in range(1000):
+        wrong.wait(f"192.0.2.{second % 250}", second * 10.0)
+    assert len(vars(wrong)["_paid_off"]) <= 2

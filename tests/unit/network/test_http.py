@@ -164,36 +164,44 @@ class OnePage:
         return Found(200, {"Cache-Control": "no-cache", "X-Asked": accepted}, b"<h1>join</h1>")
 
 
-def respond(path: str, *, ready: bool = True, upgrade: str = "") -> Response | None:
+async def respond(
+    path: str, *, trouble: str = "", method: str = "GET", upgrade: str = "", origin: str = ""
+) -> Response | None:
+    async def told() -> str:
+        return trouble
+
     side = HttpSide(
         host="127.0.0.1",
         pages=OnePage(),
-        ready=lambda: ready,
+        trouble=told,
         metrics=lambda: b"hubbub_sessions 0\n",
     )
-    sent = headers(("Host", "127.0.0.1:4820"), *([("Upgrade", upgrade)] if upgrade else []))
-    return side.respond(Request(path, sent))
+    sent = headers(("Host", "127.0.0.1:4820"))
+    for name, value in (("Upgrade", upgrade), ("Origin", origin)):
+        if value:
+            sent[name] = value
+    return await side.respond(Request(path, sent, method))
 
 
 @pytest.mark.parametrize(
-    ("path", "ready", "status", "body"),
+    ("path", "trouble", "status", "body"),
     [
-        ("/", True, 200, b"<h1>join</h1>"),
-        ("/?from=mail", True, 200, b"<h1>join</h1>"),
-        ("/healthz", True, 200, b"ok\n"),
-        ("/healthz", False, 200, b"ok\n"),
-        ("/readyz", True, 200, b"ready\n"),
-        ("/readyz", False, 503, b"stopping\n"),
-        ("/metrics", True, 200, b"hubbub_sessions 0\n"),
-        ("/admin", True, 404, b"There is nothing here; try /\n"),
-        ("/healthz/../metrics", True, 404, b"There is nothing here; try /\n"),
-        ("/HEALTHZ", True, 404, b"There is nothing here; try /\n"),
+        ("/", "", 200, b"<h1>join</h1>"),
+        ("/?from=mail", "", 200, b"<h1>join</h1>"),
+        ("/healthz", "", 200, b"ok\n"),
+        ("/healthz", "stopping", 200, b"ok\n"),
+        ("/readyz", "", 200, b"ready\n"),
+        ("/readyz", "stopping", 503, b"stopping\n"),
+        ("/metrics", "", 200, b"hubbub_sessions 0\n"),
+        ("/admin", "", 404, b"There is nothing here; try /\n"),
+        ("/healthz/../metrics", "", 404, b"There is nothing here; try /\n"),
+        ("/HEALTHZ", "", 404, b"There is nothing here; try /\n"),
     ],
 )
-def test_few_paths_are_answered_and_nothing_else(
-    path: str, ready: bool, status: int, body: bytes
+async def test_few_paths_are_answered_and_nothing_else(
+    path: str, trouble: str, status: int, body: bytes
 ) -> None:
-    response = respond(path, ready=ready)
+    response = await respond(path, trouble=trouble)
     assert response is not None
     assert (response.status_code, response.body) == (status, body)
     assert response.headers["Content-Length"] == str(len(body))
@@ -202,18 +210,23 @@ def test_few_paths_are_answered_and_nothing_else(
     assert response.headers["Cache-Control"] == ("no-cache" if page else "no-store")
     policy = response.headers.get("Content-Security-Policy")
     assert policy == (None if page else "default-src 'none'"), "a page brings its own"
+    asked = await respond(path, trouble=trouble, method="HEAD")
+    assert asked is not None
+    assert (asked.status_code, asked.headers, asked.body) == (status, response.headers, b"")
+
+
+async def test_other_methods_are_told_which_there_are() -> None:
+    response = await respond("/", method="POST")
+    assert response is not None
+    assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize("upgrade", ["websocket", "WebSocket"])
-def test_a_websocket_handshake_goes_on_whatever_its_path(upgrade: str) -> None:
-    assert respond("/anything", upgrade=upgrade) is None
+async def test_a_websocket_handshake_goes_on_whatever_its_path(upgrade: str) -> None:
+    assert await respond("/anything", upgrade=upgrade) is None
 
 
-def test_a_foreign_page_cannot_begin_a_handshake() -> None:
-    side = HttpSide(host="127.0.0.1", pages=None, ready=lambda: True, metrics=bytes)
-    sent = headers(
-        ("Host", "127.0.0.1:4820"), ("Origin", "https://example.org"), ("Upgrade", "websocket")
-    )
-    response = side.respond(Request("/", sent))
+async def test_a_foreign_page_cannot_begin_a_handshake() -> None:
+    response = await respond("/", upgrade="websocket", origin="https://example.org")
     assert response is not None
     assert response.status_code == 403
