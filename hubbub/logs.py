@@ -9,19 +9,24 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import suppress
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
-import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
 
-__all__ = ["PROCESSORS", "STDERR", "Unfailing", "get_logger"]
+__all__ = ["STDERR", "Unfailing", "get_logger", "processors"]
 
-PROCESSORS: tuple[Processor, ...] = (
-    structlog.contextvars.merge_contextvars,
-    structlog.processors.add_log_level,
-    structlog.processors.format_exc_info,
-    structlog.processors.KeyValueRenderer(key_order=["level", "event"], drop_missing=True),
-)
+
+def processors() -> list[Processor]:
+    """What makes a line of a record."""
+    import structlog  # with all that it loads; most commands have nothing to log
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.format_exc_info,
+        structlog.processors.KeyValueRenderer(key_order=["level", "event"], drop_missing=True),
+    ]
 
 
 class Unfailing:
@@ -51,7 +56,7 @@ STDERR = cast(TextIO, Unfailing())  # it is only written to
 
 def get_logger(name: str) -> FilteringBoundLogger:
     """A logger that looks for its configuration whenever it is used, so modules can keep one."""
-    return cast(FilteringBoundLogger, _Lazy(name))
+    return cast("FilteringBoundLogger", _Lazy(name))
 
 
 class _Lazy:
@@ -61,17 +66,21 @@ class _Lazy:
         self._name = name
 
     def __getattr__(self, method: str) -> object:
+        import structlog
+
         configured = structlog.is_configured()
         logger = structlog.get_logger(self._name) if configured else _ours()
         return getattr(logger, method)
 
 
 def _ours() -> FilteringBoundLogger:
+    import structlog
+
     return cast(
-        FilteringBoundLogger,
+        "FilteringBoundLogger",
         structlog.wrap_logger(
             structlog.PrintLogger(STDERR),
-            processors=PROCESSORS,
+            processors=processors(),
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         ),
     )

@@ -9,7 +9,7 @@ import typer
 
 from generating.models import fields, models_of
 from generating.tables import docstring, table
-from hubbub.cli.app import app
+from hubbub.cli.app import program
 from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
 from hubbub.config import roles, tooling
@@ -44,7 +44,7 @@ def config_parts() -> dict[str, str]:
 
 
 def cli_parts() -> dict[str, str]:
-    root: Any = typer.main.get_command(app)  # of typer's own classes
+    root: Any = typer.main.get_command(program())  # of typer's own classes
     context = root.context_class(
         root, info_name="hubbub", terminal_width=WIDTH, **root.context_settings
     )

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.asking import Asker
 from hubbub.agents.models.base import ToolSpec
@@ -47,6 +47,7 @@ from hubbub.agents.turn.taint import Taint
 from hubbub.agents.turn.voice import marks
 from hubbub.config.roles import ForkConfig
 from hubbub.errors import ModelError, OperationError
+from hubbub.field_docs import Documented
 from hubbub.ids import write_id
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
@@ -60,10 +61,10 @@ _MOST_SHOWN = 8000
 log = get_logger(__name__)
 
 
-class Fork(BaseModel):
+class Fork(Documented):
     """The arguments of `fork`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     goal: Annotated[str, Field(min_length=1)]
     """What is to be found out or done, and what the result must contain."""

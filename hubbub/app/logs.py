@@ -8,7 +8,7 @@ from typing import TextIO, cast
 import structlog
 
 from hubbub.app.printer import Printer
-from hubbub.logs import PROCESSORS, STDERR
+from hubbub.logs import STDERR, processors
 
 __all__ = ["configure_logging"]
 
@@ -22,7 +22,7 @@ def configure_logging(*, debug: bool, printer: Printer | None = None) -> None:
     stream = STDERR if printer is None else cast(TextIO, printer)  # it is only written to
     level = logging.DEBUG if debug else logging.WARNING
     structlog.configure(
-        processors=list(PROCESSORS),
+        processors=processors(),
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,

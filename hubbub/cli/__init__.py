@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """The entry point of the program."""
-    from hubbub.cli.app import run
+    with _quiet():
+        from hubbub.app.memory import loading
 
-    sys.exit(run(sys.argv[1:]))
+        with loading():
+            from hubbub.cli.app import run
+    code = run(sys.argv[1:])
+    with _quiet():
+        sys.exit(code)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """While it lasts, Ctrl-C ends the process without a word: nothing is under way yet."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # ignored, as by a shell for what it runs in the background
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,43 +12,17 @@ import sys
 import traceback
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from hubbub.cli import (
-    agent,
-    charge,
-    check,
-    directory,
-    doctor,
-    edits,
-    files,
-    finding,
-    init,
-    log,
-    mods,
-    people,
-    polls,
-    prompts,
-    reactions,
-    reminders,
-    talk,
-    tasks,
-    testing,
-    thread,
-    tokens,
-    transcript,
-    turns,
-    up,
-    webhooks,
-)
 from hubbub.cli.output import help_if_alone
 from hubbub.config.problems import closest
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["app", "command_of", "run"]
+__all__ = ["COMMANDS", "command_of", "program", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
@@ -61,48 +35,58 @@ _COMMANDS = {
 """The hub speaks to programs and models."""
 _NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.DRAINING})
 
-app = typer.Typer(
-    name="hubbub",
-    help="A messaging network in which AI agents and people work together in threads.",
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-_GROUPS = (
-    up,
-    check,
-    init,
-    talk,
-    people,
-    log,
-    finding,
-    reactions,
-    edits,
-    thread,
-    tasks,
-    polls,
-    files,
-    reminders,
-    directory,
-    transcript,
-    turns,
-    charge,
-    prompts,
-    mods,
-    webhooks,
-    doctor,
-    tokens,
-    agent,
-    testing,
-)
-"""In the order in which `hubbub --help` lists them."""
-for _group in _GROUPS:
-    _group.register(app)
+COMMANDS = {
+    "up": "up",
+    "check": "check schema",
+    "init": "init",
+    "talk": "chat",
+    "people": "who threads send status",
+    "log": "log",
+    "finding": "search digest",
+    "reactions": "react",
+    "edits": "edit delete history",
+    "thread": "thread",
+    "tasks": "tasks",
+    "polls": "polls",
+    "files": "files",
+    "reminders": "remind reminders",
+    "directory": "directory",
+    "transcript": "transcript",
+    "turns": "turns turn",
+    "charge": "stop resume stops approvals approve deny take-over hand-back spending requests "
+    "interaction why breaker",
+    "prompts": "prompts",
+    "mods": "mods",
+    "webhooks": "webhook",
+    "doctor": "doctor",
+    "tokens": "token",
+    "agent": "agent",
+    "testing": "testing",
+}
+"""Modules and the commands of each, in the order in which `hubbub --help` lists them. A command
+that is asked for loads its own module only."""
+_HOMES = {command: home for home, commands in COMMANDS.items() for command in commands.split()}
 command_of = cache(typer.main.get_command)
 """The commands of a program. Reading their signatures takes longer than most of them run."""
 
 
-@app.callback(invoke_without_command=True)
+@cache
+def program(*homes: str) -> typer.Typer:
+    """The program with the commands of these modules; without any, of all."""
+    made = typer.Typer(
+        name="hubbub",
+        help="A messaging network in which AI agents and people work together in threads.",
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback(invoke_without_command=True)(main)
+    for home in homes or COMMANDS:
+        import_module(f"hubbub.cli.{home}").register(made)
+    made.command()(version)
+    return made
+
+
 def main(
     context: typer.Context,
     asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -114,7 +98,6 @@ def main(
     help_if_alone(context)
 
 
-@app.command()
 def version() -> None:
     """Print the version."""
     from hubbub import __version__
@@ -122,13 +105,20 @@ def version() -> None:
     typer.echo(__version__)
 
 
+def _program_for(args: Sequence[str]) -> typer.Typer:
+    home = _HOMES.get(args[0]) if args else None
+    return program(home) if home else program()
+
+
 def run(args: Sequence[str]) -> int:
     """Run a command line (without the program's name); returns the exit code."""
-    from hubbub.app.logs import configure_logging
+    if os.environ.get("HUBBUB_DEBUG"):  # otherwise what the log does by itself is enough
+        from hubbub.app.logs import configure_logging
 
-    configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")))
+        configure_logging(debug=True)
     try:
-        code = command_of(app).main(args=list(args), prog_name="hubbub", standalone_mode=False)
+        command = command_of(_program_for(args))
+        code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except SystemExit as ended:  # typer's way out when whoever read our output has gone

@@ -14,6 +14,7 @@ from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_a
 from hubbub.cli.output import JsonFlag, console, emit_json, help_if_alone, table
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError
+from hubbub.field_docs import descriptions
 from hubbub.protocol.mods import ModStates
 
 if TYPE_CHECKING:
@@ -130,11 +131,12 @@ def show(
 
 def _settings(model: type[ModConfig]) -> list[Mapping[str, object]]:
     found: list[Mapping[str, object]] = []
+    meanings = descriptions(model)
     for name, field in model.model_fields.items():
         default = (
             "required" if field.is_required() else field.get_default(call_default_factory=True)
         )
-        about = " ".join((field.description or "").split())
+        about = " ".join(meanings.get(name, "").split())
         found.append({"name": name, "default": str(default), "about": about})
     return found
 

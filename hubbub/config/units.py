@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN
 
 __all__ = ["HostName", "Id", "Section", "Size", "Span", "span", "wrong"]
@@ -77,10 +78,8 @@ HostName = Annotated[str, AfterValidator(_host_name)]
 """A host as in a URL, with its port if that is not the usual one."""
 
 
-class Section(BaseModel):
+class Section(Documented):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
-        defer_build=True,  # most sections are only ever read as parts of the whole file
     )

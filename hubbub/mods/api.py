@@ -29,9 +29,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from hubbub.config.units import Span
+from hubbub.field_docs import Documented
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Statement
@@ -76,10 +77,10 @@ Verdict = Pass | Replace | Reject
 PASS = Pass()
 
 
-class ModConfig(BaseModel):
+class ModConfig(Documented):
     """Base of a mod's settings in YAML: unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     on_failure: OnFailure = "pass"
     """What becomes of a message whose hook has failed: it passes, or is refused."""

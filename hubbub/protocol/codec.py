@@ -20,7 +20,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, to_json
 
 from hubbub.errors import OperationError
@@ -47,9 +47,6 @@ Args = TypeVar("Args", bound=Input)
 
 class TypedCall(Model, Generic[Args]):
     """A `call` frame whose arguments are validated as the operation's input."""
-
-    # One is made per operation, when a hub starts: nothing of them is read but the union of all.
-    model_config = ConfigDict(use_attribute_docstrings=False, defer_build=True)
 
     op: Literal["call"]
     ref: Ref

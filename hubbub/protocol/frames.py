@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from hubbub.protocol.messages import (
     Card,
@@ -297,5 +297,7 @@ class Reconnect(Model):
 ClientFrame = Identify | Call | Ack | Signal
 HubFrame = Hello | Ready | Result | ErrorFrame | Event | Signal | Reconnect
 
-hub_frames: TypeAdapter[HubFrame] = TypeAdapter(Annotated[HubFrame, Field(discriminator="op")])
+hub_frames: TypeAdapter[HubFrame] = TypeAdapter(
+    Annotated[HubFrame, Field(discriminator="op")], config=ConfigDict(defer_build=True)
+)
 """Validates what a hub sends; clients read frames with `hub_frames.validate_json`."""

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     ConfigDict,
     Field,
     JsonValue,
@@ -19,6 +18,7 @@ from pydantic import (
     StringConstraints,
 )
 
+from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN, MAX_LENGTH
 
 __all__ = [
@@ -65,10 +65,10 @@ ReplyNeed = Literal["required", "optional"]
 Permission = Literal["read", "write", "admin"]
 
 
-class Model(BaseModel):
+class Model(Documented):
     """Base of all wire data: immutable, fields that are not known are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class NewAttachment(Model):
@@ -287,7 +287,7 @@ class PendingWake(Model):
 class Card(Model):
     """What a participant says about itself."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     # As much as fits into a card, which is small.
     description: CardText = ""

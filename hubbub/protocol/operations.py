@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
+from hubbub.field_docs import Documented
 from hubbub.protocol.messages import (
     Amendment,
     Channel,
@@ -85,14 +86,14 @@ __all__ = [
 ]
 
 
-class Input(BaseModel):
+class Input(Documented):
     """Base of all inputs: an argument that is not known is an error that names it.
 
     Names have a length and lists a size, and a list fails fast: describing what is wrong with each
     of its items would keep the hub busy with frames of thousands of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 Text = Annotated[str, Field(min_length=1)]

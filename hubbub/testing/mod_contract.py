@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from hubbub.errors import OperationError, UserError
+from hubbub.field_docs import descriptions
 from hubbub.mods.api import Mod
 from hubbub.mods.built_in import BUILT_IN
 from hubbub.mods.loader import NAME, check_company
@@ -89,11 +90,12 @@ def check_declaration(kind: type[Mod]) -> None:
 
 def check_settings(kind: type[Mod], settings: Settings) -> None:
     """Its settings are told, and those that it does not know are refused."""
+    meanings = descriptions(kind.Config)
     for name, field in kind.Config.model_fields.items():
         assert not field.is_required() or name in settings, (
             f"Config.{name} has no default: give the contract `settings` with it"
         )
-        assert field.description, f"Config.{name} needs a text below it that says what it means"
+        assert name in meanings, f"Config.{name} needs a text below it that says what it means"
     settings_of(kind, settings)
     try:
         kind.Config.model_validate({**settings, "no_such_setting": 1})
@@ -121,8 +123,9 @@ def _check_schemas(operation: Operation) -> None:
     assert info.input_schema is not None and info.output_schema is not None  # noqa: PT018
     assert info.input_schema.get("type") == "object", f"{operation.name}: takes no object"
     model: type[BaseModel] = operation.input
-    for name, field in model.model_fields.items():
-        assert field.description, (
+    meanings = descriptions(model)
+    for name in model.model_fields:
+        assert name in meanings, (
             f"{operation.name}: the argument {name} needs a text below it, it is what models read"
         )
 

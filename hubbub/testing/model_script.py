@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
+from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from hubbub.config.problems import closest
 from hubbub.errors import ConfigError
+from hubbub.field_docs import Documented
 
 __all__ = [
     "Answer",
@@ -49,8 +50,8 @@ class ScriptMistake(Exception):
     """The script cannot answer this request: nothing matches, or an answer is impossible."""
 
 
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class Part(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Usage(Part):

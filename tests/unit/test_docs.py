@@ -15,7 +15,7 @@ import typer
 
 from hubbub.agents.python.agent import Agent
 from hubbub.app.preflight import load_valid
-from hubbub.cli.app import app
+from hubbub.cli.app import program
 from hubbub.config.loader import load
 from hubbub.protocol.turns import Outcome
 from hubbub.testing.model_script import load_script
@@ -89,7 +89,7 @@ def test_commands_in_the_pages_exist_with_their_options() -> None:
     found = [(block, words) for block in _of("sh") for words in _commands(block.text)]
     assert len(found) > 20
     for block, words in found:
-        command: Any = typer.main.get_command(app)  # of typer's own classes
+        command: Any = typer.main.get_command(program())  # of typer's own classes
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         known = {option for parameter in command.params for option in parameter.opts}

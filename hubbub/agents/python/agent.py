@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import JsonValue
-from structlog.typing import FilteringBoundLogger
 
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
@@ -29,6 +28,9 @@ from hubbub.protocol.operations import (
     ThreadPage,
     Threads,
 )
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 __all__ = ["Agent", "Handled"]
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.roles.plan import Plan, PlanStep, StepId
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.field_docs import Documented
 
 __all__ = [
     "ANSWER",
@@ -40,8 +41,8 @@ class WrongAnswer(ValueError):
     """What is wrong with an answer, for the model that gave it."""
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Arguments(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Route(_Arguments):

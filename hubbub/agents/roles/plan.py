@@ -13,10 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from hubbub.agents.turn.recording import MAX_DEPTH, read_json
 from hubbub.config.problems import nearest
+from hubbub.field_docs import Documented
 
 __all__ = [
     "Plan",
@@ -42,8 +43,8 @@ class WrongPlan(ValueError):
     """What is wrong with a plan, for the one who made it."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Part(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PlanStep(_Part):

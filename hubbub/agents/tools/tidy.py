@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.turn.chat import ALWAYS_SHOWN
+from hubbub.field_docs import Documented
 from hubbub.protocol.turns import Step
 
 __all__ = ["TIDY_STEPS", "Shorter", "TidySteps", "Tidying", "tidy_spec"]
@@ -22,10 +23,10 @@ _SHOWN_WORDS = 60
 StepNumber = Annotated[int, Field(ge=1, le=10**6)]
 
 
-class Shorter(BaseModel):
+class Shorter(Documented):
     """A step in fewer words."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     step: StepNumber
     """The step's number."""
@@ -33,10 +34,10 @@ class Shorter(BaseModel):
     """All that you need to remember of it."""
 
 
-class Tidying(BaseModel):
+class Tidying(Documented):
     """The arguments of `tidy_steps`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     discard: tuple[StepNumber, ...] = ()
     """Numbers of steps that you need no more."""

@@ -17,6 +17,7 @@ from hubbub.agents.tools.hub import Caller, refused
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.turn.voice import marks
 from hubbub.errors import OperationError
+from hubbub.field_docs import Documented
 from hubbub.protocol.messages import Permission
 
 __all__ = ["ASK_HUMAN", "DECLINE", "FORK", "REPLY", "SHOW_PLAN", "Saying", "replying", "ways_out"]
@@ -29,8 +30,8 @@ Said = TypeVar("Said", bound=BaseModel)
 Words = Annotated[str, Field(min_length=1)]
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class _Arguments(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class _Question(_Arguments):

@@ -1,0 +1,84 @@
+"""Models whose fields are documented by the texts below them, read when somebody asks.
+
+pydantic's `use_attribute_docstrings` does the same while the class is made: it reads and parses the
+source for each one, which took longer than all else that a command does.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+__all__ = ["Documented", "descriptions"]
+
+
+class Documented(BaseModel):
+    """A model that is built, and whose fields are described, when that is first needed."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, text in descriptions(cls).items():
+            field = cls.model_fields[name]
+            for known in (name, field.validation_alias, field.serialization_alias):
+                if isinstance(known, str) and known in properties:
+                    properties[known]["description"] = text
+        return schema
+
+
+def descriptions(model: type[BaseModel]) -> Mapping[str, str]:
+    """What the fields of a model mean, by name, as far as somebody has said it."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if base is not Documented and issubclass(base, Documented):
+            found.update(_texts(base.__module__).get(base.__qualname__, {}))
+    said = {name: field.description for name, field in model.model_fields.items()}
+    return {name: text for name in said if (text := said[name] or found.get(name))}
+
+
+@cache
+def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
+    """The texts below the fields of all classes of a module, by the class's qualified name."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except (KeyError, OSError, TypeError):  # made at run time, or installed without its source
+        return {}
+    return dict(_classes(ast.parse(source), ""))
+
+
+def _classes(node: ast.AST, place: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.ClassDef(name=name):
+                yield f"{place}{name}", dict(_fields(child))
+                yield from _classes(child, f"{place}{name}.")
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield from _classes(child, f"{place}{name}.<locals>.")
+            case _:
+                yield from _classes(child, place)
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                yield name, inspect.cleandoc(said)

@@ -1,0 +1,97 @@
+"""What it takes until a command begins: what is loaded, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hubbub.cli.app import COMMANDS, command_of, program
+
+HEAVY = (
+    "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "textual", "structlog", "jinja2",
+    "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
+)  # fmt: skip
+ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
+LIGHT = ("hubbub.app.memory",)
+"""Of those rooms, what a command may load."""
+LOADED = """
+import sys
+from hubbub.cli import main
+sys.argv = ["hubbub", *{args}]
+try:
+    main()
+finally:
+    import json
+    sys.stderr.write("\\n" + json.dumps(sorted(sys.modules)))
+"""
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+sys.argv = ["hubbub", "send", "bob", "hello", "--as", "ann", "--address", "127.0.0.1:1"]
+from hubbub.cli import main
+main()
+"""
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-c", code]
+    return subprocess.run(run, capture_output=True, text=True, check=False)
+
+
+def test_every_command_is_found_by_its_name_without_loading_the_others() -> None:
+    for home, commands in COMMANDS.items():
+        root = command_of(program(home))
+        made = set(getattr(root, "commands", ())) - {"version"}
+        assert made == set(commands.split()), f"COMMANDS has others than hubbub.cli.{home}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "own"),
+    [
+        (["send", "bob", "hello", "--as", "ann", "--address", "127.0.0.1:1"], "people"),
+        (["status", "--address", "127.0.0.1:1"], "people"),
+        (["--help"], None),
+    ],
+)
+def test_a_plain_command_loads_only_what_it_uses(args: list[str], own: str | None) -> None:
+    ran = python(LOADED.format(args=args))
+    loaded = set(json.loads(ran.stderr.splitlines()[-1]))
+    assert not loaded.intersection(HEAVY)
+    rooms = [m for m in loaded if m.startswith(ROOMS) and m not in (*LIGHT, *ROOMS)]
+    if own is None:
+        assert "hubbub.client" not in loaded, "help asks no network"
+    else:
+        assert "hubbub.client.client" in loaded, "it has tried to reach the network"
+        assert rooms == []
+        homes = {home for home in COMMANDS if f"hubbub.cli.{home}" in loaded}
+        assert homes == {own}
+
+
+@pytest.mark.slow
+def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
+    ran = python(
+        "import hubbub.client\n"
+        "from hubbub import field_docs\n"
+        "def below(c): return [c, *(d for s in c.__subclasses__() for d in below(s))]\n"
+        "print([m.__name__ for m in below(field_docs.Documented)[1:] if m.__pydantic_complete__])\n"
+        "print(field_docs._texts.cache_info().currsize)\n"
+    )
+    # A card stands as a default, so it is made at once.
+    assert ran.stdout.splitlines() == ["['Card']", "0"], ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module", ["typer", "hubbub.cli.people", "hubbub.client", "websockets.asyncio.client"]
+)
+def test_ctrl_c_while_a_command_loads_ends_it_without_a_word(module: str) -> None:
+    ran = python(INTERRUPTED.format(module=module))
+    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", "")
