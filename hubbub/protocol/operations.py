@@ -408,7 +408,7 @@ class BeginTurnResult(Model):
 
 
 class LeaveTurn(Input):
-    turn: str
+    turn: TurnRef
     life: Name
     """The process that works on it no more."""
 
