@@ -126,6 +126,10 @@ STORE = {
     "S-10": "Migrations are numbered and leave the version before them when they fail.",
     "S-11": "Reads go by index, however long the log.",
     "S-12": "What was refused leaves no trace that hurts after a restart.",
+    "S-13": "What is written into a deleted or replaced database is never acknowledged.",
+    "S-15": "Who has seen more than a log that was put back to an older state starts afresh.",
+    "S-16": "A backup is made beside a running hub, and restored as another history.",
+    "S-14": "Only the user who runs the hub can read its database.",
 }
 
 CLIENT = {

@@ -59,6 +59,7 @@ COMMANDS = {
     "mods": "mods",
     "webhooks": "webhook",
     "doctor": "doctor",
+    "backups": "backup restore",
     "tokens": "token",
     "agent": "agent",
     "testing": "testing",

@@ -260,7 +260,7 @@ class Client:
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the hub speaks {', '.join(hello.versions)}, this client {VERSION}",
             )
-        identify = self._identity.model_copy(update={"cursor": self._stream.cursor})
+        identify = self._identity.model_copy(update={"cursor": self._stream.resume})
         await wire.send(identify.model_dump_json(exclude_none=True))
         ready, early = await complete(wire, await _expect(wire, Ready), schemas=self._schemas)
         self._begin(hello, ready)
@@ -268,7 +268,7 @@ class Client:
             self._take(frame)
 
     def _begin(self, hello: Hello, ready: Ready) -> None:
-        self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready)
+        self.hello, self.ready = hello, self._stream.begin(hello.epoch, ready, hello.run)
         self._offered = frozenset(o.name for o in ready.operations)
         self._reads = frozenset(o.name for o in ready.operations if o.permission == "read")
         self._events.put(self.ready)

@@ -32,6 +32,7 @@ class Stream:
         """`cursor`: where an earlier life of this client stopped."""
         self._asked = cursor
         self._epoch: str | None = None
+        self._run: str | None = None
         self._last = 0  # position of the last event of this connection
         self.received = self.handed = self.acked = 0
 
@@ -40,20 +41,28 @@ class Stream:
         """Where to resume: the last acknowledged position, or None to leave it to the hub."""
         if self._epoch is None:
             return self._asked
-        return Cursor(epoch=self._epoch, seq=self.acked)
+        return Cursor(epoch=self._epoch, seq=self.acked, run=self._run)
+
+    @property
+    def resume(self) -> Cursor | None:
+        """The cursor for this client itself, which has seen what it was sent."""
+        if self.cursor is None or self.received <= self.acked:
+            return self.cursor
+        return self.cursor.model_copy(update={"received": self.received})
 
     @property
     def tellable(self) -> int:
         """How far the hub may be told: not beyond what it has sent on this connection."""
         return min(self.acked, self._last)
 
-    def begin(self, epoch: str, ready: Ready) -> Ready:
+    def begin(self, epoch: str, ready: Ready, run: str | None = None) -> Ready:
         """A connection starts. Returns the `ready` for the consumer.
 
         It says `resumed: false` also when the hub believes it resumed but starts beyond what was
         received here: a partial recovery must not look whole.
         """
         self._last = ready.cursor
+        self._run = run
         first = self._epoch is None
         if not first and ready.resumed and epoch == self._epoch and ready.cursor <= self.received:
             return ready

@@ -96,6 +96,8 @@ class Hub:
             max_depth=self.limits.json_depth,
         )
         self.draining = False
+        self._refusal = ""
+        """Why the store refused the last batch; empty since it has written one."""
         self.call = Calls(self).take
         """Runs what a session asks for, and answers it."""
         self.silent: Callable[[str], object] = lambda participant: None
@@ -106,17 +108,31 @@ class Hub:
         """The agent whose older connection gives way to a newer one now."""
         self._stack = AsyncExitStack()
 
+    @property
+    def problem(self) -> str:
+        """Why nothing can be written at present, in a sentence; empty: it can."""
+        return self.store.problem() or self._refusal
+
     # Life ---------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         stored = await self.store.open()
         self._stack.push_async_callback(self.store.close)
         try:
-            await self._start(NetworkState(stored, self.clock.now), stored)
+            await self._start(self._restored(stored), stored)
         except BaseException:
             await self._stack.aclose()
             raise
         return self
+
+    def _restored(self, stored: StoreState) -> NetworkState:
+        try:
+            return NetworkState(stored, self.clock.now)
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreUnavailable(
+                f"{self.config.store} has a record that cannot be read ({error}): put a backup in "
+                "its place (`hubbub restore`), or name another file as the store"
+            ) from error
 
     async def _start(self, state: NetworkState, stored: StoreState) -> None:
         self.state = state
@@ -221,6 +237,7 @@ class Hub:
         hello = Hello(
             network=self.config.name,
             epoch=self.state.epoch,
+            run=self.state.run,
             heartbeat_s=limits.heartbeat,
             limits=LimitsInfo(
                 frame_bytes=limits.frame,
@@ -352,6 +369,9 @@ class Hub:
         self.mods.recorded(records)
 
     def committed(self, entries: Sequence[Entry], seconds: float) -> None:
+        if self._refusal:
+            self._refusal = ""
+            log.info("the store writes again")
         self.metrics.committed(seconds)
         self.metrics.messages += len(entries)
         woken, halted = self.queues.woken, self.state.halts.any
@@ -376,6 +396,9 @@ class Hub:
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):
             log.error("the store refused a batch", exc_info=error)
+        elif str(error) != self._refusal:
+            log.error("the store refuses to write", reason=str(error))
+        self._refusal = str(error)
         self.readiness.refused()
         self.metrics.refused += len(entries)
         for entry in entries:

@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
 from pydantic_core import to_json
 
 from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.logs import get_logger
 from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.ports import Store
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Joining", "Refused", "said_before"]
 
+log = get_logger(__name__)
 
 CARD_BYTES = 8 * 1024
 """Of a card as JSON: everybody is told everybody's."""
@@ -87,6 +90,7 @@ class Joining:
         """As `ready` tells them, for owners and for others."""
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
+        self._said_shorter = False
         self._revoked: Counter[str] = Counter()
         """How often a participant's tokens were revoked since the hub started."""
         self._wrong_tokens = WrongTokens()
@@ -292,12 +296,34 @@ class Joining:
         """Where the stream starts, and whether that is where the client asked for."""
         head = self._hub.log.head
         wanted = frame.cursor
-        if wanted is not None and wanted.epoch == self._hub.state.epoch and wanted.seq <= head:
-            return wanted.seq, True
+        if wanted is not None and wanted.epoch == self._hub.state.epoch:
+            seen = max(wanted.seq, wanted.received or 0)
+            end = self._hub.state.end_of(wanted.run, head)
+            if seen <= end:
+                return wanted.seq, True
+            if wanted.run not in (None, self._hub.state.run):
+                self._say_shorter(frame.participant, seen, end)
         known = self._hub.state.get(frame.participant)
         if frame.observe or frame.latest or known is None:
             return head, False
         return min(known.cursor, head), False
+
+    def _say_shorter(self, participant: str, seen: int, end: int) -> None:
+        """A client knows more of an earlier run than the log has; said once in a run."""
+        if self._said_shorter:
+            return
+        self._said_shorter = True
+        log.warning(
+            "the log is shorter than what a client has seen", who=participant, seen=seen, end=end
+        )
+        text = (
+            f"{participant} has seen more of the log than there is: if an older copy of it was put "
+            "back, messages are missing. Clients that have seen them start afresh."
+        )
+        owners = [name for name, human in self._file.humans.items() if "owner" in human.roles]
+        details: dict[str, JsonValue] = {"code": "log_shorter", "seen": seen, "end": end}
+        once = f"log_shorter:{self._hub.state.run}"
+        self._writes.notice(self._hub.state.broadcast.id, text, details, once, to=owners)
 
     # The snapshot -------------------------------------------------------------------------
 

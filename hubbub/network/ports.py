@@ -62,6 +62,10 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
+    def problem(self) -> str:
+        """Why nothing can be written from now on, as far as a quick look tells; empty: it can."""
+        ...
+
     async def append(self, batch: Batch) -> None:
         """Write the batch in one transaction; durable when this returns.
 

@@ -49,6 +49,10 @@ class NetworkState:
     def __init__(self, stored: StoreState, now: Callable[[], float]):
         """`now` tells seconds since the epoch."""
         self.epoch = stored.epoch
+        self.run = stored.runs[-1].id if stored.runs else ""
+        ends = [run.since for run in stored.runs[1:]]
+        self._ends = dict(zip((run.id for run in stored.runs), ends, strict=False))
+        """Where the log ended when each of the hub's earlier runs was over."""
         self._known = {
             row.id: Known(row.id, _kind(row.kind), row.card, row.cursor)
             for row in stored.participants
@@ -77,6 +81,11 @@ class NetworkState:
         }
 
     # Participants -------------------------------------------------------------------------
+
+    def end_of(self, run: str | None, head: int) -> int:
+        """How far what a client saw in a run of the hub belongs to this log; -1: not at all. Who
+        names no run is believed up to the `head`."""
+        return head if run is None or run == self.run else self._ends.get(run, -1)
 
     def knows(self, participant: str) -> bool:
         return participant in self._known

@@ -24,6 +24,7 @@ __all__ = [
     "StoredMemory",
     "StoredMentions",
     "StoredParticipant",
+    "StoredRun",
     "StoredSpending",
     "StoredTakeover",
     "StoredThread",
@@ -73,6 +74,13 @@ class StoredKey(NamedTuple):
 
     participant: str
     key: str
+
+
+class StoredRun(NamedTuple):
+    """A hub was started on the log, whose end was at `since`."""
+
+    id: str
+    since: int
 
 
 class StoredHalt(NamedTuple):
@@ -138,6 +146,8 @@ class StoreState:
     JSON), oldest first."""
     requests: Sequence[bytes] = ()
     """Those that are open (`Request` as JSON), oldest first."""
+    runs: Sequence[StoredRun] = ()
+    """When hubs were started on this log, oldest first; the last is this one."""
     latest_day: str = ""
     """The latest day of the accounts (YYYY-MM-DD); empty: there is none."""
 

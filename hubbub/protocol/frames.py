@@ -62,6 +62,11 @@ class Cursor(Model):
     """Which incarnation."""
     seq: int = Field(ge=0, le=MAX_SEQ)
     """The position."""
+    run: str | None = None
+    """`hello.run` of the connection on which the client came there. It tells a log that was put
+    back to an older state, and has grown again, from the one that the client knows."""
+    received: int | None = Field(default=None, ge=0, le=MAX_SEQ)
+    """The last event that the client has seen, if it was beyond the position."""
 
 
 class LimitsInfo(Model):
@@ -87,6 +92,8 @@ class Hello(Model):
     """Its name."""
     epoch: str
     """The log's incarnation."""
+    run: str | None = None
+    """This run of the hub: goes into cursors."""
     heartbeat_s: float
     """Seconds of silence after which the hub sends a ping."""
     limits: LimitsInfo

@@ -58,6 +58,9 @@ class MoodyStore:
     async def close(self) -> None:
         await self._store.close()
 
+    def problem(self) -> str:
+        return self._store.problem()
+
     async def append(self, batch: Batch) -> None:
         if not self.gate.is_set():
             self.waiting.set()

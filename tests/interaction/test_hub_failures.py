@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.moderation import Moderation, ModerationConfig
 from hubbub.mods.operation import Calling, Operation, operation
+from hubbub.network.store import open_store
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input
 from hubbub.testing.network import LocalNetwork
@@ -35,6 +37,27 @@ async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
         assert [event["message"]["content"] for event in events] == ["1", "2"]
         assert [event["prev"] for event in events] == [0, 1]
         assert network.hub.metrics.refused == 1
+
+
+@pytest.mark.behaviour("S-13")
+async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_once(
+    networks: Networks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hub.db"
+    async with networks.start(store=open_store(f"sqlite:{path}")) as network:
+        ann = await network.join("ann")
+        await network.join("bob")
+        await ann.say("bob", "kept")
+        assert network.hub.problem == ""
+        path.unlink()
+        for text in ("lost", "lost too"):
+            error = await ann.ask("send_text_message", to="bob", text=text)
+            assert error["code"] == "store_unavailable"
+            assert f"{path} was deleted" in error["message"]
+        assert "was deleted" in network.hub.problem
+        threads = await ann.call("read_thread", thread="direct_bob")
+        assert [message["content"] for message in threads["messages"]] == ["kept"]
+    assert capsys.readouterr().err.count("the store refuses to write") == 1
 
 
 @pytest.mark.behaviour("S-5")

@@ -308,7 +308,8 @@ class ModHost:
             self._folder = Path(tempfile.mkdtemp(prefix=f"hubbub-{self._mod.name}-"))
             # The store is in memory: what lies beside it goes with it.
             finalize(self, rmtree, self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         return self._folder
 
 

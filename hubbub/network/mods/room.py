@@ -26,6 +26,7 @@ from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.keeping import recording
 from hubbub.network.mods.telling import message_of
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
+from hubbub.network.store.backups import files_of
 from hubbub.network.turn_record import turn_record
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -47,8 +48,7 @@ START_S, START_STEP_S = 60.0, 10.0
 
 def folder_of(store: str) -> Path | None:
     """The folder beside a store for what mods keep in files; None: the store is in memory."""
-    path = store.removeprefix(SQLITE)
-    return None if store == MEMORY_STORE else Path(path).with_suffix(".files")
+    return None if store == MEMORY_STORE else files_of(Path(store.removeprefix(SQLITE)))
 
 
 class Mods:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
 from hubbub.network.store.connection import connect, explained, transaction
-from hubbub.network.store.lock import DatabaseLock
+from hubbub.network.store.lock import DatabaseLock, make_file, make_private
 from hubbub.network.store.migrate import check_version, latest_version, migrate
-from hubbub.network.store.place import parse_url
+from hubbub.network.store.place import Place, parse_url
 from hubbub.network.store.reads import token_counts
 from hubbub.network.store.records import write_records
 
 __all__ = ["add_token_offline", "list_tokens_offline", "revoke_tokens_offline"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -27,47 +28,55 @@ async def add_token_offline(url: str, sha256: str, participant: str) -> None:
     Creates the database if there is none. Raises `UserError` for a store in memory, and
     `StoreVersionError` for a database that this program cannot write.
     """
-    await _run(url, lambda db, path: _write(db, path, TokenAdded(sha256, participant)))
+    await _run(url, lambda db: _write(db, TokenAdded(sha256, participant)))
 
 
 async def revoke_tokens_offline(url: str, participant: str) -> None:
     """Make all tokens of `participant` useless. Raises like `add_token_offline`."""
-    await _run(url, lambda db, path: _write(db, path, TokenRevoked(participant)))
+    await _run(url, lambda db: _write(db, TokenRevoked(participant)))
 
 
 async def list_tokens_offline(url: str) -> Mapping[str, int]:
     """Who has how many tokens, by name. Raises like `add_token_offline`."""
-    return await _run(url, _count)
+    return await _run(url, token_counts)
 
 
-async def _run(url: str, work: Callable[[sqlite3.Connection, Path], T]) -> T:
+async def _run(url: str, work: Callable[[sqlite3.Connection], T]) -> T:
     place = parse_url(url)
     path = place.path
     if path is None:
         raise UserError("a store in memory belongs to its hub: it keeps no tokens")
     with explained(place):
-        connection = await connect(place, "synchronous = FULL")
         try:
-            return await connection.run(work, path)
-        finally:
-            await connection.close()
+            make_file(path)
+        except OSError as error:
+            raise UserError(f"{path} cannot be opened: {error.strerror}") from error
+        if await _in_connection(place, check_version, str(path)) != latest_version():
+            await _migrate_alone(place, path)
+        make_private(path)
+        return await _in_connection(place, work)
 
 
-def _write(db: sqlite3.Connection, path: Path, record: Record) -> None:
-    _migrate_alone(db, path)
+async def _in_connection(
+    place: Place,
+    work: Callable[Concatenate[sqlite3.Connection, P], T],
+    *args: P.args,
+    **kw: P.kwargs,
+) -> T:
+    connection = await connect(place, "synchronous = FULL")
+    try:
+        return await connection.run(work, *args, **kw)
+    finally:
+        await connection.close()
+
+
+def _write(db: sqlite3.Connection, record: Record) -> None:
     with transaction(db):
         write_records(db, [record])
 
 
-def _count(db: sqlite3.Connection, path: Path) -> Mapping[str, int]:
-    _migrate_alone(db, path)
-    return token_counts(db)
-
-
-def _migrate_alone(db: sqlite3.Connection, path: Path) -> None:
+async def _migrate_alone(place: Place, path: Path) -> None:
     """Bring the schema up to date, but never under a running hub."""
-    if check_version(db, str(path)) == latest_version():
-        return
     lock = DatabaseLock(path)
     try:
         lock.acquire()
@@ -76,6 +85,6 @@ def _migrate_alone(db: sqlite3.Connection, path: Path) -> None:
             f"{path} has an older schema and a hub is running on it: stop the hub first"
         ) from error
     try:
-        migrate(db, str(path))
+        await _in_connection(place, migrate, str(path))
     finally:
         lock.release()

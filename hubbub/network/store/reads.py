@@ -24,6 +24,7 @@ from hubbub.network.stored import (
     StoredMark,
     StoredMember,
     StoredParticipant,
+    StoredRun,
     StoredThread,
     StoredWake,
     StoreState,
@@ -76,6 +77,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         ).fetchall()
         marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark").fetchall()
         keys = db.execute("SELECT participant, key FROM memory ORDER BY 1, 2").fetchall()
+        runs = db.execute("SELECT id, since FROM run ORDER BY no").fetchall()
         control = control_state(db)
     return StoreState(
         epoch=epoch,
@@ -86,6 +88,7 @@ def state(db: sqlite3.Connection) -> StoreState:
         members=[StoredMember._make(row) for row in members],
         marks=[StoredMark._make(row) for row in marks],
         keys=[StoredKey._make(row) for row in keys],
+        runs=[StoredRun._make(row) for row in runs],
         **control,
     )
 

@@ -6,10 +6,12 @@ Every commit is on the disk when `append` returns (WAL, `synchronous=FULL`).
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from hubbub.errors import StoreUnavailable
+from hubbub.ids import new_ulid
 from hubbub.mods.rows import Value
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, memories, mods, reads, searches, turns
@@ -38,6 +40,9 @@ __all__ = ["SqliteStore"]
 
 _WRITING = ("synchronous = FULL", "cache_size = -65536", "temp_store = MEMORY")
 _READING = ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY")
+
+_RUNS = 10_000
+"""Runs that are remembered: a client that comes back from an older one starts afresh."""
 
 
 class SqliteStore:
@@ -70,6 +75,8 @@ class SqliteStore:
             # A database in memory belongs to its connection: that one reads too, between batches.
             if place.path:
                 self._reading = await connect(place, *_READING)
+            if self._lock:
+                self._lock.watch()
             return await self.reading.run(reads.state)
 
     async def close(self) -> None:
@@ -96,8 +103,22 @@ class SqliteStore:
         """The connection that reads; `StoreUnavailable` while the store is closed."""
         return self._reading or self.writing
 
+    def problem(self) -> str:
+        return self._lock.problem() if self._lock else ""
+
     async def append(self, batch: Batch) -> None:
-        await self.writing.run(self._writer.write, batch)
+        await self.writing.run(self._write, batch)
+
+    def _write(self, db: sqlite3.Connection, batch: Batch) -> None:
+        """Looks before, so that nothing refused is in the log, and after the commit, so that
+        nothing acknowledged is in a file that has gone meanwhile."""
+        self._check()
+        self._writer.write(db, batch)
+        self._check()
+
+    def _check(self) -> None:
+        if problem := self.problem():
+            raise StoreUnavailable(problem)
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
@@ -208,4 +229,8 @@ def _prepare(db: sqlite3.Connection, name: str) -> int:
     db.execute("PRAGMA journal_mode = WAL").fetchone()
     db.execute("PRAGMA wal_autocheckpoint = 1000")
     with transaction(db):
-        return index_all(db)
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('process', ?)", (str(os.getpid()),))
+        head = index_all(db)
+        db.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
+        db.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (_RUNS,))
+        return head

@@ -93,7 +93,7 @@ async def test_what_was_not_acknowledged_is_asked_for_again_but_not_handed_out_a
         assert (await consumer.ready()).resumed
         assert await events(consumer, 1) == [5]
     assert again.identify is not None
-    assert again.identify.cursor == Cursor(epoch="epoch-1", seq=2)
+    assert again.identify.cursor == Cursor(epoch="epoch-1", seq=2, received=4)
 
 
 @pytest.mark.behaviour("C-2")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import StoreVersionError, UserError
+from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.network.store import open_store
 from hubbub.network.store.migrate import APPLICATION_ID, latest_version
 from hubbub.testing.store_rows import body, direct, message, write
@@ -152,9 +152,10 @@ async def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     assert text == f"{tmp_path}/x.db cannot be used as a store: unable to open database file"
 
 
-async def test_a_folder_without_room_for_a_lock_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.db.lock").mkdir()
-    assert "x.db.lock cannot be written" in await refusal(f"sqlite:{tmp_path}/x.db")
+async def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.db").symlink_to(tmp_path / "nowhere" / "y.db")
+    text = await refusal(f"sqlite:{tmp_path}/x.db")
+    assert text == f"{tmp_path}/x.db cannot be opened: No such file or directory"
 
 
 @pytest.mark.behaviour("S-9")
@@ -164,11 +165,60 @@ async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
     await first.open()
     text = await refusal(url)
     assert f"x.db is in use by another hub (process {os.getpid()})" in text
+    os.link(tmp_path / "x.db", tmp_path / "same.db")
+    (tmp_path / "other.db").symlink_to(tmp_path / "x.db")
+    for name in ("same.db", "other.db"):
+        assert "in use by another hub" in await refusal(f"sqlite:{tmp_path}/{name}")
     await first.append(direct(1, 1))
     await first.close()
     second = open_store(url)
     assert (await second.open()).head == 1
     await second.close()
+
+
+@pytest.mark.behaviour("S-14")
+async def test_only_its_user_reads_a_database(tmp_path: Path) -> None:
+    def modes() -> set[int]:
+        return {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+
+    before = os.umask(0)
+    try:
+        store = open_store(f"sqlite:{tmp_path}/x.db")
+        await store.open()
+        assert len(os.listdir(tmp_path)) == 3
+        assert modes() == {0o600}
+        await store.close()
+        (tmp_path / "x.db").chmod(0o644)
+        await store.open()
+        assert modes() == {0o600}
+        await store.close()
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.behaviour("S-13")
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_store_whose_files_are_gone_writes_nothing_more(
+    tmp_path: Path, end: str, replaced: bool
+) -> None:
+    url = await filled(tmp_path / "x.db")
+    store = open_store(url)
+    await store.open()
+    assert store.problem() == ""
+    file = tmp_path / f"x.db{end}"
+    copy = file.read_bytes()
+    file.unlink()
+    if replaced:
+        (tmp_path / "new").write_bytes(copy)
+        (tmp_path / "new").rename(file)
+    for _ in range(2):
+        with pytest.raises(
+            StoreUnavailable, match=r"deleted, moved or replaced.*stop the hub, put"
+        ):
+            await store.append(direct(301, 301))
+        assert f"x.db{end} was" in store.problem()
+    await store.close()
 
 
 @pytest.mark.slow
@@ -182,13 +232,16 @@ def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
         "    await store.open(); print('open', flush=True); sys.stdin.read()\n"
         "asyncio.run(main())"
     )
+    run_open_and_close(tmp_path / "x.db")
+    os.link(tmp_path / "x.db", tmp_path / "same.db")
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"open\n"
-        with pytest.raises(UserError, match=f"process {other.pid}"):
-            run_open_and_close(tmp_path / "x.db")
+        for name, process in (("x.db", other.pid), ("same.db", "unknown")):
+            with pytest.raises(UserError, match=f"process {process}"):
+                run_open_and_close(tmp_path / name)
         other.kill()
     run_open_and_close(tmp_path / "x.db")
 
@@ -242,7 +295,7 @@ async def test_close_moves_the_write_ahead_log_into_the_database(tmp_path: Path)
     await store.append(direct(1, 10))
     assert (tmp_path / "x.db-wal").stat().st_size > 0
     await store.close()
-    assert sorted(os.listdir(tmp_path)) == ["x.db", "x.db.lock"]
+    assert sorted(os.listdir(tmp_path)) == ["x.db"]
 
 
 async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ export class Client {
 
   joined(frame) {
     this.tries = 0;
-    this.cursor = { epoch: this.hello.epoch, seq: frame.cursor };
+    this.cursor = { epoch: this.hello.epoch, seq: frame.cursor, run: this.hello.run };
     this.acked = frame.cursor;
     this.operations = new Map(frame.operations.map((operation) => [operation.name, operation]));
     this.listener.ready(frame, this.hello);

@@ -1,0 +1,141 @@
+"""Backups: a copy of a store beside its running hub, and a store made of such a copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.ids import new_ulid
+from hubbub.network.store.connection import explained, transaction
+from hubbub.network.store.lock import DatabaseLock, make_file
+from hubbub.network.store.migrate import check_version
+from hubbub.network.store.place import Place, parse_url
+
+__all__ = ["back_up", "files_of", "restore"]
+
+
+def files_of(database: Path) -> Path:
+    """The folder beside a database in which mods keep files."""
+    return database.with_suffix(".files")
+
+
+def back_up(url: str, target: Path) -> int:
+    """Copy the store, as it is at this moment, into a new file; whether or not a hub runs on it.
+
+    The files of mods go into a folder beside it. Returns the number of messages. Raises `UserError`
+    for a store or target that cannot be used, `StoreUnavailable` when the disk refuses.
+    """
+    database = _path(url)
+    if not database.exists():
+        raise UserError(f"{database} is not there: nothing to back up")
+    if target.exists() or files_of(target).exists():
+        raise UserError(f"{target} is there already: name a new file for the backup")
+    with _disk(target), explained(Place(database)):
+        _copy(database, target)
+        if files_of(database).is_dir():
+            shutil.copytree(files_of(database), files_of(target))
+        return _messages(target)
+
+
+def restore(url: str, backup: Path, *, replace: bool) -> int:
+    """Make the store what the backup is, with a new epoch: all clients start afresh from it.
+
+    Returns the number of messages. Raises like `back_up`, and `UserError` if there is a store
+    already, unless it shall be replaced, or a hub runs on it.
+    """
+    database = _path(url)
+    if not backup.is_file():
+        raise UserError(f"{backup} is not there: name the file that `hubbub backup` has written")
+    if database.exists() and not replace:
+        raise UserError(f"{database} is there already: --replace puts the backup in its place")
+    with _disk(database), explained(Place(backup)):
+        fresh = database.with_name(database.name + ".restoring")
+        fresh.unlink(missing_ok=True)
+        lock = DatabaseLock(database)
+        try:
+            _copy(backup, fresh)
+            _start_anew(fresh)
+            lock.acquire()
+            _replace_files(files_of(backup), files_of(database))
+            for end in ("-wal", "-shm"):
+                Path(f"{database}{end}").unlink(missing_ok=True)
+            os.replace(fresh, database)
+            _sync(database.parent)
+        finally:
+            lock.release()
+            fresh.unlink(missing_ok=True)
+        return _messages(database)
+
+
+def _path(url: str) -> Path:
+    path = parse_url(url).path
+    if path is None:
+        raise UserError("a store in memory has no backups: it is forgotten at the end")
+    return path
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A whole copy of a database of ours, on the disk when this returns, or none."""
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        make_file(part)
+        with closing(sqlite3.connect(source)) as db, closing(sqlite3.connect(part)) as copy:
+            if not check_version(db, str(source)):
+                raise UserError(f"{source} is empty: it is no store")
+            db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+            (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StoreUnavailable(f"{source} is damaged ({found}): use an older backup of it")
+        _sync(part)
+        os.replace(part, target)
+        _sync(target.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _start_anew(database: Path) -> None:
+    """What follows is another history than the one that clients may have seen."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as db, transaction(db):
+        db.execute("UPDATE meta SET value = ? WHERE key = 'epoch'", (new_ulid(),))
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone():
+            db.execute("DELETE FROM run")
+    _sync(database)
+
+
+def _replace_files(source: Path, target: Path) -> None:
+    old = target.with_name(target.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _messages(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as db:
+        head: int = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()[0]
+        return head
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _disk(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, shutil.Error) as error:
+        raise StoreUnavailable(f"{target} cannot be written: {error}") from error

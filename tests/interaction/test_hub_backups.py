@@ -1,0 +1,161 @@
+"""Logs that are put back to an older state, and clients that have seen more."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.network.store.backups import back_up, restore
+from hubbub.protocol.frames import Cursor, Event
+from hubbub.testing.network import LocalNetwork
+
+URL = "sqlite:{}/hub.db"
+
+
+async def texts(client: Client, count: int) -> list[str]:
+    """The next so many messages that arrive; all are acknowledged."""
+    found: list[str] = []
+    async for item in client.events():
+        if isinstance(item, Event):
+            found.append(str(item.message.content))
+            await client.ack(item.seq)
+            if len(found) == count:
+                break
+    return found
+
+
+async def said(folder: Path, first: int, last: int, cursor: Cursor | None = None) -> Cursor | None:
+    """One run of a hub in which ann says these numbers and bob hears all that he misses; where bob
+    is then."""
+    async with LocalNetwork(store=URL.format(folder)) as network:
+        ann = await network.join("ann", "human")
+        async with Client(network.transport(), "bob", "human", cursor=cursor) as bob:
+            for number in range(first, last + 1):
+                await ann.call("send_text_message", to="bob", text=str(number))
+            await texts(bob, last - first + 1)
+            return bob.cursor
+
+
+@pytest.mark.behaviour("S-15")
+async def test_who_has_seen_more_than_a_log_that_was_put_back_starts_afresh(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has grown again beyond where the client was, so that no position alone shows it."""
+    await said(tmp_path, 1, 5)
+    shutil.copy(tmp_path / "hub.db", tmp_path / "copy.db")
+    ahead = await said(tmp_path, 6, 15)
+    shutil.copy(tmp_path / "copy.db", tmp_path / "hub.db")
+    async with LocalNetwork(store=URL.format(tmp_path)) as network:
+        ann = await network.join("ann", "human")
+        for number in range(106, 131):
+            await ann.call("send_text_message", to="bob", text=str(number))
+        async with Client(network.transport(), "bob", "human", cursor=ahead) as bob:
+            assert not bob.ready.resumed
+            assert await texts(bob, 25) == [str(number) for number in range(106, 131)]
+        await ann.call("send_text_message", to="bob", text="what was queued before is written")
+        page = await ann.call("read_thread", thread="broadcast")
+        assert "bob has seen more of the log than there is" in str(page)
+    assert capsys.readouterr().err.count("shorter than what a client has seen") == 1
+
+
+@pytest.mark.behaviour("S-15")
+async def test_who_has_seen_no_more_than_the_log_has_resumes_in_any_later_run(
+    tmp_path: Path,
+) -> None:
+    early = await said(tmp_path, 1, 5)
+    await said(tmp_path, 6, 8)
+    async with (
+        LocalNetwork(store=URL.format(tmp_path)) as network,
+        Client(network.transport(), "bob", "human", cursor=early) as bob,
+    ):
+        assert bob.ready.resumed
+        assert await texts(bob, 3) == ["6", "7", "8"]
+
+
+@pytest.mark.behaviour("S-15")
+async def test_a_client_tells_what_it_has_received_and_not_acknowledged(tmp_path: Path) -> None:
+    early = await said(tmp_path, 1, 5)
+    assert early is not None
+    async with LocalNetwork(store=URL.format(tmp_path)) as network:
+        for received, resumes in ((5, True), (6, False)):
+            cursor = early.model_copy(update={"seq": 4, "received": received})
+            async with Client(network.transport(), "bob", "human", cursor=cursor) as bob:
+                assert bob.ready.resumed is resumes
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_backup_beside_a_running_hub_is_restored_as_another_history(tmp_path: Path) -> None:
+    url, backup = URL.format(tmp_path), tmp_path / "backup.db"
+    (tmp_path / "hub.files" / "files").mkdir(parents=True)
+    (tmp_path / "hub.files" / "files" / "one").write_text("content")
+    async with AsyncExitStack() as stack:
+        network = await stack.enter_async_context(LocalNetwork(store=url))
+        ann = await network.join("ann", "human")
+        bob = await network.join("bob", "human")
+        for number in range(3):
+            await ann.call("send_text_message", to="bob", text=str(number))
+        assert back_up(url, backup) == 3
+        await ann.call("send_text_message", to="bob", text="later")
+        with pytest.raises(UserError, match="in use by another hub"):
+            restore(url, backup, replace=True)
+        await texts(bob, 4)
+        cursor = bob.cursor
+    with pytest.raises(UserError, match="there already: name a new file"):
+        back_up(url, backup)
+    with pytest.raises(UserError, match="--replace puts the backup in its place"):
+        restore(url, backup, replace=False)
+    (tmp_path / "hub.files" / "files" / "two").write_text("later")
+    assert restore(url, backup, replace=True) == 3
+    assert [file.name for file in (tmp_path / "hub.files" / "files").iterdir()] == ["one"]
+    assert (tmp_path / "hub.db").stat().st_mode & 0o777 == backup.stat().st_mode & 0o777 == 0o600
+    async with (
+        LocalNetwork(store=url) as network,
+        Client(network.transport(), "bob", "human", cursor=cursor) as bob,
+    ):
+        assert not bob.ready.resumed
+        assert bob.ready.head == 3
+
+
+@pytest.mark.behaviour("S-8")
+async def test_a_record_that_cannot_be_read_is_told_with_the_file_and_the_remedy(
+    tmp_path: Path,
+) -> None:
+    await said(tmp_path, 1, 1)
+    with closing(sqlite3.connect(tmp_path / "hub.db")) as db, db:
+        db.execute("UPDATE participant SET kind = 'hum\x01n' WHERE id = 'ann'")
+    with pytest.raises(
+        StoreUnavailable, match=r"hub\.db has a record that cannot be read .*restore"
+    ):
+        await said(tmp_path, 2, 2)
+
+
+@pytest.mark.behaviour("S-16")
+def test_a_file_that_is_no_backup_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    url, wrong = URL.format(tmp_path), tmp_path / "wrong.db"
+    (tmp_path / "hub.db").write_bytes(b"precious")
+    with pytest.raises(UserError, match="is not there"):
+        restore(url, wrong, replace=True)
+    wrong.write_text("dear diary\n" * 500)
+    with pytest.raises(UserError, match=r"wrong\.db is not a database"):
+        restore(url, wrong, replace=True)
+    with pytest.raises(UserError, match="is not a database"):
+        restore(URL.format(tmp_path / "none"), wrong, replace=False)
+    assert not list((tmp_path / "none").iterdir())
+    with closing(sqlite3.connect(tmp_path / "theirs.db")) as db:
+        db.execute("CREATE TABLE theirs (x)")
+    with pytest.raises(UserError, match="another program"):
+        restore(url, tmp_path / "theirs.db", replace=True)
+    assert (tmp_path / "hub.db").read_bytes() == b"precious"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "hub.db",
+        "none",
+        "theirs.db",
+        "wrong.db",
+    ]
