@@ -36,8 +36,9 @@ async def test_an_argument_may_be_called_name_or_cid_of_the_operation(peer: Peer
 async def test_a_model_may_be_an_argument(peer: Peer) -> None:
     async with peer.client() as client:
         connection = await peer.connection()
-        client.post("anything", where=Cursor(epoch="e", seq=4))
-        assert (await connection.call())["args"] == {"where": {"epoch": "e", "seq": 4}}
+        where = Cursor(epoch="e", seq=4)
+        client.post("anything", where=where)
+        assert (await connection.call())["args"] == {"where": where.model_dump()}
 
 
 async def test_writes_get_a_cid_of_their_own_and_reads_none(peer: Peer) -> None:
