@@ -47,7 +47,9 @@ async def _tell_a_secret(ann: Person, ben: Person) -> None:
 
 
 async def _see_it_in_the_terminal(network: ConfigNetwork) -> None:
-    await network.shows(r"librarian → concierge .*The diameter of Jupiter is 142,984 km")
+    """Who wrote to whom; what was said in private stays with those who said it."""
+    await network.shows(r"librarian → concierge +\(\d+ characters\)")
+    assert "swordfish" not in "".join(network.output)
 
 
 async def test_the_librarian_knows_what_was_said_before_a_restart(tmp_path: Path) -> None:
