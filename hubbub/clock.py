@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
+__all__ = ["Clock", "SteadyClock", "SystemClock"]
 
 
 class Clock(Protocol):
@@ -16,8 +16,32 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
+def _since_boot() -> float:
+    """Time that goes on while the machine sleeps, where the system has it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class SystemClock:
     """The machine's clock."""
 
     now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
+    monotonic = staticmethod(_since_boot if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic)
+
+
+class SteadyClock:
+    """Another clock's time of day as it was at the beginning, and from then on what has passed:
+    for waits. Who sets the clock makes none of them longer or shorter."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._began = clock.now() - clock.monotonic()
+        self.monotonic = clock.monotonic
+
+    def now(self) -> float:
+        return self._began + self.monotonic()
+
+    def moment(self, date: float, since: float | None = None) -> float:
+        """When that date is, as the other clock stands now. With the date `since` which somebody
+        waits for it: after that wait at the latest."""
+        left = date - self._clock.now()
+        return self.now() + (left if since is None else min(left, date - since))

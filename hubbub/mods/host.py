@@ -67,9 +67,18 @@ class Host(Protocol):
         """Seconds since the epoch."""
         ...
 
+    def steady(self) -> float:
+        """The same by a clock that nobody sets while the hub runs: for waits, not for dates."""
+        ...
+
     def at(self, when: float, key: str) -> None:
         """Call `on_timer(key)` at this time, or at once if it has passed; replaces what was asked
         for under the key. Kept in memory: ask again in `start`."""
+        ...
+
+    def after(self, seconds: float, key: str) -> None:
+        """Call `on_timer(key)` when so much time has passed, whatever the clock is set to; replaces
+        what was asked for in this way under the key. Kept in memory."""
         ...
 
     def cancel(self, key: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
-from hubbub.clock import Clock, SystemClock
+from hubbub.clock import Clock, SteadyClock, SystemClock
 from hubbub.config.models import NetworkFile
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
@@ -85,6 +85,8 @@ class Hub:
     ):
         self.file, self.config, self.limits = file, file.network, file.network.limits
         self.store, self.clock = store, clock or SystemClock()
+        self.steady = SteadyClock(self.clock)
+        """For what lasts a while: deadlines, expiries. `clock` is for what bears a date."""
         self.backplane = backplane or LocalBackplane()
         self.metrics = HubMetrics()
         self.trials = Trials()
@@ -127,7 +129,7 @@ class Hub:
 
     def _restored(self, stored: StoreState) -> NetworkState:
         try:
-            return NetworkState(stored, self.clock.now)
+            return NetworkState(stored, self.steady)
         except (ValueError, TypeError, KeyError) as error:
             raise StoreUnavailable(
                 f"{self.config.store} has a record that cannot be read ({error}): put a backup in "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hubbub.clock import SteadyClock
 from hubbub.errors import OperationError
 from hubbub.network.marks import ReadMarks
 from hubbub.network.memories import MemoryKeys
@@ -46,8 +47,7 @@ class ChannelState:
 class NetworkState:
     """Built from the store at start; changed only after the store has committed the change."""
 
-    def __init__(self, stored: StoreState, now: Callable[[], float]):
-        """`now` tells seconds since the epoch."""
+    def __init__(self, stored: StoreState, clock: SteadyClock):
         self.epoch = stored.epoch
         self.run = stored.runs[-1].id if stored.runs else ""
         ends = [run.since for run in stored.runs[1:]]
@@ -67,7 +67,7 @@ class NetworkState:
             self.members.join(member.participant, member.scope, member.since)
         self.marks = ReadMarks(stored.marks)
         self.memories = MemoryKeys(stored.keys)
-        self.takeovers = Takeovers(stored.takeovers, now)
+        self.takeovers = Takeovers(stored.takeovers, clock)
         self.halts = Halts(stored.halts, self.takeovers)
         self.turns = RunningTurns()
         self.down: dict[str, str] = {}

@@ -35,12 +35,18 @@ class HandClock:
 
     def __init__(self, at: float = 1_800_000_000.0):
         self.at = at
+        self._stepped = 0.0
 
     def now(self) -> float:
         return self.at
 
     def monotonic(self) -> float:
-        return self.at
+        return self.at - self._stepped
+
+    def set(self, by: float) -> None:
+        """Somebody sets the clock: no time passes by that."""
+        self.at += by
+        self._stepped += by
 
 
 class Worker:

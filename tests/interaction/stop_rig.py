@@ -28,9 +28,11 @@ class HandClock:
 
     def __init__(self) -> None:
         self.time = 1000.0
+        self.epoch = 1_760_000_000.0
+        """Where the time of day begins: who sets the clock moves it."""
 
     def now(self) -> float:
-        return 1_760_000_000 + self.time
+        return self.epoch + self.time
 
     def monotonic(self) -> float:
         return self.time

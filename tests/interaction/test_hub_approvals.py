@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +313,11 @@ async def test_a_decision_that_comes_too_late_counts_for_nothing(networks: Netwo
     clock = HandClock()
     async with networks.start(clock=clock) as network:
         ann, calc, turn = await working(network)
-        id = (await ask(calc, turn))["id"]
+        clock.set(3_000_000)
+        asked = await ask(calc, turn)
+        id, expires = asked["id"], datetime.fromisoformat(asked["expires_at"])
+        assert expires.timestamp() == clock.wall + 86400, "a date is one of the time of day"
+        clock.set(-1_000_000)  # which makes the wait no longer
         clock.wall += 86400
         error = await ann.ask("approve", id=id)
         assert (error["code"], error["details"]["state"]) == ("not_pending", "expired")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ async def test_an_interaction_wakes_for_so_long(
         ann = await network.join("ann")
         first, _ = await agents(network, "a", "b")
         asked = await ann.say("a", "go")
+        clock.set(-1_000_000)  # which makes nothing older or younger
         clock.at += after_s
         assert kept(await first.say("b", "late?", cause=asked["id"])).get("b") == reason
         assert not kept(await ann.say("b", "a new one"))
@@ -481,14 +483,17 @@ async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Netw
     clock = HandClock()
     async with in_memory.start(limited(), clock=clock) as network:
         ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
+        clock.set(3_000_000)
+        worker, opened = await Worker.woken(network, "a", ann), clock.at
         clock.at += 60
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert (budget["active"], budget["used"]["wall_clock"]) == (True, 60)
         await worker.end()
         clock.at += 600
+        clock.set(-1_000_000)
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert (budget["active"], budget["used"]["wall_clock"]) == (False, 60), "it is over"
+        assert datetime.fromisoformat(budget["opened_at"]).timestamp() == opened
 
 
 @pytest.mark.behaviour("H-11")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +237,11 @@ async def test_a_lease_ends_at_its_time_and_can_be_renewed(in_memory: Networks) 
     async with in_memory.start(clock=clock) as network:
         ann, calc, bob = await taken(network)
         clock.time += 599.9
-        await bob.call("take_over", agent="calc", minutes=1)
+        clock.epoch += 3_000_000
+        lease = await bob.call("take_over", agent="calc", minutes=1)
+        until = datetime.fromisoformat(lease["until"]).timestamp()
+        assert until == pytest.approx(clock.now() + 60), "a date is one of the time of day"
+        clock.epoch -= 1_000_000  # which makes the lease no longer
         clock.time += 59.9
         await bob.say("ann", "still me", speak_as="calc")
         clock.time += 0.1

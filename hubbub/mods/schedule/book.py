@@ -8,7 +8,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.alarm import Alarm
 from hubbub.mods.host import Host
 from hubbub.mods.schedule import table
-from hubbub.mods.schedule.course import by_the_clock, following
+from hubbub.mods.schedule.course import by_the_clock, following, left
 from hubbub.mods.schedule.table import OPERATOR, Row
 from hubbub.mods.times import time_of
 from hubbub.protocol import thread_ids
@@ -30,6 +30,8 @@ class Book:
         self._host, self._daily = host, daily
         self._alarm = Alarm(host, "due")
         self.rows: dict[int, Row] = {}
+        self._waits: dict[int, float] = {}
+        """Those that come when so much time has passed: when that is by the steady clock."""
         self.coming: set[int] = set()
         """Those that are being said now."""
         self._fired: dict[str, tuple[str, int]] = {}
@@ -38,7 +40,23 @@ class Book:
 
     async def load(self) -> None:
         rows, self._fired, self._last = await table.load(self._host)
-        self.rows = {id: by_the_clock(row, self._host.now()) for id, row in rows.items()}
+        for row in rows.values():
+            self._put(by_the_clock(row, self._host.now()))
+
+    def _put(self, row: Row) -> None:
+        known = self.rows.get(row.id)
+        self.rows[row.id] = row
+        if known is not None and known.due == row.due and row.id in self._waits:
+            return  # it waits already
+        seconds = left(row, self._host.now())
+        self._waits.pop(row.id, None)
+        if seconds is not None:
+            self._waits[row.id] = self._host.steady() + seconds
+
+    def _late(self, row: Row) -> float:
+        """Seconds since it should have come; below zero: it comes in so many."""
+        wait = self._waits.get(row.id)
+        return self._host.now() - row.due if wait is None else self._host.steady() - wait
 
     def number(self) -> int:
         """For a new one; no number is given twice."""
@@ -47,28 +65,30 @@ class Book:
 
     def took(self, row: Row) -> None:
         """The reminder stands in the table like this."""
-        self.rows[row.id] = row
-        if not row.paused:
-            self._alarm.at(row.due)
+        self._put(row)
+        self.ring_next()
 
     def dropped(self, row: Row) -> None:
         """It is not in the table any more."""
         self.rows.pop(row.id, None)
+        self._waits.pop(row.id, None)
 
     def ring(self) -> None:
         """Say all that is due."""
         self._alarm.rung()
-        now = self._host.now()
         for row in list(self.rows.values()):
-            if row.due <= now and not row.paused and row.id not in self.coming:
+            if self._late(row) >= 0 and not row.paused and row.id not in self.coming:
                 self.coming.add(row.id)
                 self._host.spawn(self._come(row))
         self.ring_next()
 
     def ring_next(self) -> None:
         """Be called when the next one is due."""
-        waiting = [r.due for r in self.rows.values() if not r.paused and r.id not in self.coming]
-        self._alarm.at(min(waiting, default=None))
+        waiting = [r for r in self.rows.values() if not r.paused and r.id not in self.coming]
+        self._alarm.at(min((r.due for r in waiting if r.id not in self._waits), default=None))
+        waits = [-self._late(r) for r in waiting if r.id in self._waits]
+        if waits:
+            self._host.after(max(min(waits), 0.0), "wait")
 
     async def _come(self, row: Row) -> None:
         """Say it, and write down when it comes next. What was said before a crash that kept this
@@ -94,7 +114,7 @@ class Book:
                 return f"{row.owner} does not read {row.thread} any more"
         wakes, due = row.wakes, time_of(row.due).isoformat()
         told = row.text if row.owner == OPERATOR else f"Reminder of {row.owner}: {row.text}"
-        late = self._host.now() - row.due > LATE_S
+        late = self._late(row) > LATE_S
         if late:
             told += f"\n(It was due at {due}; the hub could not say it then.)"
         if self._spent(row):
@@ -134,11 +154,11 @@ class Book:
         goes_on = following(self.rows.get(row.id, row), row, self._host.now())
         if goes_on is None and not problem:
             await self._host.keep([*table.deleted(row), *count])
-            self.rows.pop(row.id, None)
+            self.dropped(row)
             return
         after = goes_on or row
         if problem:
             after = after._replace(paused=True, problem=problem)
         await self._host.keep([*table.updated(after), *count])
         if row.id in self.rows:
-            self.rows[row.id] = after
+            self._put(after)

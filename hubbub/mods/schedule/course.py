@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hubbub.mods.schedule.table import Row
+from hubbub.mods.schedule.when import Every
 
-__all__ = ["by_the_clock", "following"]
+__all__ = ["by_the_clock", "following", "left"]
 
 
 def following(current: Row, said: Row, now: float) -> Row | None:
@@ -31,3 +32,17 @@ def by_the_clock(row: Row, now: float) -> Row:
     except ValueError:
         return row
     return row if due is None or row.due <= due else row._replace(due=due)
+
+
+def left(row: Row, now: float) -> float | None:
+    """Seconds that are left of a wait (`in 10m`, `every 1h`), and never more than it was to last,
+    whatever the clock was set to; below zero: it is late. None: it comes at a time of day."""
+    try:
+        rule = row.rule
+    except ValueError:
+        return None
+    if isinstance(rule, Every):
+        return min(row.due - now, rule.seconds)
+    if row.at.lower().startswith("in "):
+        return min(row.due - now, row.due - row.start)
+    return None

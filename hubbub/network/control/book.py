@@ -40,10 +40,12 @@ class Book:
         size: int = 4096,
         *,
         set_by_person: Callable[[str], bool] = lambda timer_of: False,
+        moment: Callable[[float], float] = float,
     ):
-        """`set_by_person` tells whether a timer of this participant counts as a person's word."""
+        """`set_by_person` tells whether a timer of this participant counts as a person's word;
+        `moment`, when a date is by the clock by which interactions grow old."""
         self._store, self._threads, self._size = store, threads, size
-        self._set_by_person = set_by_person
+        self._set_by_person, self._moment = set_by_person, moment
         self._full, self._half = Limits.of(budgets, halved=False), Limits.of(budgets, halved=True)
         self._ring: list[_Opening] = [_NOTHING] * size
         self._ledgers: OrderedDict[int, Ledger] = OrderedDict()
@@ -115,7 +117,7 @@ class Book:
             seq,
             opening.get("timer_of") or opening.get("spoken_by") or sender,
             self._threads.ensure(opening["thread_id"]).no,
-            datetime.fromisoformat(opening["sent_at"]).timestamp(),
+            self._moment(datetime.fromisoformat(opening["sent_at"]).timestamp()),
             [participant for (_, participant), wake in wakes.items() if wake.reply is not None],
             person=person or opening.get("spoken_by") is not None or self._timed(opening),
         )

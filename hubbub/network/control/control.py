@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from hubbub.clock import SteadyClock
 from hubbub.network.control.bench import Bench, Judges, is_dampened
 from hubbub.network.control.book import Book
 from hubbub.network.control.daily import Daily, Reached
@@ -60,17 +61,27 @@ class Control:
         config = file.network
         own = {name: agent.daily for name, agent in file.agents.items() if agent.daily is not None}
         self._store, self._threads, self._halts = store, state.threads, state.halts
-        self._now: Callable[[], float] = clock.now
+        steady = SteadyClock(clock)
+        self.steady: Callable[[], float] = steady.now
+        """By which interactions grow old."""
         self._monotonic: Callable[[], float] = clock.monotonic
         self._set_by_person = state.set_by_person
-        self.book = Book(store, state.threads, config.budgets, set_by_person=state.set_by_person)
+        self.book = Book(
+            store,
+            state.threads,
+            config.budgets,
+            set_by_person=state.set_by_person,
+            moment=steady.moment,
+        )
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
         self._dampener = Dampener(config.wake.dampener)
         self._notices = Notices(state.threads, post, config.wake.dampener)
         self._unsaved = Unsaved(log, clock.now)
         self._judges = Judges(state.halts, self.daily, self._dampener, self._unsaved, queues)
-        self.turns = Leases(store, self.book, self.daily, clock.now, self.reach, self._spent_up)
+        self.turns = Leases(
+            store, self.book, self.daily, clock.now, self.steady, self.reach, self._spent_up
+        )
 
     async def restore(self) -> None:
         """Read what was spent today. Raises `StoreUnavailable`."""
@@ -134,7 +145,7 @@ class Control:
         wakes = any(decision.reply is not None for decision in decisions)
         if not wakes and (opens or person):
             return None
-        now = self._now()
+        now = self.steady()
         if lineage.interaction is None:
             opener, of_person = self._opener(draft)
             ledger = self.book.new(opener, thread.no, now, person=of_person)
@@ -162,7 +173,7 @@ class Control:
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """These messages are durable."""
-        now, opened = self._now(), self.book.opened
+        now, opened = self.steady(), self.book.opened
         for entry in entries:
             judgement = entry.judgement
             if judgement is not None:
@@ -199,7 +210,7 @@ class Control:
             ledger.reached.add(limit)
             if limit not in ledger.saved:
                 self._unsaved.reached(ledger, limit)
-            self._notices.limit(ledger, limit, self._now())
+            self._notices.limit(ledger, limit, self.steady())
 
     def _spent_up(self, reached: Reached, thread_no: int) -> None:
         """A limit of the day has stood in the way of a question to a model."""

@@ -45,11 +45,14 @@ class Leases:
         book: Book,
         daily: Daily,
         now: Callable[[], float],
+        steady: Callable[[], float],
         reach: Callable[[Ledger, LimitName], None],
         spent_up: Callable[[Reached, int], None],
     ):
-        """`reach` and `spent_up` are told of limits (and the thread) that stood in the way."""
+        """`now` is the time of day, `steady` that by which interactions grow old. `reach` and
+        `spent_up` are told of limits (and the thread) that stood in the way."""
         self._store, self._book, self._daily, self._now = store, book, daily, now
+        self._steady = steady
         self._reach, self._spent_up = reach, spent_up
         self._turns: dict[str, TurnAccount] = {}
 
@@ -185,7 +188,7 @@ class Leases:
         days = self._daily.too_dear(account.agent, account.thread_no, args.tokens, args.usd)
         if not limits and not days:
             return
-        used, budget = ledger.used(self._now()), ledger.budget()
+        used, budget = ledger.used(self._steady()), ledger.budget()
         left = [
             Left(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
             for limit in limits
@@ -204,7 +207,7 @@ class Leases:
 
     def _low(self, account: TurnAccount) -> list[Left]:
         ledger = account.ledger
-        used, budget = ledger.used(self._now()), ledger.budget()
+        used, budget = ledger.used(self._steady()), ledger.budget()
         found = [
             Left(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
             for limit in _TOLD

@@ -10,31 +10,58 @@ from hubbub.network.timer import Timer
 
 __all__ = ["Alarms"]
 
+Ring = Callable[[Mod, str], None]
+
 
 class Alarms:
-    """Calls `ring(mod, key)` when the time has come."""
+    """Calls `ring(mod, key)` when the time has come: of day (`clock`), or of a wait (`steady`)."""
 
-    def __init__(self, clock: Clock, ring: Callable[[Mod, str], None]):
-        self._ring = ring
-        self._due: dict[tuple[Mod, str], float] = {}
-        self._timer = Timer(clock, self._look)
+    def __init__(self, clock: Clock, steady: Clock, ring: Ring):
+        self._steady = steady
+        self._moments, self._waits = _Calls(clock, ring), _Calls(steady, ring)
 
     def set(self, mod: Mod, key: str, when: float) -> None:
         """In place of what the mod asked for under the key before."""
+        self._moments.set(mod, key, when)
+
+    def wait(self, mod: Mod, key: str, seconds: float) -> None:
+        """In place of the wait under the key."""
+        self._waits.set(mod, key, self._steady.now() + seconds)
+
+    def cancel(self, mod: Mod, key: str) -> None:
+        """Neither the moment nor the wait."""
+        self._moments.cancel(mod, key)
+        self._waits.cancel(mod, key)
+
+    def look(self) -> None:
+        """Look at the time now: for clocks that are moved by hand."""
+        self._moments.timer.look()
+        self._waits.timer.look()
+
+    def stop(self) -> None:
+        """Nobody is called any more."""
+        self._moments.stop()
+        self._waits.stop()
+
+
+class _Calls:
+    """Those of one clock."""
+
+    def __init__(self, clock: Clock, ring: Ring):
+        self._ring = ring
+        self._due: dict[tuple[Mod, str], float] = {}
+        self.timer = Timer(clock, self._look)
+
+    def set(self, mod: Mod, key: str, when: float) -> None:
         self._due[mod, key] = when
-        self._timer.at(when)
+        self.timer.at(when)
 
     def cancel(self, mod: Mod, key: str) -> None:
         self._due.pop((mod, key), None)
 
-    def look(self) -> None:
-        """Look at the time now: for clocks that are moved by hand."""
-        self._timer.look()
-
     def stop(self) -> None:
-        """Nobody is called any more."""
         self._due.clear()
-        self._timer.stop()
+        self.timer.stop()
 
     def _look(self, now: float) -> float | None:
         due = (

@@ -57,6 +57,12 @@ class ModHost:
     def now(self) -> float:
         return self._hub.clock.now()
 
+    def steady(self) -> float:
+        return self._hub.steady.now()
+
+    def after(self, seconds: float, key: str) -> None:
+        self._alarms.wait(self._mod, key, seconds)
+
     def at(self, when: float, key: str) -> None:
         self._alarms.set(self._mod, key, when)
 

@@ -62,7 +62,7 @@ class Mods:
         self.pipeline = Pipeline(mods, self.failed)
         self._asking = Asking(self.pipeline, self.failed)
         self._by_name = {mod.name: mod for mod in mods}
-        self._alarms = Alarms(hub.clock, self._ring)
+        self._alarms = Alarms(hub.clock, hub.steady, self._ring)
         self._started: list[Mod] = []
         self._wrote = False
         """Whether rows about messages are on their way."""

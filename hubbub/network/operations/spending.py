@@ -53,13 +53,14 @@ async def read_budget(call: Caller, args: ReadBudget) -> BudgetState:
     if ledger is None or not _takes_part(call, ledger):
         text = f"there is no interaction {args.interaction} for you"
         raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
-    active, last = await _course(call, ledger)
+    active, began, last = await _course(call, ledger)
+    age = control.steady() - ledger.opened_at if active else last - began
     return BudgetState(
         interaction=args.interaction,
         opened_by=ledger.opened_by,
-        opened_at=datetime.fromtimestamp(ledger.opened_at, UTC),
+        opened_at=datetime.fromtimestamp(began, UTC),
         limits=ledger.budget(),
-        used=ledger.used(call.hub.clock.now() if active else last),
+        used=ledger.used(ledger.opened_at + age),
         reached=tuple(sorted(ledger.reached)),
         sums=ledger.sums(),
         active=active,
@@ -72,19 +73,18 @@ def _takes_part(call: Caller, ledger: Ledger) -> bool:
     return call.owner or me == ledger.opened_by or me in ledger.agents or call.may_look(opened_in)
 
 
-async def _course(call: Caller, ledger: Ledger) -> tuple[bool, float]:
-    """Whether turns of the interaction run, or wakes of it wait for one; and when the last thing
-    happened in it."""
-    store = call.hub.store
-    runs, opened = call.hub.control.turns.runs(ledger), ledger.opened_at
+async def _course(call: Caller, ledger: Ledger) -> tuple[bool, float, float]:
+    """Whether turns of the interaction run, or wakes of it wait for one; and the dates of the first
+    and the last thing that happened in it."""
+    store, runs = call.hub.store, call.hub.control.turns.runs(ledger)
     stored = await store.interaction(ledger.interaction, ledger.seq - 1, call.hub.log.head)
     messages = [Message.model_validate_json(body) for _, body in stored.found]
     found = await store.wakes([message.seq for message in messages]) if messages else {}
     turns = await store.turns_called([wake.taken for wake in found.values() if wake.taken])
     waits = any(wake.state in ("pending", "running") for wake in found.values())
-    said = (message.sent_at.timestamp() for message in messages)
+    said = [message.sent_at.timestamp() for message in messages]
     ended = (turn.ended_at for turn in turns if turn.ended_at is not None)
-    return runs or waits, max((opened, *said, *ended))
+    return runs or waits, said[0], max((*said, *ended))
 
 
 @operation(tool=False)

@@ -70,8 +70,10 @@ class Approvals:
         """Those of which a change is on its way to the store."""
         self._over: set[str] = set()
         """Those whose turn is over and that are not yet cancelled."""
+        self._ends: dict[str, float] = {}
+        """When those expire that wait for a person, by the steady clock."""
         self._restored = True
-        self._timer = Timer(hub.clock, self._due)
+        self._timer = Timer(hub.steady, self._due)
         for body in stored:
             approval = Approval.model_validate_json(body)
             approvers = approvers_of(hub.file, approval.agent)  # as the config says now
@@ -161,7 +163,7 @@ class Approvals:
         if not may_decide(caller, approval):
             whom = ", ".join(approval.approvers) or "the owners"
             raise OperationError(ErrorCode.FORBIDDEN, f"{whom} decide about this, and never agents")
-        if approval.state == "pending" and approval.expires_at.timestamp() <= self._hub.clock.now():
+        if approval.state == "pending" and self._has_passed(approval, self._hub.steady.now()):
             self._timer.look()
             approval = approval.model_copy(update={"state": "expired"})
         if approval.id in self._over:
@@ -205,7 +207,7 @@ class Approvals:
             self.begin()
         for id in list(self._held):
             self._lapse(id, now)
-        return min((each.expires_at.timestamp() for each in self.pending()), default=None)
+        return min((self._ends[each.id] for each in self.pending()), default=None)
 
     def _lapse(self, id: str, now: float = 0.0) -> None:
         """Cancel or expire the approval if that is due and nothing else is under way with it."""
@@ -216,8 +218,11 @@ class Approvals:
             self._forget(id)
         elif id in self._over:
             self._move_alone(approval.model_copy(update={"state": "cancelled"}))
-        elif approval.state == "pending" and approval.expires_at.timestamp() <= now:
+        elif approval.state == "pending" and self._has_passed(approval, now):
             self._move_alone(approval.model_copy(update={"state": "expired"}))
+
+    def _has_passed(self, approval: Approval, now: float) -> bool:
+        return self._ends[approval.id] <= now
 
     def _move_alone(self, after: Approval) -> None:
         def done(answer: BaseModel | Exception) -> None:
@@ -255,18 +260,21 @@ class Approvals:
 
     def _again(self) -> None:
         """Look once more in a while at what is due."""
-        self._timer.at(self._hub.clock.now() + RETRY_S)
+        self._timer.at(self._hub.steady.now() + RETRY_S)
 
     def _hold(self, approval: Approval) -> None:
         if approval.state in ("started", "cancelled"):
             self._forget(approval.id)
             return
         self._held[approval.id] = approval
-        if approval.state == "pending":
-            self._timer.at(approval.expires_at.timestamp())
+        if approval.state == "pending" and approval.id not in self._ends:
+            until, since = approval.expires_at.timestamp(), approval.asked_at.timestamp()
+            self._ends[approval.id] = self._hub.steady.moment(until, since)
+            self._timer.at(self._ends[approval.id])
 
     def _forget(self, id: str) -> None:
         self._held.pop(id, None)
+        self._ends.pop(id, None)
         self._over.discard(id)
 
     def _now(self) -> datetime:

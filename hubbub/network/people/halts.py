@@ -22,7 +22,7 @@ BREAKER = "breaker"
 class Halts:
     """Asked for every wake: nearly always nothing is stopped, and that costs two looks."""
 
-    def __init__(self, stored: Iterable[StoredHalt], takeovers: Takeovers):
+    def __init__(self, stored: Iterable[StoredHalt], takeovers: Takeovers | None = None):
         self._takeovers = takeovers
         self._held: dict[tuple[str, str], StoredHalt] = {}
         for halt in stored:
@@ -76,7 +76,7 @@ class Halts:
 
     def stopper(self, halt: StoredHalt) -> Callable[[str, str, str], bool]:
         """Whether this halt is in the way of an agent in a thread, whichever turn it is."""
-        alone = Halts([halt], Takeovers((), lambda: 0.0))
+        alone = Halts([halt])
         return lambda agent, thread_id, turn: alone.of(agent, thread_id) is not None
 
     def _halted(self, agent: str, thread_id: str) -> StoredHalt | None:

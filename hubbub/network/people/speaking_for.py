@@ -28,10 +28,13 @@ class SpeakingFor:
 
     def __init__(self, hub: Hub):
         self._hub, self._leases = hub, hub.state.takeovers
-        self._timer = Timer(hub.clock, self._due)
+        self._timer = Timer(hub.steady, self._due)
 
     def begin(self) -> None:
         """The hub runs: leases that were read from the store go on, or end."""
+        self._look_at_next()
+
+    def _look_at_next(self) -> None:
         first = self._leases.next_end()
         if first is not None:
             self._timer.at(first)
@@ -69,7 +72,7 @@ class SpeakingFor:
                 if before is not None:
                     leases.put(before)
                 raise
-        self._timer.at(until)
+        self._look_at_next()
         hub.news.takeovers_changed()
         return lease
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
+from hubbub.clock import SteadyClock
 from hubbub.network.stored import StoredTakeover
 
 __all__ = ["Takeovers"]
@@ -12,10 +13,13 @@ __all__ = ["Takeovers"]
 class Takeovers:
     """Leases by agent. One that is past its time counts for nothing, whoever notices first."""
 
-    def __init__(self, stored: Iterable[StoredTakeover], now: Callable[[], float]):
-        """`now` tells seconds since the epoch."""
-        self._now = now
-        self._held = {lease.agent: lease for lease in stored}
+    def __init__(self, stored: Iterable[StoredTakeover], clock: SteadyClock):
+        self._clock = clock
+        self._held: dict[str, StoredTakeover] = {}
+        self._ends: dict[str, float] = {}
+        """When they end, by the clock: the dates that they bear may come sooner or later."""
+        for lease in stored:
+            self.put(lease)
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
@@ -23,13 +27,12 @@ class Takeovers:
 
     def __iter__(self) -> Iterator[StoredTakeover]:
         """Those whose time has not passed."""
-        now = self._now()
-        return iter([lease for lease in self._held.values() if lease.until > now])
+        return iter([lease for lease in self._held.values() if not self._is_over(lease)])
 
     def get(self, agent: str) -> StoredTakeover | None:
         """The lease on the agent, if its time has not passed."""
         lease = self._held.get(agent)
-        return lease if lease is not None and lease.until > self._now() else None
+        return None if lease is None or self._is_over(lease) else lease
 
     def holder(self, agent: str) -> str | None:
         """The person who speaks for the agent."""
@@ -43,16 +46,20 @@ class Takeovers:
     def put(self, lease: StoredTakeover) -> None:
         """In place of an earlier one on the agent."""
         self._held[lease.agent] = lease
+        self._ends[lease.agent] = self._clock.moment(lease.until)
 
     def drop(self, agent: str) -> StoredTakeover | None:
         """Forget the lease on the agent, whether its time has passed or not, and give it back."""
+        self._ends.pop(agent, None)
         return self._held.pop(agent, None)
 
     def expired(self) -> list[StoredTakeover]:
         """Those whose time has passed and which nobody has ended."""
-        now = self._now()
-        return [lease for lease in self._held.values() if lease.until <= now]
+        return [lease for lease in self._held.values() if self._is_over(lease)]
 
     def next_end(self) -> float | None:
-        """When the next one ends, in seconds since the epoch."""
-        return min((lease.until for lease in self._held.values()), default=None)
+        """When the next one ends, by the clock that was given."""
+        return min(self._ends.values(), default=None)
+
+    def _is_over(self, lease: StoredTakeover) -> bool:
+        return self._ends[lease.agent] <= self._clock.now()

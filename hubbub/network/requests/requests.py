@@ -60,6 +60,8 @@ class Requests:
         self.waits = Waits()
         self._open: dict[int, Request] = {}
         """By the position of the message that asked."""
+        self._ends: dict[int, float] = {}
+        """When their time is up, by the steady clock."""
         self._ending: set[int] = set()
         """Those that a message on its way to the store ends."""
         self._lost: dict[int, tuple[str, str]] = {}
@@ -72,16 +74,14 @@ class Requests:
         """By worker: messages that ended requests of its own, and that no turn may have taken up.
         """
         self._restored = True
-        self._timer = Timer(hub.clock, self._due)
+        self._timer = Timer(hub.steady, self._due)
         for body in stored:
-            request = Request.model_validate_json(body)
-            self._open[position(request.id)] = request
+            self._keep(Request.model_validate_json(body))
 
     def begin(self) -> None:
         """Bring to an end what ended while the hub was down."""
-        for request in self._open.values():
-            self._timer.at(request.deadline.timestamp())
         if self._open:
+            self._timer.at(min(self._ends.values()))
             self._hub.spawn(self._restore())
 
     async def _restore(self) -> None:
@@ -179,8 +179,8 @@ class Requests:
             self._answered(position(mark.id), entry.seq)
             self._over(position(mark.id))
             return
-        request = self._open[entry.seq] = asked_by(entry, mark, self._hub.clock.now())
-        self._timer.at(request.deadline.timestamp())
+        request = asked_by(entry, mark, self._hub.clock.now())
+        self._timer.at(self._keep(request))
         for participant, reason, reply in entry.decisions:
             if participant == request.worker and reply is None:
                 self.fail(entry.seq, reason, f"it was not woken: {SENTENCES[reason]}")
@@ -202,9 +202,17 @@ class Requests:
         holds = self._hub.queues.holds
         return [answer for answer in self._answers.pop(agent, ()) if holds(agent, answer)]
 
+    def _keep(self, request: Request) -> float:
+        """It is open. Returns when its time is up."""
+        seq = position(request.id)
+        until, since = request.deadline.timestamp(), request.asked_at.timestamp()
+        self._open[seq], self._ends[seq] = request, self._hub.steady.moment(until, since)
+        return self._ends[seq]
+
     def _over(self, seq: int) -> None:
         self._handed.discard(seq)
         self._open.pop(seq, None)
+        self._ends.pop(seq, None)
         self._lost.pop(seq, None)
         self._ending.discard(seq)
 
@@ -269,16 +277,16 @@ class Requests:
         for seq in list(self._lost):
             self._post(seq)
         for seq, request in list(self._open.items()):
-            if request.deadline.timestamp() <= now:
+            if self._ends[seq] <= now:
                 asked = request.deadline - request.asked_at
                 self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s have passed")
         left = (seq for seq in self._open if seq not in self._lost)
-        return min((self._open[seq].deadline.timestamp() for seq in left), default=None)
+        return min((self._ends[seq] for seq in left), default=None)
 
     def _again(self) -> None:
         """Look once more in a while at what is to be ended."""
         if self._lost or not self._restored:
-            self._timer.at(self._hub.clock.now() + RETRY_S)
+            self._timer.at(self._hub.steady.now() + RETRY_S)
 
     def _post(self, seq: int) -> None:
         """Say that the request has failed: this wakes who asked."""

@@ -562,3 +562,23 @@ async def test_two_mods_are_called_at_the_same_moment() -> None:
         await pass_(network, clock, 3600)
         assert bell.rung == 1
         assert len(await said(ann)) == 1
+
+
+@pytest.mark.behaviour("M-209")
+@pytest.mark.parametrize("by", [-86_400.0, 86_400.0])
+async def test_waits_last_as_long_as_was_said_whatever_the_clock_is_set_to(by: float) -> None:
+    clock = HandClock()
+    async with NETWORKS.start(FILE, mods=[mod()], clock=clock) as network:
+        ann = await network.join("ann")
+        for when in ("in 40s", "every 60s"):
+            await ann.call("remind", text=when, when=when, thread="channel_desk")
+        clock.set(by)
+        await pass_(network, clock, 39)
+        assert await said(ann) == []
+        await pass_(network, clock, 1)
+        await pass_(network, clock, 20)
+        clock.set(-by)
+        await pass_(network, clock, 60)
+        found = [event["message"]["content"] for event in await said(ann)]
+        assert [each["text"] for each in found] == ["in 40s", "every 60s", "every 60s"]
+        assert not any(each["late"] for each in found)
