@@ -117,7 +117,9 @@ class Decoder:
                 parse_float=_finite,
                 parse_constant=_no_constant,
             )
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise FrameError(ErrorCode.BAD_FRAME, _too_deep(self._max_depth)) from None
+        except ValueError as error:
             raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_first_line(error)}") from None
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
@@ -140,7 +142,8 @@ class Decoder:
             first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
         if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
             return self._unknown(frame, ref)
-        return FrameError(ErrorCode.BAD_REQUEST, _sentence(first), ref, _place(first))
+        place = _place(first, frame)
+        return FrameError(ErrorCode.BAD_REQUEST, _sentence(first, place), ref, place)
 
     def _unknown(self, frame: dict[str, object], ref: str | None) -> FrameError:
         op, name = frame.get("op"), frame.get("name")
@@ -241,10 +244,14 @@ def _check_values(value: object, max_depth: int) -> None:
             return
         layer = deeper
     if any(isinstance(item, dict | list) for item in layer):
-        raise FrameError(ErrorCode.BAD_FRAME, f"JSON is nested deeper than {max_depth} levels")
+        raise FrameError(ErrorCode.BAD_FRAME, _too_deep(max_depth))
     for item in layer:
         if isinstance(item, str):
             _check_text(item)
+
+
+def _too_deep(max_depth: int) -> str:
+    return f"JSON is nested deeper than {max_depth} levels"
 
 
 def _check_text(text: str) -> None:
@@ -264,24 +271,42 @@ def _flaw(text: str) -> str | None:
     return None
 
 
-def _place(error: ErrorDetails) -> str:
-    """The field's path without the tags that tell frames and operations apart."""
-    path = [str(part) for part in error["loc"]]
-    if path and path[0] in ("identify", "call", "ack", "signal"):
-        path = path[2:] if path[0] == "call" else path[1:]
+_TAGS: Mapping[int | str, int] = {"call": 2, "identify": 1, "ack": 1, "signal": 1}
+"""Parts of an error's place that tell frames and operations apart."""
+
+
+def _place(error: ErrorDetails, frame: object) -> str:
+    """The field's path without the tags that tell types apart."""
+    path: list[str] = []
+    loc = error["loc"]
+    value: Any = frame  # JSON, and looked at before it is indexed
+    for part in loc[_TAGS.get(loc[0], 0) :] if loc else ():
+        if _holds(value, part):
+            value = value[part]
+        elif error["type"] != "missing" or part != loc[-1]:
+            continue
+        path.append(str(part))
     return ".".join(path)
 
 
-def _sentence(error: ErrorDetails) -> str:
-    place = _place(error)
+def _holds(value: object, part: int | str) -> bool:
+    if isinstance(part, int):
+        return isinstance(value, list) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _sentence(error: ErrorDetails, place: str) -> str:
     if error["type"] == "extra_forbidden":
         return f"{place}: no such argument"
-    message = error["msg"]
+    message = error["msg"].replace("Tuple", "List").replace(" after validation", "")
     return f"{place}: {message[0].lower()}{message[1:]}" if place else message
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__
+    first = (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__
+    if first.startswith("Exceeds the limit"):  # it goes on with a remedy for programmers
+        return "a number has too many digits"
+    return first
 
 
 def _shorten(value: object) -> str:

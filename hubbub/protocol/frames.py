@@ -62,7 +62,7 @@ class Cursor(Model):
     """Which incarnation."""
     seq: int = Field(ge=0, le=MAX_SEQ)
     """The position."""
-    run: str | None = None
+    run: Annotated[str, Field(max_length=64)] | None = None
     """`hello.run` of the connection on which the client came there. It tells a log that was put
     back to an older state, and has grown again, from the one that the client knows."""
     received: int | None = Field(default=None, ge=0, le=MAX_SEQ)

@@ -154,8 +154,16 @@ DEEP = b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"bob","conte
         (b'{"op":"ack","seq":1,"a":"\\u0000"}', "bad_frame", "NUL"),
         (b'{"op":"ack","seq":1,"a\\u0000":1}', "bad_frame", "NUL"),
         (b'{"op":"ack","seq":1,"a":"\0"}', "bad_frame", "JSON"),
-        (b'{"op":"ack","seq":1,"a":' + b"[" * 3000 + b"]" * 900 + b"}", "bad_frame", ""),
-        (b'{"op":"ack","seq":1,"a":' + b"[" * 1500 + b"]" * 1500 + b"}", "bad_frame", ""),
+        (
+            b'{"op":"ack","seq":1,"a":' + b"[" * 3000 + b"]" * 900 + b"}",
+            "bad_frame",
+            "deeper than 8",
+        ),
+        (
+            b'{"op":"ack","seq":1,"a":' + b"[" * 1500 + b"]" * 1500 + b"}",
+            "bad_frame",
+            "deeper than 8",
+        ),
         (DEEP % (b"[" * 7 + b"]" * 7), "bad_frame", "deeper than 8"),
         (DEEP % (b'{"a":' * 7 + b"1" + b"}" * 7), "bad_frame", "deeper than 8"),
         (b'{"op":"ack","seq":1' + b" " * 5000 + b"}", "too_large", "4096"),
@@ -239,6 +247,22 @@ def test_a_wrong_type_is_told_with_its_place() -> None:
     error = refusal(call(to="bob", text=["hi"]))
     assert "text" in error.message
     assert error.details["field"] == "args.text"
+
+
+@pytest.mark.parametrize("to", [7, {}, {"text": 1}])
+def test_the_place_of_a_wrong_type_is_a_path_in_the_frame(to: object) -> None:
+    error = refusal(call(to=to, text="hi"))
+    assert error.message == "args.to: input should be a valid string"
+    assert error.details["field"] == "args.to"
+
+
+def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
+    many = refusal(call(to="bob", text="hi", mentions=["bob"] * 200)).message
+    assert many == "args.mentions: list should have at most 128 items, not 200"
+    roomy = Decoder({"weigh": Weigh}, max_bytes=8192, max_depth=8)
+    with pytest.raises(FrameError) as caught:
+        roomy.decode(b'{"op":"ack","seq":%b}' % (b"9" * 5000))
+    assert caught.value.message == "not valid JSON: a number has too many digits"
 
 
 def test_an_unknown_operation_is_told_with_the_nearest_name() -> None:
