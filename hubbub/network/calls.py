@@ -102,8 +102,8 @@ class Calls:
                 retry_after_s=1,
             )
         wait = caller.bucket.take(self._monotonic(), cost)
+        session.rated(over=wait > 0)
         if wait:
-            session.rate_limited()
             raise OperationError(
                 ErrorCode.RATE_LIMITED,
                 f"at most {self._hub.limits.calls_per_second:g} calls a second",

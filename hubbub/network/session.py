@@ -113,6 +113,7 @@ class Session:
         """Frames before `ready`."""
         self._reads: asyncio.Semaphore | None = None
         self._over_rate = 0
+        """Calls over the limit that none within it has made up for."""
 
     @property
     def participant(self) -> str:
@@ -213,8 +214,12 @@ class Session:
         finally:
             answering.close()
 
-    def rate_limited(self) -> None:
-        """One more call over the limit; a peer that does not listen to the errors is closed."""
+    def rated(self, *, over: bool) -> None:
+        """One more call, within the limit or over it; a peer that sends so many more of the latter
+        does not listen to the errors and is closed."""
+        if not over:
+            self._over_rate = max(0, self._over_rate - 1)
+            return
         self._over_rate += 1
         if self._over_rate > 10 * self._hub.limits.burst:
             self.close(CloseCode.RATE, "too many calls over the limit")

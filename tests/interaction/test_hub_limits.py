@@ -137,6 +137,19 @@ async def test_who_does_not_listen_to_the_limit_is_closed(in_memory: Networks) -
         assert await ann.closed() == 4005
 
 
+@pytest.mark.behaviour("B-3")
+async def test_calls_within_the_limit_make_up_for_those_over_it(in_memory: Networks) -> None:
+    clock = HandClock()
+    file = config(network={"limits": {"calls_per_second": 1, "burst": 2}})
+    async with in_memory.start(file, clock=clock) as network:
+        ann = await network.join("ann")
+        for _ in range(10 * 2 + 5):
+            answers = [await ann.ask("list_channels") for _ in range(3)]
+            assert [a["op"] for a in answers] == ["result", "result", "error"]
+            clock.time += 2
+        assert (await ann.ask("list_channels"))["op"] == "result"
+
+
 @pytest.mark.behaviour("B-8")
 async def test_who_sends_only_bad_frames_is_closed(networks: Networks) -> None:
     async with networks.start(config(network={"limits": {"bad_frames": 5}})) as network:
