@@ -7,6 +7,7 @@
     ├── OperationError            the hub refused a call; carries a wire code
     ├── ConnectionLost            the socket ended; carries the close code
     ├── StoreUnavailable          the disk said no; trying again later may help
+    │   └── LogDamaged            what is there cannot be proven whole: it is not shown
     ├── RequestFailed             work that was asked of another agent has no result
     └── ModelError                a model endpoint failed for good
         ├── ToolsRefused          it takes no tools, or no `tool_choice`
@@ -25,6 +26,7 @@ __all__ = [
     "ConfigError",
     "ConnectionLost",
     "HubbubError",
+    "LogDamaged",
     "ModelError",
     "OperationError",
     "RequestFailed",
@@ -90,6 +92,14 @@ class ConnectionLost(HubbubError):
 
 class StoreUnavailable(HubbubError):
     """The store could not commit (disk full, I/O error). Nothing of the batch was kept."""
+
+
+class LogDamaged(StoreUnavailable):
+    """An entry of the log is missing or is not what was written; `seq` is its position."""
+
+    def __init__(self, seq: int, message: str):
+        self.seq = seq
+        super().__init__(message)
 
 
 class RequestFailed(HubbubError):

@@ -129,6 +129,7 @@ STORE = {
     "S-13": "What is written into a deleted or replaced database is never acknowledged.",
     "S-15": "Who has seen more than a log that was put back to an older state starts afresh.",
     "S-16": "A backup is made beside a running hub, and restored as another history.",
+    "S-17": "What cannot be proven whole is refused with its place; the rest stays readable.",
     "S-14": "Only the user who runs the hub can read its database.",
 }
 

@@ -21,9 +21,16 @@ from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE
 from hubbub.config.problems import shown_path
-from hubbub.errors import ConfigError, ModelError, ToolsRefused, UserError
+from hubbub.errors import (
+    ConfigError,
+    LogDamaged,
+    ModelError,
+    StoreUnavailable,
+    ToolsRefused,
+    UserError,
+)
 
-__all__ = ["Diagnosis", "Finding", "diagnose", "probe_model"]
+__all__ = ["Diagnosis", "Finding", "diagnose", "diagnose_log", "probe_model"]
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -67,6 +74,23 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     findings += [await _model(name, model) for name, model in models.items()]
     proposals = [] if models else await find_models(environ)
     return Diagnosis(tuple(findings), tuple(proposals))
+
+
+def diagnose_log(path: Path) -> Diagnosis:
+    """Read all of the network's log; whether or not its hub runs."""
+    from hubbub.network.store.verify import verify_log
+
+    url = load_valid(path).file.network.store
+    file = shown_path(Path(url.removeprefix(SQLITE)))
+    try:
+        count = verify_log(url)
+    except LogDamaged as error:
+        text = f"{file} is not whole: {error}; a backup can be put in its place (`hubbub restore`)"
+        return Diagnosis((Finding("log", "problem", text),))
+    except UserError as error:
+        return Diagnosis((Finding("log", "problem", str(error)),))
+    text = f"all {count} messages of {file} are as they were written"
+    return Diagnosis((Finding("log", "ok", text),))
 
 
 def _python() -> Finding:
@@ -125,7 +149,7 @@ async def _existing_store(url: str) -> Finding:
     store = open_store(url)
     try:
         state = await store.open()
-    except UserError as error:
+    except (UserError, StoreUnavailable) as error:
         return Finding("database", "problem", str(error))
     await store.close()
     return Finding("database", "ok", f"{url.removeprefix(SQLITE)} has {state.head} messages")

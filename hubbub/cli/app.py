@@ -33,7 +33,9 @@ _COMMANDS = {
     "list_approvals": "`hubbub approvals`",
 }
 """The hub speaks to programs and models."""
-_NETWORK_FAULTS = frozenset({ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.DRAINING})
+_NETWORK_FAULTS = frozenset(
+    {ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.LOG_DAMAGED, ErrorCode.DRAINING}
+)
 
 COMMANDS = {
     "up": "up",

@@ -28,13 +28,16 @@ def doctor(
         Path | None,
         typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml, if there"),
     ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", help="Read the whole log instead: is every message whole?")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Look at Python, port, database, tokens and models; each model is really called."""
-    from hubbub.app.doctor import diagnose
+    from hubbub.app.doctor import diagnose, diagnose_log
 
     path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
-    found = run_async(diagnose(path))
+    found = diagnose_log(path or DEFAULT_CONFIG) if log else run_async(diagnose(path))
     if as_json:
         emit_json(
             {

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING
 
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
 from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
 from hubbub.network.stored import StoredEvent
@@ -265,7 +265,9 @@ class Session:
         self.result(ref, value, duplicate=True)
 
     def failed(self, ref: str, error: Exception) -> None:
-        if isinstance(error, StoreUnavailable):
+        if isinstance(error, LogDamaged):
+            error = OperationError(ErrorCode.LOG_DAMAGED, str(error), details={"seq": error.seq})
+        elif isinstance(error, StoreUnavailable):
             error = OperationError(ErrorCode.STORE_UNAVAILABLE, str(error), temporary=True)
         if not isinstance(error, OperationError):
             error = OperationError(ErrorCode.INTERNAL, "the hub failed")
@@ -332,20 +334,34 @@ class Session:
                 room = min(self._hub.limits.unacknowledged - len(self._unacked), PAGE)
                 if room <= 0 or self._is_full():
                     return
-                upto = self._hub.log.head
-                page = await self._hub.read_events(self, self._read, upto, room)
+                page, upto, damage = await self._read_page(room)
                 if self.state is not SessionState.READY:
                     return
-                if self._write_page(page):
-                    self._read = upto if len(page) < room else page[-1].seq
-                else:
+                if not self._write_page(page):
                     self._read = max(self._read, self.last)
+                elif len(page) == room:
+                    self._read = page[-1].seq
+                else:
+                    self._read = upto
+                    if damage:
+                        self.failed("", damage)
                 if self._read >= self._hub.log.head:
                     self._go_live()
         except StoreUnavailable:
             self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
         finally:
             self._catching_up = False
+
+    async def _read_page(self, room: int) -> tuple[Sequence[StoredEvent], int, LogDamaged | None]:
+        """At most `room` events, where reading goes on if they are fewer, and what is damaged in
+        front of that: it is passed over, or its reader would come back to it for ever."""
+        after, head = self._read, self._hub.log.head
+        try:
+            return await self._hub.read_events(self, after, head, room), head, None
+        except LogDamaged as damage:
+            place = max(damage.seq, after + 1)
+            page = await self._hub.read_events(self, after, place - 1, room)
+            return page, place, damage
 
     def _said_itself(self, event: StoredEvent) -> bool:
         """Whether an agent knows the message, because it is its own and nobody spoke for it."""

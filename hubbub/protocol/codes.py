@@ -86,6 +86,9 @@ class ErrorCode(StrEnum):
     """The cid was used for another write; `details.first` has its result."""
     STORE_UNAVAILABLE = "store_unavailable"
     """The disk refuses; nothing was written."""
+    LOG_DAMAGED = "log_damaged"
+    """What was asked for cannot be proven to be what was written; `details.seq` is its position. In
+    the stream: it goes on after that."""
     DRAINING = "draining"
     """The hub is stopping; come back."""
     INTERNAL = "internal"

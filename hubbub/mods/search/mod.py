@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
@@ -91,12 +91,20 @@ class SearchMod(Mod):
         try:
             while self._done < self._before:
                 limit = min(PIECE, self._before - self._done)
-                messages = await self.host.log(self._done, limit)
-                done = messages[-1].seq if messages else self._before
+                messages, done = await self._read(limit)
                 await self._index.keep(messages, done)
                 self._done = done
         except StoreUnavailable:
             self.host.at(self.host.now() + AGAIN_S, _INDEX)
+
+    async def _read(self, limit: int) -> tuple[Sequence[Message], int]:
+        """The next messages, and up to where they go. What is damaged cannot be found."""
+        try:
+            messages = await self.host.log(self._done, limit)
+            return messages, messages[-1].seq if messages else self._before
+        except LogDamaged as damage:
+            whole = damage.seq - 1 - self._done
+            return (await self.host.log(self._done, whole) if whole > 0 else ()), damage.seq
 
     # Searching ----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
-from hubbub.errors import StoreUnavailable, UserError
+from hubbub.errors import LogDamaged, StoreUnavailable, UserError
 from hubbub.network.store.place import Place
 
 __all__ = ["StoreConnection", "connect", "disk_trouble", "explained", "snapshot", "transaction"]
@@ -132,6 +132,8 @@ def explained(place: Place) -> Iterator[None]:
     """Say in a sentence why a database cannot be used (`UserError`)."""
     try:
         yield
+    except LogDamaged:
+        raise
     except (sqlite3.DatabaseError, StoreUnavailable) as error:
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF

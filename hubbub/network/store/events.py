@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
 
+from hubbub.network.store.checksums import ENTRY, damaged, log_end, proven_body
 from hubbub.network.store.connection import snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.stored import StoredEvent
@@ -16,7 +19,7 @@ __all__ = ["EVENT_QUERIES", "events", "log"]
 # more than any other. Own messages must go before the cut, or a page of them would look like the
 # end.
 _INDEXED_EVENTS = """
-SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+SELECT page.seq, {entry}, d.reason, d.reply, d.turn
 FROM (
     SELECT seq FROM (
         SELECT i.seq FROM by_participant i {participant_message}
@@ -31,13 +34,13 @@ FROM (
         ORDER BY i.seq LIMIT :limit)
     ORDER BY seq LIMIT :limit
 ) AS page
-CROSS JOIN message AS m ON m.seq = page.seq
+LEFT JOIN message AS m ON m.seq = page.seq
 LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
 ORDER BY page.seq
 """
 
 _TAIL_EVENTS = """
-SELECT m.seq, m.tseq, m.sender, CAST(m.body AS BLOB), d.reason, d.reply, d.turn
+SELECT m.seq, {entry}, d.reason, d.reply, d.turn
 FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
 WHERE m.seq > :after AND m.seq <= :upto {not_mine} AND (d.seq IS NOT NULL OR EXISTS (
     SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
@@ -48,13 +51,14 @@ ORDER BY m.seq LIMIT :limit
 
 def _event_queries(own: bool) -> tuple[str, str]:
     if own:
-        nothing = {"participant_message": "", "scope_message": "", "not_mine": ""}
+        nothing = {"entry": ENTRY, "participant_message": "", "scope_message": "", "not_mine": ""}
         return _INDEXED_EVENTS.format_map(nothing), _TAIL_EVENTS.format_map(nothing)
-    message = "CROSS JOIN message AS m ON m.seq = i.seq"
+    message = "LEFT JOIN message AS m ON m.seq = i.seq"
     others = {
+        "entry": ENTRY,
         "participant_message": message,
         "scope_message": message,
-        "not_mine": "AND m.sender <> :me",
+        "not_mine": "AND m.sender IS NOT :me",
     }
     return _INDEXED_EVENTS.format_map(others), _TAIL_EVENTS.format_map(others)
 
@@ -77,13 +81,24 @@ def events(
             left = limit - len(rows)
             span = {"me": participant, "after": max(after, indexed), "upto": upto, "limit": left}
             rows += db.execute(tail_part, span).fetchall()
-    return [StoredEvent._make(row) for row in rows]
+        return [_event(db, row) for row in rows]
 
 
 def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-    rows = db.execute(
-        "SELECT seq, tseq, sender, CAST(body AS BLOB), NULL, NULL, NULL FROM message "
-        "WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-        (after, upto, limit),
-    )
-    return [StoredEvent._make(row) for row in rows]
+    with snapshot(db):
+        last = min(upto, log_end(db), after + limit)
+        rows = db.execute(
+            f"SELECT m.seq, {ENTRY}, NULL, NULL, NULL FROM message AS m "
+            "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq",
+            (after, last),
+        ).fetchall()
+        for expected, row in zip_longest(range(after + 1, last + 1), rows):
+            if row is None or row[0] != expected:
+                raise damaged(db, expected, None)
+        return [_event(db, row) for row in rows]
+
+
+def _event(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredEvent:
+    seq, *entry, reason, reply, turn = row
+    body = proven_body(db, seq, entry)
+    return StoredEvent(seq, entry[2], entry[4].decode(), body, reason, reply, turn)

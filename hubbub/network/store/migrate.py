@@ -13,6 +13,7 @@ from importlib import resources
 
 from hubbub.errors import StoreVersionError
 from hubbub.ids import new_ulid
+from hubbub.network.store.checksums import entry_sum
 
 __all__ = ["APPLICATION_ID", "check_version", "latest_version", "migrate", "scripts"]
 
@@ -65,6 +66,7 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
     A script that fails leaves the version, and everything else, as it was before it.
     """
     todo = scripts() if steps is None else steps
+    db.create_function("entry_sum", 8, entry_sum, deterministic=True)
     for number in range(check_version(db, name, len(todo)) + 1, len(todo) + 1):
         try:
             db.executescript(

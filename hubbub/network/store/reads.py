@@ -9,8 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
+from hubbub.errors import LogDamaged
+from hubbub.network.store.checksums import ENTRY, log_end, proven_body
 from hubbub.network.store.connection import snapshot
 from hubbub.network.store.control import control_state
 from hubbub.network.store.floors import floor_of
@@ -113,7 +117,7 @@ def tails(
             if len(seqs) < limit:
                 before = _tseq_after(db, thread, upto)
                 seqs += _indexed_seqs(db, thread, before, limit - len(seqs))
-        return {thread: _bodies(db, seqs) for thread, seqs in found.items()}
+        return {thread: _whole_tail(db, thread, seqs) for thread, seqs in found.items()}
 
 
 def thread_page(
@@ -130,7 +134,7 @@ def thread_page(
             )
             seqs = [seq for (seq,) in rows]
         seqs += _indexed_seqs(db, thread, below, limit - len(seqs))
-        return _bodies(db, seqs)
+        return _bodies(db, thread, seqs)
 
 
 def _tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
@@ -164,23 +168,52 @@ def _indexed_seqs(db: sqlite3.Connection, thread: int, before: int, limit: int) 
     return [seq for (seq,) in rows]
 
 
-def _bodies(db: sqlite3.Connection, newest_first: Sequence[int]) -> Sequence[bytes]:
-    """The bodies of messages, oldest first; beyond `PAGE_BYTES` the older ones are left out."""
-    sql = "SELECT CAST(body AS BLOB) FROM message WHERE seq = ?"
+def _whole_tail(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]) -> list[bytes]:
+    """The bodies after the last damage, which may be none: who joins is let in either way."""
+    try:
+        return _bodies(db, thread, newest_first)
+    except LogDamaged:
+        return []
+
+
+def _bodies(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]) -> list[bytes]:
+    """The bodies of messages, oldest first; beyond `PAGE_BYTES` the older ones are left out.
+
+    So are those before a damaged one. Raises `LogDamaged` if the newest is.
+    """
     found: list[bytes] = []
     size = 0
+    place: tuple[object, object] | None = None
     for seq in newest_first:
-        body = db.execute(sql, (seq,)).fetchone()[0]
+        entry = _entry(db, seq)
+        try:
+            body = proven_body(db, seq, entry)
+            if entry is None or place not in (None, entry[1:3]) or entry[1] != thread:
+                raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
+        except LogDamaged:
+            if found:
+                break
+            raise
         size += len(body)
         if found and size > PAGE_BYTES:
             break
         found.append(body)
+        place = (thread, entry[2] - 1)  # positions of a thread have no gaps
     return found[::-1]
 
 
 def message(db: sqlite3.Connection, seq: int) -> bytes | None:
-    row = db.execute("SELECT CAST(body AS BLOB) FROM message WHERE seq = ?", (seq,)).fetchone()
-    return row[0] if row else None
+    entry = _entry(db, seq)
+    if entry is None and not 0 < seq <= log_end(db):
+        return None
+    return proven_body(db, seq, entry)
+
+
+def _entry(db: sqlite3.Connection, seq: int) -> tuple[Any, ...] | None:
+    entry: tuple[Any, ...] | None = db.execute(
+        f"SELECT {ENTRY} FROM message AS m WHERE seq = ?", (seq,)
+    ).fetchone()
+    return entry
 
 
 def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -> bool:
@@ -235,8 +268,8 @@ WHERE t.agent = :agent AND t.ended_at IS NULL AND w.agent = :agent AND d.turn IS
 ORDER BY 1
 """
 PENDING_QUERY = _OPEN.format(
-    columns="d.seq, CAST(m.body AS BLOB), d.reason, d.reply, d.turn, w.turn",
-    message="CROSS JOIN message m ON m.seq = d.seq",
+    columns=f"d.seq, d.reason, d.reply, d.turn, w.turn, {ENTRY}",
+    message="LEFT JOIN message m ON m.seq = d.seq",
 )
 OPEN_WAKES_QUERY = _OPEN.format(columns="d.seq, w.turn", message="")
 
@@ -245,7 +278,14 @@ def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRo
     with snapshot(db):
         span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(PENDING_QUERY, span).fetchall()
-    return [PendingRow._make(row) for row in rows]
+        return list(_whole_wakes(db, rows))
+
+
+def _whole_wakes(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[PendingRow]:
+    """Without those of damaged messages: an agent must be able to join and to do the rest."""
+    for seq, reason, reply, turn, started, *entry in rows:
+        with suppress(LogDamaged):
+            yield PendingRow(seq, proven_body(db, seq, entry), reason, reply, turn, started)
 
 
 def open_wakes(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[OpenWake]:

@@ -109,9 +109,10 @@ def interaction(
     with snapshot(db):
         for edge, seqs in _parts_forwards(db, interaction, after, upto):
             for seq in seqs:
-                thread_no, body = db.execute(
-                    "SELECT thread_no, CAST(body AS BLOB) FROM message WHERE seq = ?", (seq,)
+                (thread_no,) = db.execute(
+                    "SELECT thread_no FROM message WHERE seq = ?", (seq,)
                 ).fetchone()
+                body = message(db, seq) or b"{}"
                 if json.loads(body).get("interaction_id") != interaction:
                     continue
                 size += len(body)

@@ -15,6 +15,7 @@ from hubbub.ids import new_ulid
 from hubbub.mods.rows import Value
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, memories, mods, reads, searches, turns
+from hubbub.network.store.checksums import check_end
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
@@ -226,6 +227,7 @@ class SqliteStore:
 def _prepare(db: sqlite3.Connection, name: str) -> int:
     """Make the database ready to write to; returns the end of the log, and of its indexes."""
     migrate(db, name)
+    check_end(db, name)
     db.execute("PRAGMA journal_mode = WAL").fetchone()
     db.execute("PRAGMA wal_autocheckpoint = 1000")
     with transaction(db):

@@ -12,6 +12,7 @@ from itertools import chain
 
 from hubbub.network.ports import DuplicateCids
 from hubbub.network.records import Batch, CallSettled, ModRows, Record
+from hubbub.network.store.checksums import with_sum
 from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records
@@ -27,7 +28,7 @@ _TAIL_BATCHES = 512
 
 _LARGE = (512, 256, 128, 64)
 """Rows of the statements for large batches; what is left over, below 64, has one of its own size.
-512 rows of 8 columns are well below the 32,766 variables that SQLite accepts."""
+512 rows of 9 columns are well below the 32,766 variables that SQLite accepts."""
 
 Pair = tuple[str, str]
 Statement = Callable[[int], str]
@@ -42,7 +43,7 @@ def _insert_into(table: str, columns: Sequence[str]) -> Statement:
 
 
 _MESSAGES = _insert_into(
-    "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body")
+    "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body", "sum")
 )
 _DELIVERIES = _insert_into("delivery", ("participant", "seq", "reason", "reply", "turn"))
 _HIGHEST_CID = "SELECT coalesce(max(cid), '') FROM by_cid WHERE sender = ?"
@@ -90,7 +91,9 @@ class BatchWriter:
                 self._refuse_duplicates(db, cids)
                 if batch.records:
                     write_records(db, batch.records)
-                _insert(db, _MESSAGES, batch.messages)
+                if batch.messages:
+                    _insert(db, _MESSAGES, list(map(with_sum, batch.messages)))
+                    db.execute("UPDATE log_end SET seq = ?", (head,))
                 _insert(db, _DELIVERIES, batch.deliveries)
                 if index:
                     index_log(db, index, head)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hubbub.app.doctor import Diagnosis, Finding, diagnose, probe_model
+from hubbub.app.doctor import Diagnosis, Finding, diagnose, diagnose_log, probe_model
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
-from hubbub.network.store import add_token_offline
+from hubbub.network.store import add_token_offline, open_store
 from hubbub.testing.model_script import Answer, Call, Refusal, Script, load_script
 from hubbub.testing.model_server import ModelServer
+from hubbub.testing.store_rows import direct, opened
 from tests.doc_pages import example
 from tests.unit.app.conftest import Write
 
@@ -165,3 +168,22 @@ async def test_an_endpoint_where_nobody_answers_is_told() -> None:
     model = ModelConfig(model="m", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ModelError, match="cannot be reached"):
         await probe_model("default", model)
+
+
+@pytest.mark.behaviour("S-17")
+async def test_a_log_that_is_not_whole_is_a_problem_with_its_place(
+    write: Write, tmp_path: Path
+) -> None:
+    path = write("net.yaml", NETWORK)
+    store = open_store(f"sqlite:{tmp_path / 'x.db'}")
+    async with opened(store):
+        await store.append(direct(1, 30))
+        running = diagnose_log(path)
+    assert [(f.verdict, f.text) for f in running.findings] == [
+        ("ok", "all 30 messages of x.db are as they were written")
+    ]
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as db:
+        db.execute("UPDATE message SET sender = 'mallory' WHERE seq = 7")
+    [found] = diagnose_log(path).findings
+    assert found.verdict == "problem"
+    assert found.text.startswith("x.db is not whole: message m7 is damaged in the log")

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from hubbub.network.records import MessageRow
 from hubbub.network.store import searches
+from hubbub.network.store.checksums import with_sum
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.searches import interaction, mentions
 
@@ -29,12 +31,13 @@ def fill(db: sqlite3.Connection, count: int, *, indexed: int = 0, size: int = 1)
         named = {"mentions": ["bob"]} if seq == 1 else {}
         body = {"seq": seq, "content": "x" * size, **named, "interaction_id": f"i{seq}"}
         text = json.dumps(body, separators=(",", ":"))
-        row = (seq, 1, seq, None, "ann", None, None, text)
-        db.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = with_sum(MessageRow(seq, 1, seq, None, "ann", None, None, text))
+        db.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.execute("INSERT INTO delivery VALUES (?, 'bob', 'because', NULL, NULL)", (seq,))
         if seq <= indexed:
             db.execute("INSERT INTO by_participant VALUES ('bob', ?)", (seq,))
     db.execute("UPDATE indexed SET upto = ? WHERE name = 'by_participant'", (indexed,))
+    db.execute("UPDATE log_end SET seq = ?", (count,))
 
 
 @pytest.mark.behaviour("S-11", "P-34")

@@ -1,0 +1,77 @@
+"""Reading a whole log, to see whether all of it can be proven: also beside a running hub."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from urllib.parse import quote
+
+from hubbub.errors import LogDamaged, UserError
+from hubbub.network.store.checksums import ENTRY, damaged, log_end, proven_body
+from hubbub.network.store.connection import explained
+from hubbub.network.store.index import IndexName, indexed_upto
+from hubbub.network.store.migrate import check_version, latest_version
+from hubbub.network.store.place import parse_url
+
+__all__ = ["verify_log"]
+
+_PIECE = 5000
+"""Messages that are read at once."""
+
+_LACKS = "m.seq > ? AND m.seq <= ? AND NOT EXISTS (SELECT 1 FROM {} i WHERE ({}) = ({}))"
+_UNINDEXED: Mapping[IndexName, str] = {
+    "by_thread": "SELECT seq FROM message m WHERE "
+    + _LACKS.format("by_thread", "i.thread_no, i.tseq, i.seq", "m.thread_no, m.tseq, m.seq"),
+    "by_scope": "SELECT seq FROM message m WHERE scope IS NOT NULL AND "
+    + _LACKS.format("by_scope", "i.scope, i.seq", "m.scope, m.seq"),
+    "by_participant": "SELECT seq FROM delivery m WHERE "
+    + _LACKS.format("by_participant", "i.participant, i.seq", "m.participant, m.seq"),
+    "by_cid": "SELECT seq FROM message m WHERE cid IS NOT NULL AND "
+    + _LACKS.format("by_cid", "i.sender, i.cid, i.seq", "m.sender, m.cid, m.seq"),
+}
+"""By index: the messages of a piece that it does not find."""
+
+
+def verify_log(url: str) -> int:
+    """Read all of the log; returns the number of its messages.
+
+    Raises `LogDamaged` for the first place that is not whole, `UserError` for a store that cannot
+    be read.
+    """
+    place = parse_url(url)
+    if place.path is None or not place.path.exists():
+        raise UserError(f"{place} is not there: no log to read")
+    uri = f"file:{quote(str(place.path))}?mode=ro"
+    with explained(place), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+        version = check_version(db, str(place))
+        if version != latest_version():
+            raise UserError(f"{place} has schema version {version}: start its hub once, then look")
+        end = log_end(db)
+        threads: dict[int, int] = {}
+        for after in range(0, end, _PIECE):
+            _verify_piece(db, after, min(after + _PIECE, end), threads)
+        ((problem, *_),) = db.execute("PRAGMA quick_check(1)")
+        if problem != "ok":
+            raise LogDamaged(0, f"all messages are whole, but the file is not: {problem}")
+    return end
+
+
+def _verify_piece(db: sqlite3.Connection, after: int, upto: int, threads: dict[int, int]) -> None:
+    """Raises `LogDamaged`. `threads` is where each thread ends before the piece."""
+    sql = f"SELECT {ENTRY} FROM message AS m WHERE seq > ? AND seq <= ? ORDER BY seq"
+    rows = {row[0]: row for row in db.execute(sql, (after, upto))}
+    for seq in range(after + 1, upto + 1):
+        row = rows.get(seq)
+        proven_body(db, seq, row)
+        if row is None:
+            raise damaged(db, seq, None)
+        _, thread, tseq, *_ = row
+        before = threads.get(thread, 0)
+        if tseq != before + 1:
+            raise LogDamaged(seq, f"m{seq} is number {tseq} of its thread, after number {before}")
+        threads[thread] = tseq
+    for name, sql in _UNINDEXED.items():
+        found = db.execute(sql, (after, min(upto, indexed_upto(db, name)))).fetchone()
+        if found:
+            raise LogDamaged(found[0], f"m{found[0]} is missing in the index {name}")

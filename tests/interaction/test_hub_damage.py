@@ -1,0 +1,44 @@
+"""A damaged message in the log: said to whom it reaches, and everything else goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.interaction.peers import Networks
+
+
+@pytest.mark.behaviour("S-17")
+async def test_who_catches_up_hears_of_a_damaged_message_and_gets_the_rest(
+    networks: Networks, tmp_path: Path
+) -> None:
+    url = f"sqlite:{tmp_path}/hub.db"
+    async with networks.start(store=url) as network:
+        ann = await network.join("ann")
+        await network.join("bob")
+        for number in range(1, 7):
+            await ann.say("bob", f"number {number}")
+    with closing(sqlite3.connect(tmp_path / "hub.db", isolation_level=None)) as db:
+        db.execute("UPDATE message SET body = replace(body, 'number 3', 'number 4')")
+    for _ in range(2):  # coming back to it is no loop
+        async with networks.start(store=url) as network:
+            [thread] = (await network.join("ann", latest=True)).ready["threads"]
+            later = ["number 4", "number 5", "number 6"]
+            assert [message["content"] for message in thread["messages"]] == later
+            bob = await network.join("bob")
+            assert await bob.take_texts(5) == ["number 1", "number 2", *later]
+            [told] = [frame for frame in bob.strays if frame["op"] == "error"]
+            assert told["code"] == "log_damaged"
+            assert told["details"] == {"seq": 3}
+            assert "message m3 of dm.ann.bob is damaged in the log" in told["message"]
+            page = await bob.call("read_thread", thread="dm.ann.bob")
+            assert [message["content"] for message in page["messages"]] == later
+            assert page["more"]
+            refused = await bob.ask("read_thread", thread="dm.ann.bob", before=4)
+            assert (refused["code"], refused["temporary"]) == ("log_damaged", False)
+            page = await bob.call("read_thread", thread="dm.ann.bob", before=3)
+            assert [message["seq"] for message in page["messages"]] == [1, 2]
+            assert (await bob.ask("read_message", id="m3"))["code"] == "log_damaged"
