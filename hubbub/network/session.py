@@ -154,8 +154,6 @@ class Session:
         if wrong is not None:
             self._complain(OperationError(*wrong), getattr(frame, "ref", None))
         elif frame.op == "call":
-            if self._bad_frames:
-                self._bad_frames -= 1
             self._hub.call(self, frame)
         elif frame.op == "ack":
             self._acknowledge(frame.seq)
@@ -181,9 +179,9 @@ class Session:
             text = f"seq: {seq} was not sent on this stream, its last event is {self.last}"
             self._complain(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
-        if self._bad_frames:
-            self._bad_frames -= 1
         unacked = self._unacked
+        if self._bad_frames and unacked and unacked[0] <= seq:
+            self._bad_frames -= 1
         while unacked and unacked[0] <= seq:
             unacked.popleft()
         if not self.observe:
@@ -215,10 +213,11 @@ class Session:
             answering.close()
 
     def rated(self, *, over: bool) -> None:
-        """One more call, within the limit or over it; a peer that sends so many more of the latter
-        does not listen to the errors and is closed."""
+        """One more call. Within the limit it makes up for one over it, and for a bad frame; a peer
+        that sends so many more over the limit does not listen to the errors and is closed."""
         if not over:
             self._over_rate = max(0, self._over_rate - 1)
+            self._bad_frames = max(0, self._bad_frames - 1)
             return
         self._over_rate += 1
         if self._over_rate > 10 * self._hub.limits.burst:

@@ -44,6 +44,9 @@ __all__ = [
 
 Args = TypeVar("Args", bound=Input)
 
+MOST_CONTAINERS = 16 * 1024
+"""Objects and lists of a frame: each takes longer to make than a hundred bytes of text."""
+
 
 class TypedCall(Model, Generic[Args]):
     """A `call` frame whose arguments are validated as the operation's input."""
@@ -80,10 +83,11 @@ class Decoder:
     def decode(self, data: bytes) -> _Frame:
         """The frame in `data`. Raises `FrameError` that names the field."""
         if len(data) > self._max_bytes:
-            raise FrameError(
-                ErrorCode.TOO_LARGE,
-                f"a frame has at most {self._max_bytes} bytes, this one {len(data)}",
-            )
+            text = f"a frame has at most {self._max_bytes} bytes, this one {len(data)}"
+            raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
+        if len(data) > MOST_CONTAINERS and _containers(data) > MOST_CONTAINERS:
+            text = f"a frame has at most {MOST_CONTAINERS} objects and lists in all"
+            raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
         try:
             frame = self._validate(data, strict=True)
         except ValidationError as error:
@@ -198,6 +202,25 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)', re.DOTALL)
 def _keys(data: bytes) -> int:
     """How many keys all objects of a JSON text have together: strings that a colon follows."""
     return _STRING.findall(data).count(b":")
+
+
+_BEGIN = re.compile(rb'\s*\{\s*"op"\s*:\s*"call"\s*,\s*"ref"\s*:\s*"([^"\\]{1,64})"')
+
+
+def _first_ref(data: bytes) -> str | None:
+    """The ref of a call that is not read, where it stands in front: somebody waits for it."""
+    found = _BEGIN.match(data)
+    return _ref(found[1].decode(errors="replace")) if found else None
+
+
+def _containers(data: bytes) -> int:
+    """How many objects and lists there are, at most."""
+    count = data.count(b"[") + data.count(b"{")
+    if count <= MOST_CONTAINERS:  # texts have brackets, too
+        return count
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    bare = b"".join(plain.split(b'"')[::2])
+    return bare.count(b"[") + bare.count(b"{")
 
 
 def _ref(ref: object) -> str | None:

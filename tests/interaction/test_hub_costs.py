@@ -158,6 +158,7 @@ def test_a_frame_costs_no_more_than_its_size_explains(in_memory: Networks) -> No
         @example(call("send_text_message", "text", "text", "@bob__ `"))
         @example(call("send_message", "content", "repeated key"))
         @example(call("send_message", "content", "numbers"))
+        @example("[" * 20_000 + '"' + '\\"' * 30_000)
         def cheap(frame: str) -> None:
             data = frame.encode("utf-8", "surrogatepass")
             share = site.cost(data)

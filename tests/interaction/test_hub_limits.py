@@ -173,6 +173,21 @@ async def test_good_frames_make_up_for_bad_ones(in_memory: Networks) -> None:
         assert (await ann.ask("list_channels"))["op"] == "result"
 
 
+@pytest.mark.behaviour("B-8")
+@pytest.mark.parametrize(("good", "patience"), [("ack", 5), ("call", 5 + 2)])
+async def test_what_costs_the_sender_nothing_makes_up_for_no_bad_frame(
+    in_memory: Networks, good: str, patience: int
+) -> None:
+    file = config(network={"limits": {"bad_frames": 5, "calls_per_second": 1, "burst": 2}})
+    async with in_memory.start(file, clock=HandClock()) as network:
+        ann = await network.join("ann")
+        for _ in range(patience - 1):
+            await ann.send_raw(b"{")
+            await ann.send(op=good, seq=0, ref="1", name="list_channels")
+        await ann.send_raw(b"{")
+        assert await ann.closed() == 4501
+
+
 @pytest.mark.behaviour("B-12")
 async def test_a_stranger_may_send_small_frames_only(networks: Networks) -> None:
     async with networks.start() as network:

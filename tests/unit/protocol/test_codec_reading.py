@@ -265,6 +265,26 @@ def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
     assert caught.value.message == "not valid JSON: a number has too many digits"
 
 
+@pytest.mark.behaviour("B-11")
+@pytest.mark.parametrize("piece", ["[],", "[[[]]],", '{"a":{}},'])
+def test_a_frame_has_so_many_objects_and_lists_and_no_more(piece: str) -> None:
+    roomy = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
+    many = (piece * (100 * 1024 // len(piece))).rstrip(",")
+    frames = (DEEP % f"[{many}]".encode(), b'{"op":"ack","seq":1,"x":[%b]}' % many.encode())
+    for data, ref in zip(frames, ("r1", None), strict=True):
+        with pytest.raises(FrameError) as caught:
+            roomy.decode(data)
+        assert (caught.value.code, caught.value.ref) == (ErrorCode.TOO_LARGE, ref)
+        assert "at most 16384 objects and lists" in caught.value.message
+    assert roomy.decode(DEEP % json.dumps(many + '"\\[').encode()).op == "call"
+
+
+def test_a_call_that_is_too_large_to_be_read_is_answered_all_the_same() -> None:
+    error = refusal(call(to="bob", text="x" * 5000))
+    assert (error.code, error.ref) == (ErrorCode.TOO_LARGE, "r1")
+    assert refusal(b'{"op":"call","ref":"\x00","x":"%b"}' % (b"x" * 5000)).ref is None
+
+
 def test_an_unknown_operation_is_told_with_the_nearest_name() -> None:
     error = refusal(call("send_text_mesage", to="bob", text="hi"))
     assert error.code == ErrorCode.UNKNOWN_OPERATION
