@@ -12,9 +12,10 @@ import gzip
 import hashlib
 import json
 import mimetypes
+import os
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -102,7 +103,7 @@ class _File:
 class _Tree:
     """All files as they were at one moment."""
 
-    stamp: object
+    stamp: list[tuple[str, int, int]]
     files: dict[str, _File]
     hash: str = field(init=False)
 
@@ -207,20 +208,27 @@ class Site:
     def _current(self, *, look: bool = True) -> _Tree:
         """The files as they are; `look`: whether they may have been edited since."""
         if self._tree is None or (look and self._tree.stamp != _stamp(self._static)):
-            files = {
-                path.relative_to(self._static).as_posix(): path for path in _paths(self._static)
-            }
-            read = {name: _File(name, path.read_bytes()) for name, path in files.items()}
-            self._tree = _Tree(_stamp(self._static), read)
+            stamp = _stamp(self._static)
+            read = {name: _File(name, (self._static / name).read_bytes()) for name, *_ in stamp}
+            self._tree = _Tree(stamp, read)
         return self._tree
 
 
-def _paths(static: Path) -> Iterable[Path]:
-    return sorted(path for path in static.rglob("*") if path.is_file())
+def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:
+    """All files below the folder by name, with when they were written and their size.
 
-
-def _stamp(static: Path) -> object:
-    return [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in _paths(static)]
+    Whoever asks for the page has them looked at: that takes one call to the system for each.
+    """
+    found: list[tuple[str, int, int]] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = f"{inside}{entry.name}"
+            if entry.is_dir():
+                found += _stamp(folder / entry.name, f"{name}/")
+            elif entry.is_file():
+                about = entry.stat()
+                found.append((name, about.st_mtime_ns, about.st_size))
+    return sorted(found) if not inside else found
 
 
 def _imports(name: str, text: str) -> list[str]:

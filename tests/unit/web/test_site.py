@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import sys
 from base64 import b64encode
 from html import unescape
 from pathlib import Path
@@ -49,6 +50,24 @@ def base(site: Site) -> str:
     match = re.search(r"/static/[0-9a-f]{16}", text(found(site, "/")))
     assert match is not None
     return match[0]
+
+
+def test_a_look_at_the_page_takes_a_few_calls_for_each_file() -> None:
+    """Whoever reaches the port may ask for the page, without a token."""
+    site, calls = Site(OPEN), 0
+    found(site, "/")
+    files = sum(1 for path in STATIC.rglob("*") if path.is_file())
+
+    def count(frame: object, event: str, called: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        site.find("/", ASKED)
+    finally:
+        sys.setprofile(None)
+    assert calls < 30 * files
 
 
 def test_the_page_knows_its_network_before_anybody_has_joined() -> None:
