@@ -457,6 +457,7 @@ RELIABILITY = {
     "R-8": "A turn cut off in order, parked, or killed after it said something new, goes on.",
     "R-9": "An agent that hangs so that it answers no ping is killed and started again.",
     "R-10": "Who waits for an agent that its launcher has given up is told, and who writes later.",
+    "R-11": "A message that is only overheard ends at most two processes of an agent.",
 }
 
 TOOLS = {

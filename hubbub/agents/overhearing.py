@@ -18,24 +18,35 @@ __all__ = ["Overhearing"]
 class Overhearing:
     """Those of one thread are heard one after the other, those of several side by side.
 
-    `done` is told the position of each that needs to be heard no more.
+    `done` is told the position of each that needs to be heard no more; `written` waits until the
+    hub is told.
     """
 
-    def __init__(self, brain: Brain, done: Callable[[int], Awaitable[None]]):
-        self._brain, self._done = brain, done
+    def __init__(
+        self,
+        brain: Brain,
+        done: Callable[[int], Awaitable[None]],
+        written: Callable[[], Awaitable[None]],
+    ):
+        self._brain, self._done, self._written = brain, done, written
         self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody has them
 
-    async def hear(self, message: Message) -> None:
+    async def hear(self, message: Message, *, suspect: bool) -> None:
         """Let the brain observe it, when those before it have been. Raises nothing that a handler
-        raises: that is shown.
+        raises: that is shown. `suspect`: an earlier process may have died of it. No turn counts
+        how many did, so this one is told of it first, and is the last.
         """
         lock = self._locks.setdefault(message.thread_id, asyncio.Lock())
         async with lock:
+            if suspect:
+                await self._done(message.seq)
+                await self._written()
             try:
                 with contained():
                     await self._brain.observe(message)
             except ConnectionLost:
-                return  # not acknowledged: it is overheard again
+                return  # what is not acknowledged is overheard again
             except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
                 traceback.print_exception(exc)
-        await self._done(message.seq)
+        if not suspect:
+            await self._done(message.seq)

@@ -69,11 +69,11 @@ class AgentRunner:
         self._turns = RunningTurns()
         self._parking = Parking(inbox.again)
         self._claims = Claims(brain, self._spawn, self._settle, self._news)
-        self._overhearing = Overhearing(brain, self._done)
+        self._overhearing = Overhearing(brain, self._done, client.written)
         self._catching_up = CatchingUp(client, inbox, self._spawn, self._all_is_here)
         self._life = new_ulid()
         self._had = 0
-        """What the hub had when the connection began: an earlier process may have died of it."""
+        """What the hub had when this process first joined: an earlier one may have died of it."""
         self._suspects = asyncio.Lock()
         self._experience = Experience()
         self._acks = AckWindow()
@@ -151,7 +151,7 @@ class AgentRunner:
             self._acks = AckWindow()
             self._parking.clear()
         self._catching_up.begin(ready)
-        self._had = ready.head
+        self._had = self._had or ready.head
         self._experience.limited = True  # the hub may have another config by now
         await self._brain.ready(ready)
         if ready.resumed:  # the hub may have ended turns while there was no connection
@@ -195,7 +195,8 @@ class AgentRunner:
             if event.seq in self._start_turns():
                 return  # acknowledged when the turn's beginning is on its way
         if received == "noted" and woken is None and self._brain.observes(message):
-            self._spawn(self._overhearing.hear(message))
+            suspect = event.seq <= self._had
+            self._spawn(self._overhearing.hear(message, suspect=suspect))
             return
         if received == "ignored" and woken is not None:
             self._settle(woken, IGNORED)

@@ -229,6 +229,11 @@ class Client:
             self._idle.clear()
             self._output.set()
 
+    async def written(self) -> None:
+        """Wait until all that was asked and acknowledged so far is on its way to the hub, or the
+        connection is gone."""
+        await self._idle.wait()
+
     async def signal(self, type: str, thread_id: str | None = None, data: JsonValue = None) -> None:
         """Tell something ephemeral (typing, activity). Not sent while there is no connection."""
         frame = Signal(type=type, thread_id=thread_id, data=data)

@@ -44,6 +44,13 @@ class Mortal(Agent):
             ctypes.PyDLL(None).sleep(3600)
         return f"you said {message.text}"
 
+
+class Listener(Agent):
+    """Dies of what it overhears."""
+
+    async def on_direct(self, message: Message) -> str:
+        return f"you said {message.text}"
+
     def on_channel_message(self, message: Message) -> None:
         if "die" in message.text:
             os._exit(4)
@@ -65,6 +72,7 @@ channels:
 agents:
   crasher: {kind: python, class: agents.py:Mortal}
   hanger: {kind: python, class: agents.py:Mortal}
+  listener: {kind: python, class: agents.py:Listener}
   stillborn: {kind: python, class: agents.py:Stillborn}
 """
 
@@ -141,6 +149,17 @@ async def test_a_message_that_kills_an_agent_ends_after_three_lives_and_the_next
         assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
         await bob.asks("crasher", "hello")
         await bob.hears("you said hello")
+
+
+@pytest.mark.behaviour("R-11")
+async def test_overheard_messages_that_kill_an_agent_are_left_behind_and_the_next_is_answered(
+    url: str,
+) -> None:
+    async with person(url, "fay") as fay:
+        for _ in range(2):
+            await fay.client.call("post_to_channel", channel="desk", text="listeners die")
+        await fay.asks("listener", "hello")
+        await fay.hears("you said hello")
 
 
 @pytest.mark.behaviour("R-9")
