@@ -87,7 +87,7 @@ def diagnose_log(path: Path) -> Diagnosis:
     except LogDamaged as error:
         text = f"{file} is not whole: {error}; a backup can be put in its place (`hubbub restore`)"
         return Diagnosis((Finding("log", "problem", text),))
-    except UserError as error:
+    except (UserError, StoreUnavailable) as error:
         return Diagnosis((Finding("log", "problem", str(error)),))
     text = f"all {count} messages of {file} are as they were written"
     return Diagnosis((Finding("log", "ok", text),))
@@ -165,7 +165,7 @@ async def _tokens(config: LoadedConfig) -> Finding:
     if network.store != MEMORY_STORE:
         try:
             counts = await list_tokens_offline(network.store)
-        except UserError as error:
+        except (UserError, StoreUnavailable) as error:
             return Finding("tokens", "problem", str(error))
     without = [name for name in config.file.humans if name not in counts]
     if without:

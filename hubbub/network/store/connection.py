@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import aiosqlite
 
 from hubbub.errors import LogDamaged, StoreUnavailable, UserError
+from hubbub.network.store.checksums import REMEDY
 from hubbub.network.store.place import Place
 
 __all__ = ["StoreConnection", "connect", "disk_trouble", "explained", "snapshot", "transaction"]
@@ -129,18 +130,27 @@ async def connect(place: Place, *pragmas: str) -> StoreConnection:
 
 @contextmanager
 def explained(place: Place) -> Iterator[None]:
-    """Say in a sentence why a database cannot be used (`UserError`)."""
+    """Say in a sentence why a database cannot be used: `UserError`, or `StoreUnavailable` where it
+    is the disk's fault."""
     try:
         yield
     except LogDamaged:
         raise
+    except UnicodeDecodeError as error:  # SQLite quotes damaged names in what it says of them
+        raise StoreUnavailable(f"{place} is damaged: {REMEDY}") from error
     except (sqlite3.DatabaseError, StoreUnavailable) as error:
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
             text = f"{place} is not a database: name another file as the store"
         elif code == sqlite3.SQLITE_CORRUPT:
-            text = f"{place} is damaged: put back a copy of it, or name another file as the store"
+            raise StoreUnavailable(f"{place} is damaged: {REMEDY}") from error
+        elif code == sqlite3.SQLITE_FULL:
+            text = f"{place} cannot be written: the disk is full; make room, then start again"
+            raise StoreUnavailable(text) from error
+        elif code == sqlite3.SQLITE_IOERR:
+            text = f"{place} cannot be read or written ({cause}): look at the disk and its messages"
+            raise StoreUnavailable(text) from error
         else:
             text = f"{place} cannot be used as a store: {cause or error}"
         raise UserError(text) from error

@@ -2,7 +2,8 @@
 
 No index knows mentions and interactions: few ask, and every message would pay. SQLite itself looks
 through the bodies, in few statements: around each of them the thread lets the interpreter go and
-must win it back. What it finds by its text is then read as JSON, for content may quote anything.
+must win it back. What it finds by its text is then read as JSON, for content may quote anything. A
+page ends before a damaged message; one that begins with it is refused (`LogDamaged`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 
+from hubbub.errors import LogDamaged
 from hubbub.network.store.connection import snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.store.reads import PAGE_BYTES, message
@@ -54,7 +56,12 @@ def mentions(db: sqlite3.Connection, participant: str, before: int, limit: int) 
     with snapshot(db):
         for edge, seqs in _parts_backwards(db, participant, before):
             for seq in sorted(seqs, reverse=True):
-                body = message(db, seq) or b"{}"
+                try:
+                    body = message(db, seq) or b"{}"
+                except LogDamaged:
+                    if found:
+                        return StoredMentions(found, seq + 1)
+                    raise
                 if participant not in json.loads(body).get("mentions", ()):
                     continue
                 size += len(body)
@@ -112,7 +119,12 @@ def interaction(
                 (thread_no,) = db.execute(
                     "SELECT thread_no FROM message WHERE seq = ?", (seq,)
                 ).fetchone()
-                body = message(db, seq) or b"{}"
+                try:
+                    body = message(db, seq) or b"{}"
+                except LogDamaged:
+                    if found:
+                        return StoredInteraction(found, seq - 1)
+                    raise
                 if json.loads(body).get("interaction_id") != interaction:
                     continue
                 size += len(body)

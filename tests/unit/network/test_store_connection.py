@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,11 @@ def test_a_refusal_of_the_disk_becomes_a_sentence() -> None:
     with pytest.raises(UserError) as refused, explained(Place(Path("net.db"))):
         raise StoreUnavailable("the store is closed")
     assert str(refused.value) == "net.db cannot be used as a store: the store is closed"
+
+
+def test_a_full_disk_at_start_is_said_with_the_file(tmp_path: Path) -> None:
+    said = r"x\.db cannot be written: the disk is full; make room, then start again"
+    with closing(sqlite3.connect(tmp_path / "x.db")) as db:
+        db.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(StoreUnavailable, match=said), explained(Place(tmp_path / "x.db")):
+            db.execute("CREATE TABLE t (x)")

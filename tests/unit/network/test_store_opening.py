@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
+from hubbub.errors import HubbubError, StoreUnavailable, StoreVersionError, UserError
 from hubbub.network.store import open_store
 from hubbub.network.store.migrate import APPLICATION_ID, latest_version
 from hubbub.testing.store_rows import body, direct, message, write
@@ -37,9 +37,9 @@ async def filled(path: Path) -> str:
     return url
 
 
-async def refusal(url: str) -> str:
+async def refusal(url: str, kind: type[HubbubError] = UserError) -> str:
     """The sentence with which `open` refuses."""
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(kind) as refused:
         await open_store(url).open()
     return str(refused.value)
 
@@ -133,7 +133,7 @@ async def test_a_file_that_was_cut_is_refused_as_damaged(tmp_path: Path) -> None
     url = await filled(tmp_path / "x.db")
     with (tmp_path / "x.db").open("r+b") as file:
         file.truncate(3 * 4096)
-    assert "x.db is damaged: put back a copy of it" in await refusal(url)
+    assert "x.db is damaged: put a backup in its place" in await refusal(url, StoreUnavailable)
 
 
 async def test_a_file_with_overwritten_pages_is_refused_as_damaged(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_a_file_with_overwritten_pages_is_refused_as_damaged(tmp_path: Pat
         for page in range(1, (tmp_path / "x.db").stat().st_size // 4096):
             file.seek(page * 4096)
             file.write(b"\xff" * 64)
-    assert "is damaged" in await refusal(url)
+    assert "is damaged" in await refusal(url, StoreUnavailable)
 
 
 async def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:

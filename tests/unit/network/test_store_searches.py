@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
 from hubbub.network.store import searches
 from hubbub.network.store.checksums import with_sum
@@ -72,3 +73,25 @@ def test_large_messages_make_smaller_parts(
     fill(db, 100, size=1000)
     assert interaction(db, "i1", 0, 100).upto == 20
     assert mentions(db, "bob", 101, 9) == ([], 81)
+
+
+@pytest.mark.behaviour("S-17")
+def test_pages_end_before_a_damaged_message_and_go_on_behind_it(db: sqlite3.Connection) -> None:
+    fill(db, 30)
+    said = '"interaction_id":"i1","mentions":["bob"]'
+    for seq in (10, 20, 25):
+        text = f'{{"seq":{seq},{said}}}'
+        row = with_sum(MessageRow(seq, 1, seq, None, "ann", None, None, text))
+        db.execute("REPLACE INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute("UPDATE message SET tseq = 21 WHERE seq = 20")
+    page = mentions(db, "bob", 31, 9)
+    assert ([json.loads(body)["seq"] for body in page.bodies], page.upto) == ([25], 21)
+    with pytest.raises(LogDamaged) as refused:
+        mentions(db, "bob", page.upto, 9)
+    assert refused.value.seq == 20
+    assert [json.loads(body)["seq"] for body in mentions(db, "bob", 20, 9).bodies] == [10, 1]
+    first = interaction(db, "i1", 0, 30)
+    assert ([json.loads(body)["seq"] for _, body in first.found], first.upto) == ([1, 10], 19)
+    with pytest.raises(LogDamaged):
+        interaction(db, "i1", first.upto, 30)
+    assert [json.loads(body)["seq"] for _, body in interaction(db, "i1", 20, 30).found] == [25]
