@@ -95,6 +95,7 @@ async def serve_hub(
         serve(
             watch.handle,
             sock=sockets,
+            backlog=BACKLOG,
             create_connection=_connection_class(hub),
             process_request=process_request,
             compression="deflate" if hub.config.compression else None,

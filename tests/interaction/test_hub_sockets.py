@@ -418,6 +418,28 @@ async def test_a_network_with_tokens_may_be_shown() -> None:
         assert listening.port > 0
 
 
+async def test_who_comes_in_a_crowd_is_let_in_when_the_hub_looks_up() -> None:
+    """The loop has no turn here: what the system does not queue has to knock again in a second."""
+    async with serving() as (_, listening):
+        crowd = [socket.socket() for _ in range(300)]
+        try:
+            for one in crowd:
+                one.setblocking(False)
+                one.connect_ex((listening.host, listening.port))
+            assert sum(_is_connected(one) for one in crowd) == len(crowd)
+        finally:
+            for one in crowd:
+                one.close()
+
+
+def _is_connected(one: socket.socket) -> bool:
+    try:
+        one.getpeername()
+    except OSError:
+        return False
+    return True
+
+
 async def test_a_port_in_use_is_told_in_a_sentence() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
