@@ -40,12 +40,13 @@ Outcome = Literal[
 three processes in a row, `budget_exhausted` that the hub gave no leave to ask the model."""
 
 
-MOST = 4096
-"""Parts of one kind that a record may have."""
+MOST = 2**20
+"""Parts of one kind that a record may have, and characters of a name in it. No frame carries so many:
+an agent makes its record of whatever its model has answered, and cuts it to what its hub takes."""
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
-Label = Annotated[str, Field(max_length=4096)]
+Label = Annotated[str, Field(max_length=MOST)]
 """What a model, its endpoint or a config calls something."""
 Labels = Annotated[tuple[Label, ...], Field(max_length=MOST, fail_fast=True)]
 Notes = Annotated[tuple[str, ...], Field(max_length=MOST, fail_fast=True)]

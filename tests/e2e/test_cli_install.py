@@ -152,6 +152,7 @@ def test_make_alone_shows_what_there_is() -> None:
         "test-model",
         "check",
         "bench",
+        "bench-guard",
         "docs",
         "screenshots",
         "clean",

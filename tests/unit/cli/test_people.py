@@ -22,7 +22,7 @@ def test_who_shows_everybody(town: str, hubbub: Command) -> None:
 def test_who_as_json(town: str, hubbub: Command) -> None:
     card = {"description": "The mayor", "skills": []}
     assert hubbub("who", "--json").json() == [
-        {"id": "ann", "kind": "human", "present": False, "card": card}
+        {"id": "ann", "kind": "human", "present": False, "down": None, "card": card}
     ]
 
 
