@@ -80,7 +80,11 @@ async def _everybody(asking: _Asking) -> tuple[Participant, ...]:
 
 async def _learn(asking: _Asking, operations: Sequence[OperationInfo]) -> None:
     """Fetch the schemas that no connection of this process has seen."""
-    unknown: list[JsonValue] = [o.name for o in operations if o.schemas and o.schemas not in _known]
+    unknown: list[JsonValue] = [
+        operation.name
+        for operation in operations
+        if operation.schemas not in _known and operation.schemas and not operation.input_schema
+    ]
     if unknown:
         value = await asking.ask("describe_operations", names=unknown)
         for operation in OperationSchemas.model_validate(value).operations:

@@ -41,8 +41,8 @@ three processes in a row, `budget_exhausted` that the hub gave no leave to ask t
 
 
 MOST = 2**20
-"""Parts of one kind that a record may have, and characters of a name in it. No frame carries so many:
-an agent makes its record of whatever its model has answered, and cuts it to what its hub takes."""
+"""Parts of one kind that a record may have, and characters of a name in it. No frame carries so
+many: an agent makes its record of whatever its model says, and cuts it to what its hub takes."""
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]

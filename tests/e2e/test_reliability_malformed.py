@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from benchmarks.wire import handshake
 from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.protocol.codes import CloseCode, ErrorCode
-from hubbub.protocol.frames import ErrorFrame, Event, Ready
+from hubbub.protocol.frames import STRANGER_BYTES, STRANGER_FRAMES, ErrorFrame, Event, Ready
 from tests.e2e.support.frames import Broken, corpus
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 from tests.e2e.support.peers import Frame, Peer, peer
@@ -155,11 +155,15 @@ async def test_ten_thousand_malformed_frames_are_answered_and_disturb_nobody(
 async def test_frames_before_identify_are_refused_and_the_socket_can_still_join(
     tmp_path: Path,
 ) -> None:
-    every = corpus(400, without=LEAKS)
+    every, most = corpus(400, without=LEAKS), STRANGER_FRAMES - 1
     async with running_hub(tmp_path) as hub:
-        for first in range(0, len(every), 50):
+        for first in range(0, len(every), most):
             async with peer(hub.url) as mallory:
-                frames = [frame for frame in every[first : first + 50] if frame.surely]
+                frames = [
+                    frame
+                    for frame in every[first : first + most]
+                    if frame.surely and len(frame.data) <= STRANGER_BYTES
+                ]
                 for frame in frames:
                     await mallory.socket.send(frame.data, text=True)
                 for _ in frames:

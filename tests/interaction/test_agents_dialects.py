@@ -343,6 +343,7 @@ async def test_no_malformed_answer_crashes_an_agent(in_memory: Networks, dialect
     wrong = [
         Rule(
             when=When.model_validate({"incoming": f"^kind {n}$", "step": 1}),
+            times=1,
             answer=Answer(text=answer_text(kind, dialect), ignore_tool_choice=True),  # type: ignore[arg-type]  # one of the three
         )
         for n, kind in enumerate(kinds)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.network.stored import StoredTurn
 from tests.interaction.accounts import HandClock, Worker, limited, notices
 from tests.interaction.peers import Networks, Peer, eventually
 from tests.interaction.stores import MoodyStore
@@ -246,6 +247,38 @@ async def test_a_step_replaced_before_it_failed_counts_as_what_was_kept(
         assert (total["tokens_in"], total["tokens_out"]) == (30, 0)
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert budget["sums"]["tokens_in"] == 30
+
+
+class SlowOnce(MoodyStore):
+    """Who reads a turn first is answered after who reads it next: it stands in line again."""
+
+    slow = True
+
+    async def turn(self, turn: str) -> StoredTurn | None:
+        slow, self.slow = self.slow, False
+        found = await super().turn(turn)
+        for _ in range(3 if slow else 0):
+            found = await super().turn(turn)
+        return found
+
+
+@pytest.mark.behaviour("H-9")
+async def test_of_two_leases_under_one_key_the_later_holds_however_slow_the_store(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    path, file = f"sqlite:{tmp_path / 'hub.db'}", limited(tokens=100)
+    async with in_memory.start(file, store=path) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+    async with in_memory.start(file, store=SlowOnce(path)) as network:
+        ann = await network.join("ann")
+        worker.peer = await network.join("a", "agent", turns=True)
+        refs = [
+            await worker.peer.post("lease_turn", turn=worker.turn, key="1", tokens=tokens)
+            for tokens in (10, 60)
+        ]
+        for ref in refs:
+            assert (await worker.peer.answer(ref))["op"] == "result"
+        assert (await used(ann, worker))["tokens"] == 60
 
 
 @pytest.mark.behaviour("H-9")

@@ -11,7 +11,9 @@ written is always the difference to what was written before, whatever failed bet
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
+from weakref import WeakValueDictionary
 
 from hubbub.errors import OperationError
 from hubbub.network.control.book import Book
@@ -55,10 +57,20 @@ class Leases:
         self._steady = steady
         self._reach, self._spent_up = reach, spent_up
         self._turns: dict[str, TurnAccount] = {}
+        self._loading = WeakValueDictionary[str, asyncio.Lock]()
 
     def find(self, turn: str) -> TurnAccount | None:
         """The account of a turn that runs, if it is at hand."""
         return self._turns.get(turn)
+
+    def is_loading(self, turn: str) -> bool:
+        """Whether somebody waits for the account of the turn."""
+        return turn in self._loading
+
+    def loading(self, turn: str) -> asyncio.Lock:
+        """To be held while the account of a turn is looked for: of what an agent asks for in a row
+        nothing overtakes what it asked before, however long the store takes for each."""
+        return self._loading.setdefault(turn, asyncio.Lock())
 
     def runs(self, ledger: Ledger) -> bool:
         """Whether a turn runs that is charged to this account."""

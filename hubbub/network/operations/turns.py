@@ -169,16 +169,21 @@ async def turn_account(call: Caller, turn: str) -> TurnAccount:
     Raises `OperationError`, also for a message that has not woken the caller: nobody is to use up
     what others may spend.
     """
-    hub = call.hub
-    known = hub.control.turns.find(turn)
-    if known is not None and known.agent == call.participant:
+    turns = call.hub.control.turns
+    known = turns.find(turn)
+    if known is not None and known.agent == call.participant and not turns.is_loading(turn):
         return known
     _own_turn(call, turn)
+    async with turns.loading(turn):
+        return turns.find(turn) or await _loaded_account(call, turn)
+
+
+async def _loaded_account(call: Caller, turn: str) -> TurnAccount:
     seq, _ = cause_position(turn, call.participant)
-    woken_by = await hub.writes.causes.ancestor(seq)
+    woken_by = await call.hub.writes.causes.ancestor(seq)
     if woken_by is None or not await _has_woken(call, seq, woken_by.thread_no):
         raise _unknown(turn)
-    return await hub.control.turns.load(
+    return await call.hub.control.turns.load(
         turn, call.participant, woken_by.thread_no, woken_by.interaction
     )
 
