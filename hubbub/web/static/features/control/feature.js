@@ -142,18 +142,18 @@ function isMarked(app, message) {
   return Object.keys(asleep ?? {}).length > 0 || Object.values(queued ?? {}).some((n) => n > 1);
 }
 
-/** Below the inbox, while anything waits or one looks at what has. */
+/** Below the inbox, while anything waits. */
 function Waiting({ app }) {
   const n = app.state.control.waiting.value.length;
   const { view, args } = app.route.value;
   const current = view === "inbox" && args[0] === "approvals";
-  if (!n && !current) return null;
+  if (!n) return null;
   return html`<div class="pinned">
-    <a class=${n ? "list-row unread" : "list-row"} aria-current=${current ? "page" : null} href=${app.router.href("inbox", ["approvals"])}>
+    <a class="list-row unread" aria-current=${current ? "page" : null} href=${app.router.href("inbox", ["approvals"])}>
       <${Icon} name="hand" size=${17} className="sign" /><span class="name">${t.control.approvals}</span>
-      ${n > 0 && html`<span class="badge mention" title=${t.control.waiting(n)}>
+      <span class="badge mention" title=${t.control.waiting(n)}>
         <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
-      </span>`}
+      </span>
     </a>
   </div>`;
 }

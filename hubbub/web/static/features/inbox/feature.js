@@ -20,13 +20,13 @@ export default function inbox(app) {
   });
 }
 
-/** Tabs that have a row of their own on the left. */
-const hasOwnRow = (tab) => tab === "approvals";
+/** Whether the tab has a row of its own on the left, as approvals have while any wait. */
+const hasOwnRow = (app, tab) => tab === "approvals" && app.state.control.waiting.value.length > 0;
 
 function Link({ app }) {
   const mentions = app.state.unreadMentions.value;
   const { view, args } = app.route.value;
-  const current = view === "inbox" && !hasOwnRow(args[0]);
+  const current = view === "inbox" && !hasOwnRow(app, args[0]);
   return html`<div class="pinned">
     <a class="list-row" href=${app.router.href("inbox")} aria-current=${current ? "page" : null}>
       <${Icon} name="inbox" size=${17} className="sign" /><span class="name">${t.inbox.title}</span>
