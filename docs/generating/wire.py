@@ -18,6 +18,7 @@ from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import (
+    admin,
     codes,
     control,
     frames,
@@ -143,7 +144,7 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in CORE_OPERATIONS if op.tool]
     others = [op for op in CORE_OPERATIONS if not op.tool]
     given = [op.output for op in CORE_OPERATIONS]
-    modules = (operations, memory, trials, control, spending, mods)
+    modules = (operations, memory, trials, control, spending, mods, admin)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {

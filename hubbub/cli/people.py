@@ -25,7 +25,8 @@ from hubbub.cli.naming import find_thread, label
 from hubbub.cli.output import JsonFlag, clock_time, emit_json, table
 from hubbub.config.problems import nearest
 from hubbub.errors import UserError
-from hubbub.protocol.operations import NetworkStatus, SendResult, Threads
+from hubbub.protocol.admin import NetworkStatus
+from hubbub.protocol.operations import SendResult, Threads
 
 __all__ = ["register"]
 

@@ -12,7 +12,7 @@ from hubbub.cli.joining import AddressOption, Target, ask, run_async
 from hubbub.cli.naming import did_you_mean
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
-from hubbub.protocol.operations import NewToken, TokenCounts
+from hubbub.protocol.admin import NewToken, TokenCounts
 from hubbub.protocol.thread_ids import is_participant_id
 
 if TYPE_CHECKING:

@@ -58,15 +58,12 @@ __all__ = [
     "MarkRead",
     "MarkUnread",
     "MentionPage",
-    "NetworkStatus",
-    "NewToken",
     "OperationSchemas",
     "Participants",
     "PostToChannel",
     "ReadInteraction",
     "ReadMessage",
     "ReadReceipts",
-    "ReadStatus",
     "ReadThread",
     "ReadTurn",
     "Receipt",
@@ -79,7 +76,6 @@ __all__ = [
     "Tainted",
     "ThreadPage",
     "Threads",
-    "TokenFor",
     "TurnSummary",
     "Turns",
     "WakeExplanation",
@@ -479,51 +475,3 @@ class WakeExplanation(Model):
     wake: Wake | None = None
     state: str | None = None
     """Of a wake: pending, running or ended."""
-
-
-class TokenFor(Input):
-    participant: Name
-
-
-class NewToken(Model):
-    participant: str
-    token: str
-    """Shown this once."""
-
-
-class ListTokens(Input):
-    pass
-
-
-class TokenCount(Model):
-    participant: str
-    tokens: int
-
-
-class TokenCounts(Model):
-    participants: tuple[TokenCount, ...]
-    """Those who have any, by name."""
-
-
-class ReadStatus(Input):
-    pass
-
-
-class NetworkStatus(Model):
-    """How the hub is doing."""
-
-    network: str
-    epoch: str
-    head: int
-    """The last position of the log."""
-    sessions: int
-    present: int
-    """Participants who are connected."""
-    participants: int
-    threads: int
-    channels: int
-    commit_queue: int
-    """Messages and changes waiting for the next commit."""
-    draining: bool
-    down: tuple[Participant, ...] = ()
-    """Agents that do not run and will not by themselves."""

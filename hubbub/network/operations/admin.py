@@ -8,9 +8,7 @@ from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller, Recording
 from hubbub.network.records import TokenAdded, TokenRevoked
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.operations import (
-    Done,
+from hubbub.protocol.admin import (
     ListTokens,
     NetworkStatus,
     NewToken,
@@ -19,6 +17,8 @@ from hubbub.protocol.operations import (
     TokenCounts,
     TokenFor,
 )
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.operations import Done
 
 __all__ = ["add_token", "list_tokens", "network_status", "revoke_tokens"]
 

@@ -26,8 +26,9 @@ from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
+from hubbub.protocol.admin import NewToken
 from hubbub.protocol.frames import Ready, Signal
-from hubbub.protocol.operations import NewToken, Participants
+from hubbub.protocol.operations import Participants
 from hubbub.testing.model_server import ModelServer
 from hubbub.web.site import About, Site
 from tests.e2e.support.config_network import environment

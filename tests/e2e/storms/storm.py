@@ -14,14 +14,10 @@ from pydantic import JsonValue
 
 from hubbub.client import Client, RunFile, WebSocketTransport
 from hubbub.network.caller import OPERATOR
+from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import (
-    InteractionPage,
-    InteractionWake,
-    NetworkStatus,
-    Receipts,
-)
+from hubbub.protocol.operations import InteractionPage, InteractionWake, Receipts
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
 from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import ConfigNetwork, run_config
