@@ -111,6 +111,13 @@ async def test_a_backup_beside_a_running_hub_is_restored_as_another_history(tmp_
     with pytest.raises(UserError, match="--replace puts the backup in its place"):
         restore(url, backup, replace=False)
     (tmp_path / "hub.files" / "files" / "two").write_text("later")
+    unreadable = backup.with_suffix(".files") / "files" / "gone"
+    unreadable.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        restore(url, backup, replace=True)
+    kept = (tmp_path / "hub.files" / "files").iterdir()
+    assert sorted(file.name for file in kept) == ["one", "two"]
+    unreadable.unlink()
     assert restore(url, backup, replace=True) == 3
     assert [file.name for file in (tmp_path / "hub.files" / "files").iterdir()] == ["one"]
     assert (tmp_path / "hub.db").stat().st_mode & 0o777 == backup.stat().st_mode & 0o777 == 0o600

@@ -110,12 +110,20 @@ def _start_anew(database: Path) -> None:
 
 
 def _replace_files(source: Path, target: Path) -> None:
+    """The old ones stay until the new ones are all there."""
+    fresh = target.with_name(target.name + ".restoring")
     old = target.with_name(target.name + ".old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
-    if source.is_dir():
-        shutil.copytree(source, target)
+    for left in (fresh, old):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        if source.is_dir():
+            shutil.copytree(source, fresh)
+        if target.exists():
+            target.rename(old)
+        if fresh.exists():
+            fresh.rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
 
 
