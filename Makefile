@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 CONFIG ?= configs/quickstart.yaml
 MODEL ?=
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-model check bench bench-guard docs screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-model check bench bench-guard docs screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,12 +17,17 @@ help: ## show this list
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
 
-test: $(VENV)/.installed-dev ## all tests: the fast ones, then processes and properties at length, then the page
-	@sh scripts/test.sh $(BIN)/python $(JOBS) "not slow and not browser"
-	@$(BIN)/python -m tests.interaction.nginx
-	@HYPOTHESIS_PROFILE=full sh scripts/test.sh $(BIN)/python $(JOBS) "(slow or hypothesis) and not browser"
-	@$(BIN)/python -m tests.browser.support.chromium
-	@sh scripts/test.sh $(BIN)/python $(JOBS) browser
+test: $(VENV)/.installed-dev ## all tests, in three parts; each also alone:
+	@sh scripts/test.sh $(BIN)/python $(JOBS) fast slow page
+
+test-fast: $(VENV)/.installed-dev ## what runs within one process, in about a minute
+	@sh scripts/test.sh $(BIN)/python $(JOBS) fast
+
+test-slow: $(VENV)/.installed-dev ## processes, and properties at length
+	@sh scripts/test.sh $(BIN)/python $(JOBS) slow
+
+test-page: $(VENV)/.installed-dev ## the page in Chromium
+	@sh scripts/test.sh $(BIN)/python $(JOBS) page
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model

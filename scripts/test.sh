@@ -1,21 +1,30 @@
 #!/bin/sh
-# One part of the tests: scripts/test.sh PYTHON JOBS MARKERS
-#
-# A few tests that fail while others keep the machine busy are run once more, alone. What fails again
-# fails; what passes is named at the end: it races with something, and is to be mended all the same.
-set -u
-python=$1 jobs=$2 markers=$3
-most=3
-"$python" -m pytest --cache-clear -n "$jobs" -m "$markers" && exit 0
-status=$?
-[ "$status" -eq 1 ] || exit "$status"  # interrupted, or nothing could be collected
-failed=$("$python" - <<'PY'
-import json, pathlib
-print("\n".join(json.loads(pathlib.Path(".pytest_cache/v/cache/lastfailed").read_text())))
-PY
-) || exit 1
-count=$(printf '%s\n' "$failed" | grep -c .)
-if [ "$count" -lt 1 ] || [ "$count" -gt "$most" ]; then exit 1; fi
-printf '\n%s failed beside others; once more, alone:\n' "$count"
-"$python" -m pytest -p no:randomly --last-failed --last-failed-no-failures none -m "$markers" || exit 1
-printf '\nPassed alone, so these race with something:\n%s\n\n' "$failed"
+# The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
+# PART is fast, slow or page; the times are those of two cores with nothing beside.
+set -eu
+python=$1 jobs=$2
+shift 2
+unset PYTHONDONTWRITEBYTECODE # without bytecode each worker reads the tests for ten seconds longer
+parts=$# part=0 began=$(date +%s)
+
+for name; do
+    part=$((part + 1))
+    profile=fast prepare=
+    case $name in
+    fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
+    slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="2 to 3 minutes" \
+        profile=full prepare=tests.interaction.nginx ;;
+    page) markers=browser what="the page in Chromium" time="2 to 3 minutes" prepare=tests.browser.support.chromium ;;
+    *) echo "no such part: $name (fast, slow, page)" >&2 && exit 2 ;;
+    esac
+    printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
+    [ -z "$prepare" ] || "$python" -m "$prepare" # says what is missing, and how to get it
+    status=0
+    HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
+        "$python" -m pytest -q -n "$jobs" --dist worksteal -m "$markers" || status=$?
+    if [ "$status" -ne 0 ]; then
+        [ "$part" -eq "$parts" ] || printf '\nPart %s of %s failed; what comes after it was not run.\n' "$part" "$parts"
+        exit "$status"
+    fi
+done
+printf '\nAll passed, in %s seconds.\n' "$(($(date +%s) - began))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,10 @@ from tests.examples import FULL
 from tests.interaction.peers import Networks
 
 BROWSER = Path(__file__).parent / "browser"
+WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
+SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
-for _name, _count in {"fast": FULL // 5 * 2, "full": FULL, "thorough": 20 * FULL}.items():
+for _name, _count in {"fast": FULL // 5, "full": FULL, "thorough": 20 * FULL}.items():
     settings.register_profile(
         _name,
         max_examples=_count,
@@ -33,10 +36,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The tests of the page are not even read where none of them would be run."""
+    """A part of `make test` does not even read what it would not run."""
     chosen: str = config.option.markexpr
-    unwanted = chosen == "not slow" or chosen.endswith("not browser")
-    return True if unwanted and collection_path == BROWSER else None
+    if collection_path == BROWSER:
+        return True if chosen == "not slow" or chosen.endswith("not browser") else None
+    if collection_path.suffix == ".py" and chosen.startswith("not slow"):
+        return True if WHOLLY_SLOW.search(collection_path.read_text()) else None
+    if collection_path.suffix == ".py" and chosen.startswith("(slow or hypothesis)"):
+        return None if SLOW_OR_PROPERTY.search(collection_path.read_text()) else True
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
