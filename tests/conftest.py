@@ -6,15 +6,16 @@ import gc
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.examples import FULL
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Network, Networks
 
 BROWSER = Path(__file__).parent / "browser"
 WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
@@ -86,3 +87,20 @@ def in_memory() -> Networks:
 def on_sockets() -> Networks:
     """Makes networks whose clients come over real sockets: for what needs one."""
     return Networks(sockets=True)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def _module_network(request: pytest.FixtureRequest) -> AsyncIterator[Network]:
+    async with Networks(sockets=False).start(getattr(request.module, "NETWORK", None)) as network:
+        yield network
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared(_module_network: Network) -> AsyncIterator[Network]:
+    """A network in memory that all tests of the module share, which the module's `NETWORK`
+    configures: each test has participants and channels of its own, and its sockets end with it.
+
+    The module needs `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
+    """
+    yield _module_network
+    await _module_network.leave()

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from hubbub.client.transport import Wire
 from hubbub.clock import Clock
 from hubbub.config.models import NetworkFile
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.mods.api import Mod
+from hubbub.network.log import Entry
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
 
-__all__ = ["DEADLINE_S", "Frame", "Networks", "Peer", "config", "eventually", "soon"]
+__all__ = ["DEADLINE_S", "Frame", "Network", "Networks", "Peer", "config", "eventually", "soon"]
+
+T = TypeVar("T")
 
 # Frames are written and read as plain JSON, wrong ones too, and tests pick from them what they know
 # to be there: a precise type would be a model, and the models are what is being tested.
@@ -70,8 +73,7 @@ class Networks:
             try:
                 yield network
             finally:
-                for peer in network.peers:
-                    await peer.close()
+                await network.leave()
 
 
 class Network:
@@ -80,6 +82,16 @@ class Network:
     def __init__(self, local: LocalNetwork):
         self.local, self.hub = local, local.hub
         self.peers: list[Peer] = []
+        self._names = 0
+        self._commit = asyncio.Event()
+        committed = self.hub.committed
+
+        def announce(entries: Sequence[Entry], seconds: float) -> None:
+            committed(entries, seconds)
+            commit, self._commit = self._commit, asyncio.Event()
+            commit.set()
+
+        self.hub.committed = announce  # type: ignore[method-assign]  # the log calls it by name
 
     async def attach(self) -> Peer:
         """A new socket that has seen `hello` and said nothing."""
@@ -98,6 +110,27 @@ class Network:
     async def gone(self, participant: str) -> None:
         """The hub has noticed that the participant has no socket any more."""
         await eventually(lambda: participant not in self.hub.state.presence)
+
+    def fresh(self, *names: str) -> list[str]:
+        """Names that no other test of this network has: `ann7`."""
+        self._names += 1
+        return [f"{name}{self._names}" for name in names]
+
+    async def leave(self) -> None:
+        """Close the sockets of all peers."""
+        for peer in self.peers:
+            await peer.close()
+        self.peers.clear()
+
+    async def recorded(self, find: Callable[[], Awaitable[T | None]]) -> T:
+        """What `find` finds, asked at once and again after each commit: for what only the log
+        shows."""
+        async with soon():
+            while True:
+                commit = self._commit
+                if (found := await find()) is not None:
+                    return found
+                await commit.wait()
 
     async def quiet(self) -> None:
         """All that was handed to the log is committed."""
