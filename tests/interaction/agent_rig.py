@@ -16,6 +16,7 @@ from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
+from hubbub.network.records import Batch
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn
@@ -23,7 +24,7 @@ from hubbub.testing.model_server import Answer, Call, ModelServer
 from tests.interaction.peers import Frame, Network, Networks, Peer, soon
 
 POLL_S = 0.02
-"""Between two looks at a record that nobody announces: within what an operator may ask a second."""
+"""Between two looks at what nobody announces."""
 
 __all__ = ["POLL_S", "Gate", "Rig", "call", "finish", "notice", "rig", "says", "send"]
 
@@ -51,6 +52,14 @@ class Rig:
         self.clients: dict[str, Client] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._operator: Peer | None = None
+        self._commits = asyncio.Event()
+        append = network.hub.store.append
+
+        async def noted(batch: Batch) -> None:
+            await append(batch)
+            self._commits.set()
+
+        network.hub.store.append = noted  # type: ignore[method-assign]  # the store is the rig's
 
     # People and agents --------------------------------------------------------------------------
 
@@ -163,6 +172,7 @@ class Rig:
             self._operator = await self.network.join("operator", "service")
         async with soon():
             while True:
+                self._commits.clear()
                 await self.network.quiet()
                 try:
                     turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
@@ -170,7 +180,7 @@ class Rig:
                     turn = None  # it has not begun
                 if turn is not None and wanted(turn):
                     return turn
-                await asyncio.sleep(POLL_S)
+                await self._commits.wait()
 
 
 @asynccontextmanager
