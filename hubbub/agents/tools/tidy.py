@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
@@ -45,19 +46,24 @@ class Tidying(Documented):
     """Steps of which a few words are enough."""
 
 
+@cache
+def _spec() -> ToolSpec:
+    return ToolSpec(
+        TIDY_STEPS,
+        "Leave earlier steps of this turn out of what you are shown, or replace them by your "
+        "own words, when there is too much to read. Keep in words what you have sent. The "
+        f"last {ALWAYS_SHOWN} steps always stay as they are.",
+        without_titles(Tidying.model_json_schema()),
+    )
+
+
 class TidySteps(ReadingTool):
     """The tool. What it does is done where steps are shown: see `turn.chat.project`."""
 
     name = TIDY_STEPS
 
     def __init__(self) -> None:
-        self.spec = ToolSpec(
-            TIDY_STEPS,
-            "Leave earlier steps of this turn out of what you are shown, or replace them by your "
-            "own words, when there is too much to read. Keep in words what you have sent. The "
-            f"last {ALWAYS_SHOWN} steps always stay as they are.",
-            without_titles(Tidying.model_json_schema()),
-        )
+        self.spec = _spec()
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Say what is marked. Raises `ToolFailed` for steps that do not exist."""

@@ -7,6 +7,7 @@ is the loop's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -137,5 +138,6 @@ def _question(asked: _Question) -> str:
     return "\n".join((asked.question, *options))
 
 
+@cache  # its schema takes longer than all else about an agent's start
 def _spec(name: str, description: str, model: type[BaseModel]) -> ToolSpec:
     return ToolSpec(name, description, without_titles(model.model_json_schema()))
