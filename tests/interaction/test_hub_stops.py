@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
-from hubbub.protocol.messages import Draft
-from tests.interaction.peers import Networks, config, soon
+from tests.interaction.peers import Frame, Network, Networks, config, eventually, soon
 from tests.interaction.stop_rig import (
     DESK,
     at_work,
@@ -31,22 +28,25 @@ SCOPES: list[dict[str, str]] = [
     {"scope": "all"},
 ]
 LASTING = pytest.mark.parametrize("stop", SCOPES, ids=lambda stop: "-".join(stop.values()))
+TURN = {"scope": "turn", "target": "calc-m1"}
+
+
+def wakes(events: list[Frame]) -> list[str]:
+    """The contents of the events that wake."""
+    return [event["message"]["content"] for event in events if event.get("wake")]
 
 
 @pytest.mark.behaviour("H-20")
 async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, turn = await at_work(network)
+        await ann.say("calc", "3+3?")
+        following = await woken(calc)
         done = await ann.call("stop", scope="turn", target=turn, reason="wrong question")
         assert (done["scope"], done["target"], done["by"]) == ("turn", turn, "ann")
         assert (done["turns"], done["wakes"]) == (1, 0)
-        halt = await calc.signal("halt")
-        assert halt["data"] == {
-            "turns": [turn],
-            "code": "stopped",
-            "by": "ann",
-            "reason": "wrong question",
-        }
+        halt = {"turns": [turn], "code": "stopped", "by": "ann", "reason": "wrong question"}
+        assert (await calc.signal("halt"))["data"] == halt
         records: dict[str, dict[str, Any]] = {
             "begin_turn": {"start": {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}},
             "record_step": {"turn": turn, "step": {"n": 1}},
@@ -56,21 +56,14 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
             error = await calc.ask(name, **args)
             assert error["code"] == "turn_over", name
             assert error["details"]["by"] == "ann"
-        error = await calc.ask("send_text_message", to="ann", text="4", cause=turn)
-        assert error["code"] == "stopped"
+        for cause in (turn, "m1"):
+            error = await calc.ask("send_text_message", to="ann", text="4", cause=cause)
+            assert error["code"] == "stopped"
         record = await ann.call("read_turn", id=turn)
         assert (record["end"]["outcome"], record["end"]["by"]) == ("cancelled", "ann")
         assert record["end"]["reason"] == "stopped by ann: wrong question"
         assert record["sent"] == []
-
-
-@pytest.mark.behaviour("H-20")
-async def test_the_stop_of_a_turn_stops_nothing_else(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, turn = await at_work(network)
-        await ann.say("calc", "3+3?")
-        following = await woken(calc)
-        await ann.call("stop", scope="turn", target=turn)
+        # Nothing else is stopped.
         await calc.call("begin_turn", start=beginning(following))
         await calc.say("ann", "6", cause=following["wake"]["turn"])
         assert (await ann.call("list_stops"))["stops"] == []
@@ -79,8 +72,8 @@ async def test_the_stop_of_a_turn_stops_nothing_else(networks: Networks) -> None
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         sent = await ann.say("calc", "2+2?")
         event = await woken(calc)
@@ -95,9 +88,9 @@ async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(networks: Netw
 
 @pytest.mark.behaviour("H-20")
 async def test_a_turn_that_was_taken_up_into_another_is_stopped_with_it(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         for text in ("2+2?", "3+3?"):
             await ann.say("calc", text)
@@ -110,58 +103,47 @@ async def test_a_turn_that_was_taken_up_into_another_is_stopped_with_it(
         assert (await calc.ask("record_step", turn="calc-m1", step={"n": 1}))["op"] == "error"
 
 
-@pytest.mark.behaviour("H-20")
+@pytest.mark.behaviour("H-20", "H-21")
 @LASTING
-async def test_a_stop_ends_what_runs_and_drops_what_waits(
-    networks: Networks, stop: dict[str, str]
+async def test_a_stop_ends_what_runs_drops_what_waits_and_holds_until_it_is_resumed(
+    in_memory: Networks, stop: dict[str, str]
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         await ann.say("calc", "3+3?")
         waiting = await woken(calc)
         done = await ann.call("stop", **stop, reason="enough")
         assert (done["turns"], done["wakes"]) == (1, 1)
-        halt = await calc.signal("halt")
-        assert halt["data"]["turns"] == [turn, waiting["wake"]["turn"]]
+        halted = [turn, waiting["wake"]["turn"]]
+        assert (await calc.signal("halt"))["data"]["turns"] == halted
         assert (await calc.ask("begin_turn", start=beginning(waiting)))["code"] == "turn_over"
         assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
-        await calc.close()
-        await network.gone("calc")
-        back = await network.join("calc", "agent", turns=True)
-        assert back.ready["pending"] == []
-        assert not any(event.get("wake") for event in await back.sync())
-        # It may not have heard of it: it is told once more.
-        assert (await back.signal("halt"))["data"]["turns"] == [turn, waiting["wake"]["turn"]]
-
-
-@pytest.mark.behaviour("H-21")
-@LASTING
-async def test_what_is_stopped_stays_asleep_and_says_nothing_until_it_is_resumed(
-    networks: Networks, stop: dict[str, str]
-) -> None:
-    async with networks.start() as network:
-        ann, calc, _turn = await at_work(network)
-        await ann.call("stop", **stop)
         sent = await ann.say("calc", "still there?")
         assert sent["not_woken"] == {"calc": "stopped"}
         error = await calc.ask("send_text_message", to="ann", text="I am")
         assert (error["code"], error["details"]["by"]) == ("stopped", "ann")
         told = (await ann.call("list_stops"))["stops"]
         assert [(each["scope"], each["by"]) for each in told] == [(stop["scope"], "ann")]
-        assert not any(event.get("wake") for event in await calc.sync())
+        await calc.close()
+        await network.gone("calc")
+        back = await network.join("calc", "agent", turns=True)
+        assert back.ready["pending"] == []
+        assert wakes(await back.sync()) == []
+        # It may not have heard of it: it is told once more.
+        assert (await back.signal("halt"))["data"]["turns"] == halted
         await ann.call("resume", **stop)
         assert (await ann.call("list_stops"))["stops"] == []
         await ann.say("calc", "and now?")
-        event = await woken(calc)
+        event = await woken(back)
         assert event["message"]["content"] == "and now?"
-        await calc.call("begin_turn", start=beginning(event))
-        await calc.say("ann", "yes", cause=event["wake"]["turn"])
+        await back.call("begin_turn", start=beginning(event))
+        await back.say("ann", "yes", cause=event["wake"]["turn"])
 
 
 @pytest.mark.behaviour("H-21")
 async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
-        ann = await network.join("ann")
+        ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
         bot = await network.join("bot", "agent", turns=True)
         await ann.call("post_to_channel", channel="desk", text="@calc @bot hello")
@@ -178,6 +160,8 @@ async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> 
         await calc.say("ann", "4")
         error = await bot.ask("post_to_channel", channel="desk", text="@calc hello")
         assert error["code"] == "stopped"
+        await bob.call("post_to_channel", channel="desk", text="what happened?")
+        assert "what happened?" in await ann.texts(), "people go on speaking"
 
 
 @pytest.mark.behaviour("H-21")
@@ -194,21 +178,8 @@ async def test_a_stopped_thread_does_not_go_on_in_the_replies_under_it(
         assert (await calc.ask("reply", message_id=root["id"], text="x"))["code"] == "stopped"
         sent = await ann.call("reply", message_id=root["id"], text="@calc well?")
         assert sent["not_woken"] == {"calc": "stopped"}
-        assert (await calc.ask("end_turn", end={"id": turn, "outcome": "finished"}))[
-            "op"
-        ] == "error"
-
-
-@pytest.mark.behaviour("H-21")
-async def test_people_and_the_hub_go_on_speaking_where_agents_are_stopped(
-    in_memory: Networks,
-) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await network.join("calc", "agent", turns=True)
-        await ann.call("stop", scope="all")
-        await bob.call("post_to_channel", channel="desk", text="what happened?")
-        assert "what happened?" in await ann.texts()
+        ended = await calc.ask("end_turn", end={"id": turn, "outcome": "finished"})
+        assert ended["op"] == "error"
 
 
 # Who may ------------------------------------------------------------------------------------
@@ -222,7 +193,7 @@ CLOSED = config(
 
 
 @pytest.mark.behaviour("H-22")
-async def test_who_reads_a_thread_may_stop_it_and_its_turns_and_nothing_more(
+async def test_who_reads_a_thread_stops_it_and_its_turns_and_owners_stop_all(
     in_memory: Networks,
 ) -> None:
     async with in_memory.start(CLOSED) as network:
@@ -244,13 +215,6 @@ async def test_who_reads_a_thread_may_stop_it_and_its_turns_and_nothing_more(
         ann = await let_in(network, "ann")
         await ann.call("resume", **resume)
         assert (await bob.call("list_stops"))["stops"] == []
-
-
-@pytest.mark.behaviour("H-22")
-async def test_an_owner_stops_also_where_it_may_not_read(in_memory: Networks) -> None:
-    async with in_memory.start(CLOSED) as network:
-        ann, bob = await let_in(network, "ann"), await let_in(network, "bob")
-        calc = await let_in(network, "calc", "agent", turns=True)
         await bob.say("calc", "2+2?")
         turn = await begin(calc)
         assert (await ann.ask("read_thread", thread="dm.bob.calc"))["code"] == "unknown_thread"
@@ -260,26 +224,18 @@ async def test_an_owner_stops_also_where_it_may_not_read(in_memory: Networks) ->
 
 
 @pytest.mark.behaviour("H-22")
-@pytest.mark.parametrize("kind", ["agent", "service"])
-async def test_no_program_stops_or_resumes_anything(in_memory: Networks, kind: str) -> None:
+async def test_no_program_but_the_operator_stops_or_resumes_anything(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
-        ann, calc, turn = await at_work(network)
-        bot = await network.join("bot", kind)
-        for peer in (calc, bot):
-            for stop in ({"scope": "turn", "target": turn}, *SCOPES, {"scope": "all"}):
+        _ann, calc, turn = await at_work(network)
+        bots = await network.join("bot", "agent"), await network.join("robot", "service")
+        for peer in (calc, *bots):
+            for stop in ({"scope": "turn", "target": turn}, *SCOPES):
                 assert (await peer.ask("stop", **stop))["code"] == "forbidden", stop
             assert (await peer.ask("resume", scope="all"))["code"] == "forbidden"
             error = await peer.ask("release_breaker", thread="channel.desk")
             assert error["code"] == "forbidden"
         tools = {op["name"] for op in calc.ready["operations"] if op["tool"]}
         assert tools.isdisjoint({"stop", "resume", "release_breaker", "take_over", "hand_back"})
-        assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
-
-
-@pytest.mark.behaviour("H-22")
-async def test_the_operator_stops_and_resumes(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        _ann, _calc, turn = await at_work(network)
         operator = await network.join("operator", "service")
         done = await operator.call("stop", scope="turn", target=turn)
         assert (done["by"], done["turns"]) == ("operator", 1)
@@ -290,15 +246,15 @@ async def test_the_operator_stops_and_resumes(in_memory: Networks) -> None:
 async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann = await network.join("ann")
-        wrong: dict[str, dict[str, Any]] = {
-            "unknown_turn": {"scope": "turn", "target": "calc-m9"},
-            "unknown_thread": {"scope": "thread", "target": "channel.nowhere"},
-            "unknown_participant": {"scope": "agent", "target": "ann"},
-            "bad_request": {"scope": "agent"},
-        }
-        for code, args in wrong.items():
+        wrong: list[tuple[str, dict[str, str]]] = [
+            ("unknown_turn", {"scope": "turn", "target": "calc-m9"}),
+            ("unknown_turn", {"scope": "turn", "target": "nonsense"}),
+            ("unknown_thread", {"scope": "thread", "target": "channel.nowhere"}),
+            ("unknown_participant", {"scope": "agent", "target": "ann"}),
+            ("bad_request", {"scope": "agent"}),
+        ]
+        for code, args in wrong:
             assert (await ann.ask("stop", **args))["code"] == code
-        assert (await ann.ask("stop", scope="turn", target="nonsense"))["code"] == "unknown_turn"
         assert (await ann.ask("resume", scope="thread"))["code"] == "bad_request"
         await ann.call("resume", scope="all")  # nothing is stopped, and that is as it was
 
@@ -309,8 +265,10 @@ async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
 @pytest.mark.behaviour("H-23")
 async def test_each_person_who_waited_is_told_once(networks: Networks) -> None:
     async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
+        ann, bob, cat = [await network.join(name) for name in ("ann", "bob", "cat")]
         calc = await network.join("calc", "agent", turns=True)
+        await cat.say("calc", "1+1?")
+        await calc.say("cat", "2", cause=await begin(calc))
         first = await ann.say("calc", "2+2?")
         turn = await begin(calc)
         second = await ann.say("calc", "quick")
@@ -326,15 +284,7 @@ async def test_each_person_who_waited_is_told_once(networks: Networks) -> None:
         assert text == "bob has stopped calc before it answered (lunch)."
         (notice,) = await notices(network, bob)
         assert notice["content"]["messages"] == [theirs["id"]]
-
-
-@pytest.mark.behaviour("H-23")
-async def test_who_was_answered_is_told_nothing(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        await calc.say("ann", "4", cause=turn)
-        await ann.call("stop", scope="agent", target="calc")
-        assert await notices(network, ann) == []
+        assert await notices(network, cat) == [], "she was answered"
 
 
 @pytest.mark.behaviour("H-23")
@@ -351,19 +301,18 @@ async def test_a_thread_shows_once_that_something_in_it_was_stopped(
         for _ in range(2):
             await ann.call("stop", scope=scope, target=target, reason="later")
         (notice,) = await notices(network, bob)
-        assert notice["thread_id"] == "channel.desk"
-        assert notice["mentions"] == ["bob"]
+        assert (notice["thread_id"], notice["mentions"]) == ("channel.desk", ["bob"])
         assert "ann has stopped" in notice["text_representation"]
         assert "later" in notice["text_representation"]
         assert notice["content"]["agents"] == ["calc"]
-        assert not any(event.get("wake") for event in await calc.sync())
+        assert wakes(await calc.sync()) == []
 
 
 @pytest.mark.behaviour("H-31")
 async def test_people_are_told_what_is_stopped_when_it_changes_and_when_they_join(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         ann, calc, _turn = await at_work(network)
         await ann.call("stop", scope="agent", target="calc", reason="lunch")
         told = (await ann.signal("stops"))["data"]
@@ -381,6 +330,13 @@ async def test_people_are_told_what_is_stopped_when_it_changes_and_when_they_joi
 # Races --------------------------------------------------------------------------------------
 
 
+async def under_way(network: Network, store: MoodyStore) -> None:
+    """A commit waits at the closed gate, and the stop of calc has been heard."""
+    async with soon():
+        await store.waiting.wait()
+    await eventually(lambda: network.hub.state.halts.get("agent", "calc") is not None)
+
+
 @pytest.mark.behaviour("H-24")
 async def test_a_wake_that_was_on_its_way_when_the_stop_came_wakes_nobody(
     in_memory: Networks,
@@ -392,23 +348,35 @@ async def test_a_wake_that_was_on_its_way_when_the_stop_came_wakes_nobody(
         store.gate.clear()
         said = await ann.post("send_text_message", to="calc", text="2+2?")
         stopped = await bob.post("stop", scope="agent", target="calc")
-        async with soon():
-            await store.waiting.wait()
-            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        await under_way(network, store)
         store.gate.set()
         sent = (await ann.answer(said))["value"]
         assert (await bob.answer(stopped))["op"] == "result"
         await settled(network)
-        assert not any(event.get("wake") for event in await calc.sync())
+        assert wakes(await calc.sync()) == []
         why = await bob.call("explain_wake", agent="calc", message_id=sent["id"])
         assert why["state"] == "ended"
         assert [n["content"]["messages"] for n in await notices(network, ann)] == [[sent["id"]]]
 
 
+class FailsLater(MoodyStore):
+    """Once armed, lets so many commits through and refuses the rest."""
+
+    succeed = 0
+    armed = False
+
+    async def append(self, batch: Any) -> None:
+        if self.armed and self.succeed:
+            self.succeed -= 1
+        elif self.armed:
+            self.failing = 1
+        await super().append(batch)
+
+
 @pytest.mark.behaviour("H-25")
 async def test_a_wake_that_met_a_stop_which_failed_is_told_after_all(in_memory: Networks) -> None:
-    store = FailsLater(2)  # the message and the look at what has begun
+    store = FailsLater()
+    store.succeed = 2  # the message and the look at what has begun
     async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
@@ -416,10 +384,7 @@ async def test_a_wake_that_met_a_stop_which_failed_is_told_after_all(in_memory: 
         store.armed = True
         said = await ann.post("send_text_message", to="calc", text="2+2?")
         stopped = await bob.post("stop", scope="agent", target="calc")
-        async with soon():
-            await store.waiting.wait()
-            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        await under_way(network, store)
         store.gate.set()
         assert (await ann.answer(said))["op"] == "result"
         assert (await bob.answer(stopped))["code"] == "store_unavailable"
@@ -441,9 +406,7 @@ async def test_a_turn_that_began_just_before_the_stop_is_ended_by_it(in_memory: 
         async with soon():
             await store.waiting.wait()
         stopped = await ann.post("stop", scope="agent", target="calc")
-        async with soon():
-            while network.hub.state.halts.get("agent", "calc") is None:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        await under_way(network, store)
         late = await calc.post("record_step", turn=event["wake"]["turn"], step={"n": 1})
         store.gate.set()
         assert (await calc.answer(beginning_))["op"] == "result"
@@ -491,49 +454,29 @@ async def test_two_who_stop_the_same_at_once_stop_it_once(in_memory: Networks) -
 
 
 @pytest.mark.behaviour("H-25")
-@pytest.mark.parametrize("scope", [{"scope": "turn", "target": "calc-m1"}, *SCOPES[:2], SCOPES[3]])
-@pytest.mark.parametrize("succeed", [0, 1])
-async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(
-    in_memory: Networks, scope: dict[str, str], succeed: int
-) -> None:
-    store = FailsLater(succeed)
+async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(in_memory: Networks) -> None:
+    store = FailsLater()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
-        store.armed = True
-        error = await ann.ask("stop", **scope)
-        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
-        store.armed = False
+        for scope in (TURN, *SCOPES):
+            for succeed in (0, 1):
+                store.succeed, store.armed = succeed, True
+                error = await ann.ask("stop", **scope)
+                assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+                store.armed = False
+                assert (await ann.call("list_stops"))["stops"] == []
+                await calc.call("record_step", turn=turn, step={"n": 1})
+            store.deaf = True
+            assert (await ann.ask("stop", **scope))["temporary"]
+            store.deaf = False
         assert (await ann.call("list_stops"))["stops"] == []
-        await calc.call("record_step", turn=turn, step={"n": 1})
         await calc.say("ann", "4", cause=turn)
         await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
         assert await notices(network, ann) == []
         assert not any(signal["type"] == "halt" for signal in calc.signals)
-        assert (await ann.call("stop", **scope))["turns"] == 0
-
-
-class FailsLater(MoodyStore):
-    """Once armed, lets so many commits through and refuses the rest."""
-
-    def __init__(self, succeed: int):
-        super().__init__()
-        self._succeed = succeed
-        self.armed = False
-
-    async def append(self, batch: Any) -> None:
-        if self.armed and self._succeed:
-            self._succeed -= 1
-        elif self.armed:
-            self.failing = 1
-        await super().append(batch)
-
-
-@pytest.mark.behaviour("H-25")
-async def test_a_resume_that_the_disk_refuses_leaves_it_stopped(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, _calc, _turn = await at_work(network)
-        await ann.call("stop", scope="all")
+        assert [(await ann.call("stop", **scope))["turns"] for scope in (TURN, *SCOPES)] == [0] * 5
+        for scope in SCOPES[:2]:
+            await ann.call("resume", **scope)
         store.failing = 1
         assert (await ann.ask("resume", scope="all"))["code"] == "store_unavailable"
         assert len((await ann.call("list_stops"))["stops"]) == 1
@@ -542,23 +485,13 @@ async def test_a_resume_that_the_disk_refuses_leaves_it_stopped(in_memory: Netwo
         assert "not_woken" not in await ann.say("calc", "?")
 
 
-@pytest.mark.behaviour("H-25")
-async def test_a_store_that_cannot_be_read_stops_nothing(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, calc, turn = await at_work(network)
-        store.deaf = True
-        assert (await ann.ask("stop", scope="agent", target="calc"))["temporary"]
-        store.deaf = False
-        assert (await ann.call("list_stops"))["stops"] == []
-        await calc.call("record_step", turn=turn, step={"n": 1})
-
-
 # Restarts -----------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-26")
-@LASTING
+@pytest.mark.parametrize(
+    "stop", [TURN, *SCOPES[:2], SCOPES[3]], ids=["turn", "agent", "thread", "all"]
+)
 async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
     in_memory: Networks, tmp_path: Path, stop: dict[str, str]
 ) -> None:
@@ -569,29 +502,7 @@ async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
     async with in_memory.start(store=store) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         assert calc.ready["pending"] == []
-        (held,) = (await ann.call("list_stops"))["stops"]
-        assert (held["scope"], held["reason"]) == (stop["scope"], "lunch")
-        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
-        assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
-        await ann.call("resume", **stop)
-    async with in_memory.start(store=store) as network:
-        ann = await network.join("ann")
-        assert (await ann.call("list_stops"))["stops"] == []
-        assert "not_woken" not in await ann.say("calc", "?")
-
-
-@pytest.mark.behaviour("H-26")
-async def test_a_turn_that_was_stopped_is_over_after_a_restart_too(
-    in_memory: Networks, tmp_path: Path
-) -> None:
-    store = f"sqlite:{tmp_path / 'hub.db'}"
-    async with in_memory.start(store=store) as network:
-        ann, _calc, turn = await at_work(network)
-        await ann.call("stop", scope="turn", target=turn)
-    async with in_memory.start(store=store) as network:
-        calc = await network.join("calc", "agent", turns=True)
-        assert calc.ready["pending"] == []
-        assert not any(event.get("wake") for event in await calc.take(2))
+        assert wakes(await calc.take(2)) == []
         assert (await calc.signal("halt"))["data"]["turns"] == [turn]
         records: dict[str, dict[str, Any]] = {
             "record_step": {"turn": turn, "step": {"n": 1}},
@@ -601,6 +512,16 @@ async def test_a_turn_that_was_stopped_is_over_after_a_restart_too(
             assert (await calc.ask(name, **args))["code"] == "turn_over"
         error = await calc.ask("send_text_message", to="ann", text="4", cause=turn)
         assert error["code"] == "stopped"
+        if stop == TURN:
+            return
+        (held,) = (await ann.call("list_stops"))["stops"]
+        assert (held["scope"], held["reason"]) == (stop["scope"], "lunch")
+        assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
+        await ann.call("resume", **stop)
+    async with in_memory.start(store=store) as network:
+        ann = await network.join("ann")
+        assert (await ann.call("list_stops"))["stops"] == []
+        assert "not_woken" not in await ann.say("calc", "?")
 
 
 @pytest.mark.behaviour("H-26")
@@ -616,34 +537,4 @@ async def test_an_agent_that_was_away_is_not_woken_by_what_was_dropped_meanwhile
         await ann.call("resume", scope="agent", target="calc")
         await ann.say("calc", "3+3?")
         back = await network.join("calc", "agent", turns=True)
-        events = await back.take(3)
-        assert [event["message"]["content"] for event in events if event.get("wake")] == ["3+3?"]
-
-
-class NoNotices(Mod):
-    """A mod that lets the hub say nothing, by a verdict or by a defect."""
-
-    name = "no_notices"
-    broken = False
-
-    def on_message(self, draft: Draft) -> Verdict:
-        if draft.sender_kind != "system":
-            return PASS
-        if self.broken:
-            raise LookupError("over my own feet")
-        return Reject("quiet")
-
-
-@pytest.mark.behaviour("H-25")
-@pytest.mark.parametrize("broken", [False, True])
-async def test_a_mod_that_refuses_notices_keeps_nobody_from_stopping(
-    in_memory: Networks, *, broken: bool
-) -> None:
-    mod = NoNotices(ModConfig())
-    mod.broken = broken
-    async with in_memory.start(mods=[mod]) as network:
-        ann, _calc, turn = await at_work(network)
-        assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
-        codes = [message["content"]["code"] for message in await notices(network, ann)]
-        # A verdict holds for the hub too; a defect does not keep from people what it has to say.
-        assert ("stopped" in codes) if broken else codes == []
+        assert wakes(await back.take(3)) == ["3+3?"]
