@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.network.operations.turns import NO_ANSWER
 from hubbub.network.records import CursorMoved
-from hubbub.protocol.turns import Outcome, Turn
+from hubbub.protocol.turns import Turn
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
@@ -27,6 +27,17 @@ def start(turn: str, *messages: Any, **more: object) -> dict[str, object]:
     return {"id": turn, "thread_id": "dm.ann.calc", "messages": named, **more}
 
 
+def finished(turn: str, outcome: str = "finished", reason: str = "") -> dict[str, str]:
+    return {"id": turn, "outcome": outcome, "reason": reason}
+
+
+async def again(network: Network, calc: Peer) -> Peer:
+    """The agent's process dies and comes again."""
+    await calc.close()
+    await network.gone("calc")
+    return await network.join("calc", "agent", turns=True)
+
+
 STEP = {
     "n": 1,
     "text": "let me see",
@@ -36,23 +47,26 @@ STEP = {
 }
 
 
-@pytest.mark.behaviour("T-1")
-async def test_a_turn_is_recorded_whole(networks: Networks) -> None:
+@pytest.mark.behaviour("T-1", "T-2", "T-4", "W-9")
+async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
-        begun = await calc.call(
-            "begin_turn",
-            start=start(turn, sent, model="small", prompt="<conversation/>", tools=["add"]),
-        )
+        about = {"model": "small", "prompt": "<conversation/>", "tools": ["add"]}
+        begun = await calc.call("begin_turn", start=start(turn, sent, **about))
         assert (begun["attempts"], begun.get("steps", [])) == (1, [])
         await calc.call("record_step", turn=turn, step={"n": 1, "text": "draft"})
         await calc.call("record_step", turn=turn, step=STEP)
+        calc = await again(network, calc)
+        begun = await calc.call("begin_turn", start=start(turn, sent, **about))
+        assert begun["attempts"] == 2
+        (step,) = begun["steps"]
+        assert (step["n"], step["text"]) == (1, "let me see")
         await calc.call("record_step", turn=turn, step={"n": 2, "finish_reason": "stop"})
         reply = await calc.say("ann", "4", cause=turn)
-        await calc.call("end_turn", end={"id": turn, "outcome": "finished", "reason": "done"})
+        for _ in range(2):
+            await calc.call("end_turn", end=finished(turn, reason="done"))
         record = Turn.model_validate(await calc.call("read_turn", id=turn))
-        assert record.agent == "calc"
-        assert record.start.prompt == "<conversation/>"
+        assert (record.agent, record.start.prompt) == ("calc", "<conversation/>")
         assert [step.n for step in record.steps] == [1, 2]
         assert record.steps[0].calls[0].result == "4"
         assert (record.tokens_in, record.tokens_out) == (100, 7)
@@ -64,44 +78,34 @@ async def test_a_turn_is_recorded_whole(networks: Networks) -> None:
         (summary,) = (await ann.call("list_turns", agent="calc"))["turns"]
         assert (summary["id"], summary["outcome"], summary["steps"]) == (turn, "finished", 2)
         assert (summary["model"], summary["tokens_in"]) == ("small", 100)
-
-
-@pytest.mark.behaviour("T-2")
-async def test_a_turn_taken_up_again_tells_what_was_done(networks: Networks) -> None:
-    async with networks.start() as network:
-        _ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        await calc.call("record_step", turn=turn, step=STEP)
-        await calc.close()
-        await network.gone("calc")
-        back = await network.join("calc", "agent", turns=True)
-        again = await back.call("begin_turn", start=start(turn, sent))
-        assert again["attempts"] == 2
-        (step,) = again["steps"]
-        assert (step["n"], step["text"]) == (1, "let me see")
+        assert await ann.texts() == ["4"], "she was answered, and is told nothing more"
+        metrics = network.hub.metrics
+        assert metrics.turns == {"finished": 1}
+        assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
+        assert metrics.wakes == {"direct": 1}
 
 
 @pytest.mark.behaviour("T-3")
 async def test_other_agents_turns_are_closed_to_an_agent_and_open_to_owners(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         spy = await network.join("spy", "agent")
         await calc.call("begin_turn", start=start(turn, sent, prompt="secret"))
         assert (await spy.ask("read_turn", id=turn))["code"] == "unknown_turn"
         assert (await spy.call("list_turns", agent="calc"))["turns"] == []
+        assert (await spy.ask("list_turns", before=turn))["code"] == "unknown_turn"
         assert (await spy.ask("begin_turn", start=start(turn, sent)))["code"] == "bad_request"
         assert (await spy.ask("record_step", turn=turn, step=STEP))["code"] == "bad_request"
-        end = {"id": turn, "outcome": "finished"}
-        assert (await spy.ask("end_turn", end=end))["code"] == "bad_request"
+        assert (await spy.ask("end_turn", end=finished(turn)))["code"] == "bad_request"
         assert (await ann.call("read_turn", id=turn))["start"]["prompt"] == "secret"
-        assert [t["id"] for t in (await ann.call("list_turns"))["turns"]] == [turn]
-        assert len((await calc.call("list_turns"))["turns"]) == 1
+        for peer in (ann, calc):
+            assert [t["id"] for t in (await peer.call("list_turns"))["turns"]] == [turn]
 
 
-async def test_a_turn_needs_an_id_that_the_hub_could_have_given(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_a_turn_needs_an_id_that_the_hub_could_have_given(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for wrong in ("calc-m99", "calc", "m1", "calc-x1", ""):
             error = await calc.ask("begin_turn", start=start(wrong, sent))
@@ -109,83 +113,59 @@ async def test_a_turn_needs_an_id_that_the_hub_could_have_given(networks: Networ
         for messages in ([], [{"id": "m99"}], [{"id": "hello"}]):
             error = await calc.ask("begin_turn", start=start(turn, *messages))
             assert error["code"] == "bad_request", messages
-        end = {"id": turn, "outcome": "finished"}
-        assert (await calc.ask("end_turn", end=end))["code"] == "unknown_turn"
+        assert (await calc.ask("end_turn", end=finished(turn)))["code"] == "unknown_turn"
         assert (await calc.ask("read_turn", id=turn))["code"] == "unknown_turn"
-        error = await calc.ask("end_turn", end={"id": turn, "outcome": "bored"})
+        error = await calc.ask("end_turn", end=finished(turn, "bored"))
         assert "outcome" in error["message"]
+        await calc.call("begin_turn", start=start(turn, sent))
+        for name in ("m99", "x", "m0"):
+            step = {**STEP, "steered": [{"message": name, "reply": "required", "text": "…"}]}
+            refused = await calc.ask("record_step", turn=turn, step=step)
+            assert refused["code"] == "bad_request"
 
 
 @pytest.mark.behaviour("W-9")
-@pytest.mark.parametrize("outcome", sorted(NO_ANSWER))
-async def test_a_person_who_waits_is_told_once_when_no_answer_comes(
-    in_memory: Networks, outcome: Outcome
-) -> None:
-    async with in_memory.start() as network:
-        ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        for _ in range(2):
-            end = {"id": turn, "outcome": outcome, "reason": "because"}
-            await calc.call("end_turn", end=end)
-        await network.quiet()
-        (event,) = await ann.sync()
-        notice = event["message"]
-        assert (notice["sender_id"], notice["sender_kind"]) == ("hub", "system")
-        assert notice["thread_id"] == "dm.ann.calc"
-        assert notice["text_representation"].startswith("calc ")
-        assert "(`because`)" in notice["text_representation"]
-        assert notice["content"]["code"] == outcome
-        assert notice["content"]["messages"] == [sent["id"]]
-        (seen,) = await calc.sync()
-        assert seen.get("wake") is None  # a notice wakes nobody
-        why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
-        assert (why["woken"], why["reason"]) == (False, "system")
-
-
-@pytest.mark.behaviour("W-9")
-async def test_an_answer_leaves_nobody_waiting(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        await calc.say("ann", "4", cause=turn)
-        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-        await network.quiet()
-        assert await ann.texts() == ["4"]
-
-
-@pytest.mark.behaviour("W-9")
-async def test_several_messages_of_a_silent_turn_get_one_notice(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, sent, turn = await ask_agent(network)
-        more = await ann.say("calc", "hello?")
-        await calc.call("begin_turn", start=start(turn, sent, more))
-        await calc.call("end_turn", end={"id": turn, "outcome": "model_error"})
-        await network.quiet()
-        notices = [event["message"]["content"]["messages"] for event in await ann.sync()]
-        assert notices == [[sent["id"], more["id"]]]
-
-
-@pytest.mark.behaviour("T-4")
-async def test_turns_and_tokens_are_counted(networks: Networks) -> None:
-    async with networks.start() as network:
-        _ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        await calc.call("record_step", turn=turn, step=STEP)
-        for _ in range(2):
-            await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-        metrics = network.hub.metrics
-        assert metrics.turns == {"finished": 1}
-        assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
-        assert metrics.wakes == {"direct": 1}
+async def test_a_person_who_waits_is_told_once_when_no_answer_comes(in_memory: Networks) -> None:
+    fast = {"limits": {"calls_per_second": 10_000, "burst": 10_000}}
+    async with in_memory.start(config(network=fast)) as network:
+        ann = await network.join("ann")
+        calc = await network.join("calc", "agent", turns=True)
+        for outcome in sorted(NO_ANSWER):
+            sent = [await ann.say("calc", text) for text in ("2+2?", "hello?")]
+            await calc.take(2)
+            turn = f"calc-{sent[0]['id']}"
+            await calc.call("begin_turn", start=start(turn, *sent))
+            for _ in range(2):
+                await calc.call("end_turn", end=finished(turn, outcome, "because"))
+            await network.quiet()
+            (event,) = await ann.sync()
+            notice = event["message"]
+            assert (notice["sender_id"], notice["sender_kind"]) == ("hub", "system")
+            assert notice["thread_id"] == "dm.ann.calc"
+            assert notice["text_representation"].startswith("calc ")
+            assert "(`because`)" in notice["text_representation"]
+            assert notice["content"]["code"] == outcome
+            assert notice["content"]["messages"] == [each["id"] for each in sent]
+            (seen,) = await calc.sync()
+            assert seen.get("wake") is None  # a notice wakes nobody
+            why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
+            assert (why["woken"], why["reason"]) == (False, "system")
+        # A notice is short whatever reason a turn gives; its record has all of it.
+        more = await ann.say("calc", "and this?")
+        turn, reason = f"calc-{more['id']}", "no " * 50_000
+        await calc.call("begin_turn", start=start(turn, more))
+        await calc.call("end_turn", end=finished(turn, reason=reason))
+        assert len((await ann.event())["message"]["text_representation"]) < 1000
+        assert (await calc.call("read_turn", id=turn))["end"]["reason"] == reason
 
 
 @pytest.mark.behaviour("R-2", "S-3")
 async def test_a_turn_that_has_begun_is_durable_with_the_acknowledgement_of_its_wake(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
     store = MoodyStore()
     desk = config(channels={"desk": {"members": "all"}})
-    async with networks.start(desk, store=store) as network:
+    async with in_memory.start(desk, store=store) as network:
         ann, calc, sent, turn = await ask_agent(network)
 
         def cursor() -> int:
@@ -201,27 +181,13 @@ async def test_a_turn_that_has_begun_is_durable_with_the_acknowledgement_of_its_
         notice = await ann.call("post_to_channel", channel="desk", text="nobody in particular")
         assert (await calc.event())["seq"] == notice["seq"]
         await calc.ack(notice["seq"])  # wakes nobody: it gathers with others
-        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        await calc.call("end_turn", end=finished(turn))
         assert cursor() == sent["seq"]
 
 
-@pytest.mark.behaviour("W-9")
-async def test_a_notice_is_short_whatever_reason_a_turn_gives(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        end = {"id": turn, "outcome": "finished", "reason": "no " * 50_000}
-        await calc.call("end_turn", end=end)
-        notice = (await ann.event())["message"]
-        assert len(notice["text_representation"]) < 1000
-        record = Turn.model_validate(await calc.call("read_turn", id=turn))
-        assert record.end is not None
-        assert record.end.reason == end["reason"]
-
-
 @pytest.mark.behaviour("T-1", "T-3")
-async def test_turns_are_listed_in_pages(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_turns_are_listed_in_pages(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         ann = await network.join("ann")
         calc = await network.join("calc", "agent", turns=True)
         other = await network.join("other", "agent", turns=True)
@@ -245,94 +211,53 @@ async def test_turns_are_listed_in_pages(networks: Networks) -> None:
         mine = await calc.call("list_turns", before=begun[4], limit=3)
         assert [turn["id"] for turn in mine["turns"]] == [begun[2], begun[1], begun[0]]
         assert not mine["more"]
-
-
-@pytest.mark.behaviour("T-3")
-async def test_a_page_of_turns_begins_before_a_turn_that_one_may_read(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, sent, turn = await ask_agent(network)
-        await calc.call("begin_turn", start=start(turn, sent))
-        spy = await network.join("spy", "agent")
-        assert (await spy.ask("list_turns", before=turn))["code"] == "unknown_turn"
         assert (await ann.ask("list_turns", before="calc-m99"))["code"] == "unknown_turn"
-        assert await calc.call("list_turns", before=turn) == {"turns": [], "more": False}
+        assert await calc.call("list_turns", before=begun[0]) == {"turns": [], "more": False}
 
 
-class TestSteered:
-    """A step takes further wakes into its turn."""
-
-    @staticmethod
-    def steered(*messages: Any) -> dict[str, object]:
-        told = [{"message": m["id"], "reply": "required", "text": "…"} for m in messages]
-        return {**STEP, "steered": told}
-
-    async def test_its_wake_is_the_turns_and_settled_with_it(self, networks: Networks) -> None:
-        async with networks.start() as network:
-            ann, calc, sent, turn = await ask_agent(network)
-            more = await ann.say("calc", "and 3+3?")
-            await calc.call("begin_turn", start=start(turn, sent))
-            for _ in range(2):
-                await calc.call("record_step", turn=turn, step=self.steered(more))
-            await calc.ack(more["seq"])
-            await calc.sync()
-            await calc.close()
-            await network.gone("calc")
-            calc = await network.join("calc", "agent", turns=True)
-            assert [p["started"] for p in calc.ready["pending"]] == [turn, turn]
-            begun = await calc.call("begin_turn", start=start(turn, sent))
-            assert begun["steps"][0]["steered"][0]["message"] == more["id"]
-            await calc.say("ann", "4 and 6", cause=turn)
-            await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-            await calc.close()
-            await network.gone("calc")
-            calc = await network.join("calc", "agent", turns=True)
-            assert calc.ready.get("pending", []) == []
-
-    async def test_what_was_said_before_it_does_not_answer_it(self, networks: Networks) -> None:
-        async with networks.start() as network:
-            ann, calc, sent, turn = await ask_agent(network)
-            await calc.call("begin_turn", start=start(turn, sent))
-            await calc.say("ann", "4", cause=turn)
-            more = await ann.say("calc", "and 3+3?")
-            await calc.call("record_step", turn=turn, step=self.steered(more))
-            await calc.call("end_turn", end={"id": turn, "outcome": "max_steps"})
-            await network.quiet()
-            said = [event["message"]["content"] for event in await ann.sync()]
-            assert said[0] == "4"
-            assert [notice["messages"] for notice in said[1:]] == [[more["id"]]]
-
-    async def test_it_names_messages_that_there_are(self, networks: Networks) -> None:
-        async with networks.start() as network:
-            _, calc, sent, turn = await ask_agent(network)
-            await calc.call("begin_turn", start=start(turn, sent))
-            for name in ("m99", "x", "m0"):
-                refused = await calc.ask("record_step", turn=turn, step=self.steered({"id": name}))
-                assert refused["code"] == "bad_request"
+async def test_wakes_that_a_step_takes_in_are_the_turns_and_settled_with_it(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        more = await ann.say("calc", "and 3+3?")
+        steered = {**STEP, "steered": [{"message": more["id"], "reply": "required", "text": "…"}]}
+        await calc.call("begin_turn", start=start(turn, sent))
+        for _ in range(2):
+            await calc.call("record_step", turn=turn, step=steered)
+        await calc.ack(more["seq"])
+        await calc.sync()
+        calc = await again(network, calc)
+        assert [p["started"] for p in calc.ready["pending"]] == [turn, turn]
+        begun = await calc.call("begin_turn", start=start(turn, sent))
+        assert begun["steps"][0]["steered"][0]["message"] == more["id"]
+        await calc.say("ann", "4 and 6", cause=turn)
+        last = await ann.say("calc", "and 5+5?")
+        steered["steered"] = [{"message": last["id"], "reply": "required", "text": "…"}]
+        await calc.call("record_step", turn=turn, step={**steered, "n": 2})
+        await calc.ack(last["seq"])
+        await calc.call("end_turn", end=finished(turn, "max_steps"))
+        calc = await again(network, calc)
+        assert calc.ready.get("pending", []) == []
+        said = [event["message"]["content"] for event in await ann.sync()]
+        assert said[0] == "4 and 6"
+        told = [notice["messages"] for notice in said[1:]]
+        assert told == [[last["id"]]], "what was said before a message does not answer it"
 
 
 # Processes that die in a turn --------------------------------------------------------------
 
 
-async def lives_of(network: Network, sent: Any, turn: str, *lives: str) -> None:
-    """Processes begin the turn, one after the other, and are seen no more."""
-    for life in lives:
-        calc = await network.join("calc", "agent", turns=True)
-        await calc.call("begin_turn", start=start(turn, sent), life=life)
-        await calc.close()
-        await network.gone("calc")
-
-
 @pytest.mark.behaviour("R-7")
 async def test_the_fourth_process_finds_a_turn_ended_in_which_three_have_died(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
-        await calc.close()
-        await network.gone("calc")
-        await lives_of(network, sent, turn, "a", "b", "c")
-        back = await network.join("calc", "agent", turns=True)
-        error = await back.ask("begin_turn", start=start(turn, sent), life="d")
+        for life in "abc":
+            await calc.call("begin_turn", start=start(turn, sent), life=life)
+            calc = await again(network, calc)
+        error = await calc.ask("begin_turn", start=start(turn, sent), life="d")
         assert error["code"] == "turn_over"
         notice = (await ann.event())["message"]
         assert notice["content"]["notice"] == "handler_error"
@@ -341,29 +266,23 @@ async def test_the_fourth_process_finds_a_turn_ended_in_which_three_have_died(
         assert record.attempts == 3
         assert record.end is not None
         assert (record.end.outcome, record.end.by) == ("handler_error", "hub")
-        await back.close()
-        await network.gone("calc")
-        again = await network.attach()
-        ready = await again.identify("calc", "agent", turns=True)
-        assert ready["pending"] == []
+        calc = await again(network, calc)
+        assert calc.ready["pending"] == []
 
 
 @pytest.mark.behaviour("R-8")
 async def test_a_turn_that_was_left_or_has_spoken_outlives_many_processes(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for n in range(5):
             await calc.call("begin_turn", start=start(turn, sent), life=f"spoke{n}")
             await calc.say("ann", f"part {n}", cause=turn)
-            await calc.close()
-            await network.gone("calc")
-            calc = await network.join("calc", "agent", turns=True)
+            calc = await again(network, calc)
         for n in range(5):
             await calc.call("begin_turn", start=start(turn, sent), life=f"left{n}")
             await calc.call("leave_turn", turn=turn, life=f"left{n}")
-        begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
-        assert begun["attempts"] == 11
-        begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
-        assert begun["attempts"] == 11  # the same process, perhaps after a lost connection
+        for _ in range(2):  # the same process, perhaps after a lost connection
+            begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
+            assert begun["attempts"] == 11
