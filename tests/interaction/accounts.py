@@ -17,6 +17,7 @@ def limited(
     *,
     daily: Section | None = None,
     dampener: Section | None = None,
+    breaker: Section | None = None,
     sections: Section | None = None,
     **budgets: Any,
 ) -> NetworkFile:
@@ -24,6 +25,7 @@ def limited(
     network: Section = {
         "budgets": {"hops": 1000, **budgets},
         "daily": daily or {},
+        "breaker": breaker or {},
         "wake": {"dampener": dampener or {"wakes": 10_000}},
         "limits": {"calls_per_second": 10_000, "burst": 10_000},
     }

@@ -42,65 +42,73 @@ def contents(page: Any) -> list[str]:
     return [message["content"] for message in page["messages"]]
 
 
-@pytest.mark.behaviour("P-36")
+@pytest.mark.behaviour("P-36", "P-39", "T-1", "T-3")
 async def test_an_interaction_has_what_the_asker_may_read_and_counts_the_rest(
     networks: Networks,
 ) -> None:
     async with networks.start() as network:
-        _ann, one, two, ids = await errand(network)
-        opened = "i" + ids[0][1:]
-        page = await two.call("read_interaction", id=opened)
+        ann, one, two, ids = await errand(network)
+        bob, spy = await network.join("bob"), await network.join("spy", "agent")
+        operator = await network.join("operator", "service")
+        opened, first, second = "i" + ids[0][1:], f"one-{ids[0]}", f"two-{ids[1]}"
+
+        async def read(peer: Peer) -> Any:
+            return await peer.call("read_interaction", id=opened)
+
+        page = await read(two)
         assert (page["id"], contents(page)) == (opened, ["do you know?", "yes"])
         assert (page["hidden"], page["more"], page["upto"]) == (2, False, 5)
         assert page["envelopes"] == [], "who is no owner gets the count"
         assert {wake["message_id"] for wake in page["wakes"]} == {ids[1], ids[2]}
-        page = await one.call("read_interaction", id=opened)
-        assert [message["id"] for message in page["messages"]] == ids
-        assert page["hidden"] == 0
-        operator = await network.join("operator", "service")
-        page = await operator.call("read_interaction", id=opened)
+        page = await read(one)
         assert ([message["id"] for message in page["messages"]], page["hidden"]) == (ids, 0)
-
-
-@pytest.mark.behaviour("P-36", "T-3")
-async def test_an_interaction_tells_its_wakes_and_owners_its_turns(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, one, _two, ids = await errand(network)
-        opened = "i" + ids[0][1:]
-        page = await one.call("read_interaction", id=opened)
-        first, second = f"one-{ids[0]}", f"two-{ids[1]}"
-        wake = {"reason": "direct", "state": "ended"}
-        assert page["wakes"] == [
-            {**wake, "message_id": ids[0], "agent": "one", "reply": "required", "turn": first},
-            {**wake, "message_id": ids[1], "agent": "two", "reply": "optional", "turn": second},
-            {
-                "message_id": ids[2],
-                "agent": "one",
-                "reason": "direct",
-                "reply": "optional",
-                "turn": f"one-{ids[2]}",
-                "state": "pending",
-            },
+        direct = {"reason": "direct", "state": "ended", "reply": "optional"}
+        third = f"one-{ids[2]}"
+        wakes = [
+            {**direct, "message_id": ids[0], "agent": "one", "reply": "required", "turn": first},
+            {**direct, "message_id": ids[1], "agent": "two", "turn": second},
+            {**direct, "message_id": ids[2], "agent": "one", "turn": third, "state": "pending"},
         ]
+        assert page["wakes"] == wakes
         assert page["turns"] == [], "turns are for owners"
-        wakes = page["wakes"]
-        operator = await network.join("operator", "service")
-        for owner in (ann, operator):
-            page = await owner.call("read_interaction", id=opened)
+        for owner in (ann, bob, operator):
+            page = await read(owner)
             assert page["wakes"] == wakes
             assert [turn["id"] for turn in page["turns"]] == [first, second]
             turn = page["turns"][0]
             assert (turn["outcome"], turn["steps"]) == ("finished", 2)
             assert (turn["model"], turn["cost_usd"]) == ("small", 0.75)
-
-
-@pytest.mark.behaviour("T-1")
-async def test_a_turn_without_priced_steps_has_no_cost(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, _one, _two, ids = await errand(network)
-        summaries = {turn["id"]: turn for turn in (await ann.call("list_turns"))["turns"]}
-        assert summaries[f"one-{ids[0]}"]["cost_usd"] == 0.75
-        assert "cost_usd" not in summaries[f"two-{ids[1]}"]
+            assert "cost_usd" not in page["turns"][1], "no step of it was priced"
+            shown, hidden = [message["id"] for message in page["messages"]], page["hidden"]
+            assert (shown, hidden) == ((ids[1:3], 2) if owner is bob else (ids, 0))
+            assert len(page["envelopes"]) == hidden
+        asked = {
+            "id": ids[0],
+            "seq": int(ids[0][1:]),
+            "thread_id": "dm.ann.one",
+            "sender_id": "ann",
+            "sender_kind": "human",
+            "type": "direct",
+            "recipients": ["one"],
+            "hop": 0,
+        }
+        answered = {
+            **asked,
+            "id": ids[3],
+            "seq": int(ids[3][1:]),
+            "sender_id": "one",
+            "sender_kind": "agent",
+            "recipients": ["ann"],
+            "cause_id": f"one-{ids[0]}",
+            "hop": 1,
+        }
+        told = [(each.pop("sent_at"), each)[1] for each in (await read(bob))["envelopes"]]
+        assert told == [asked, answered]
+        wrong = {"i99": "unknown_interaction", "i3": "unknown_interaction", "m1": "bad_request"}
+        for name, code in {**wrong, "i0": "bad_request", "": "bad_request"}.items():
+            assert (await ann.ask("read_interaction", id=name))["code"] == code, name
+        error = await spy.ask("read_interaction", id=opened)
+        assert error["code"] == "unknown_interaction", "it is of others"
 
 
 @pytest.mark.behaviour("P-36")
@@ -125,46 +133,8 @@ async def test_a_long_log_is_read_in_pages(
 
 
 @pytest.mark.behaviour("P-36", "P-39")
-async def test_an_owner_learns_who_wrote_what_it_may_not_read_and_whom_it_woke(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        ann, one, _two, ids = await errand(network)
-        owner = await network.join("bob")
-        page = await owner.call("read_interaction", id="i" + ids[0][1:])
-        assert [message["id"] for message in page["messages"]] == ids[1:3]
-        asked = {
-            "id": ids[0],
-            "seq": int(ids[0][1:]),
-            "thread_id": "dm.ann.one",
-            "sender_id": "ann",
-            "sender_kind": "human",
-            "type": "direct",
-            "recipients": ["one"],
-            "hop": 0,
-        }
-        answered = {
-            **asked,
-            "id": ids[3],
-            "seq": int(ids[3][1:]),
-            "sender_id": "one",
-            "sender_kind": "agent",
-            "recipients": ["ann"],
-            "cause_id": f"one-{ids[0]}",
-            "hop": 1,
-        }
-        told = [(each.pop("sent_at"), each)[1] for each in page["envelopes"]]
-        assert told == [asked, answered]
-        seen_by_one = await one.call("read_interaction", id=page["id"])
-        assert page["wakes"] == seen_by_one["wakes"]
-        whole = await ann.call("read_interaction", id=page["id"])
-        assert page["turns"] == whole["turns"]
-        assert whole["envelopes"] == []
-
-
-@pytest.mark.behaviour("P-36", "P-39")
-async def test_an_envelope_has_nothing_of_what_was_said(networks: Networks) -> None:
-    async with networks.start(config(channels={"desk": {"members": ["ann", "bot"]}})) as network:
+async def test_an_envelope_has_nothing_of_what_was_said(in_memory: Networks) -> None:
+    async with in_memory.start(config(channels={"desk": {"members": ["ann", "bot"]}})) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         sent = await ann.call("post_to_channel", channel="desk", text="the word is plum, @bot")
         extra = {"quote": {"message_id": sent["id"], "text": "plum"}, "cause": sent["id"]}
@@ -179,45 +149,12 @@ async def test_an_envelope_has_nothing_of_what_was_said(networks: Networks) -> N
         assert not {"mentions", "content", "quote", "attachments"} & {*first, *second}
 
 
-@pytest.mark.behaviour("P-36")
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("i99", "unknown_interaction"),
-        ("i3", "unknown_interaction"),
-        ("m1", "bad_request"),
-        ("i0", "bad_request"),
-        ("", "bad_request"),
-    ],
-)
-async def test_an_interaction_that_is_none_is_an_error(
-    in_memory: Networks, name: str, code: str
-) -> None:
-    async with in_memory.start() as network:
-        ann, *_ = await errand(network)
-        assert (await ann.ask("read_interaction", id=name))["code"] == code
-
-
-@pytest.mark.behaviour("P-36")
-async def test_an_interaction_of_others_does_not_exist(networks: Networks) -> None:
-    file = config(network={"auth": "open"})
-    async with networks.start(file) as network:
-        ann, *_ = await errand(network)
-        spy = await network.join("spy", "agent")
-        error = await spy.ask("read_interaction", id="i1")
-        assert error["code"] == "unknown_interaction"
-        owner = await network.join("bob")
-        page = await owner.call("read_interaction", id="i1")
-        assert (contents(page), page["hidden"]) == (["do you know?", "yes"], 2)
-        assert (await ann.call("read_interaction", id="i1"))["hidden"] == 0
-
-
 # Mentions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("P-34")
-async def test_mentions_are_listed_newest_first(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_mentions_are_listed_newest_first_in_pages(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         bot = await network.join("bot", "agent")
         post = "post_to_channel"
@@ -234,75 +171,44 @@ async def test_mentions_are_listed_newest_first(networks: Networks) -> None:
         assert (page["more"], page["upto"]) == (False, 1)
         assert contents(await bot.call("list_mentions")) == ["7", "2 `@bob` in code, @bot"]
         assert contents(await ann.call("list_mentions")) == ["8 @ann"]
-
-
-@pytest.mark.behaviour("P-34")
-async def test_mentions_come_in_pages(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        for n in range(9):
-            await ann.say("bob", f"{n} @bob" if n % 2 else f"{n}")
-        found, before = list[str](), 0
+        found, before = list[str](), dict[str, int]()
         while True:
-            more: dict[str, Any] = {"before": before} if before else {}
-            page = await bob.call("list_mentions", limit=1, **more)
+            page = await bob.call("list_mentions", limit=1, **before)
             found += contents(page)
-            before = page["upto"]
+            before = {"before": page["upto"]}
             if not page["more"]:
                 break
-        assert found == ["7 @bob", "5 @bob", "3 @bob", "1 @bob"]
+        assert found == ["7", "6 @bob", "4 @bob", "1 @bob"]
         assert contents(await bob.call("list_mentions", before=4)) == ["1 @bob"]
+        await bob.call("leave_channel", channel="desk")
+        assert contents(await bob.call("list_mentions")) == ["7", "6 @bob"]
+        await bob.call("join_channel", channel="desk")
+        assert contents(await bob.call("list_mentions")) == found
 
 
 @pytest.mark.behaviour("P-34", "W-9")
-async def test_a_notice_mentions_the_person_who_waits(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_a_notice_mentions_the_person_who_waits_unless_it_has_left(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         bot = await network.join("bot", "agent", turns=True)
         direct = await ann.say("bot", "well?")
         posted = await ann.call("post_to_channel", channel="desk", text="@bot well?")
-        for message in (direct, posted):
+        left = await ann.call("post_to_channel", channel="desk", text="@bot and now?")
+        for message in (direct, posted, left):
+            if message is left:
+                await ann.call("leave_channel", channel="desk")
             turn = f"bot-{message['id']}"
             await bot.call("begin_turn", start=start(turn, message["thread_id"], message["id"]))
             await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
         await network.quiet()
+        events = [event["message"] for event in await bot.sync()]
+        told = [message.get("mentions", []) for message in events if message["sender_id"] == "hub"]
+        assert told == [["ann"], ["ann"], []]
+        await ann.call("join_channel", channel="desk")
         notices = (await ann.call("list_mentions"))["messages"]
-        assert [notice["content"]["messages"] for notice in notices] == [
-            [posted["id"]],
-            [direct["id"]],
-        ]
+        asked = [notice["content"]["messages"] for notice in notices]
+        assert asked == [[posted["id"]], [direct["id"]]]
         assert {notice["sender_kind"] for notice in notices} == {"system"}
         assert (await bob.call("list_mentions"))["messages"] == []
-        assert [event["message"]["id"] for event in await bot.sync() if "wake" in event] == [
-            direct["id"],
-            posted["id"],
-        ]
-
-
-@pytest.mark.behaviour("P-34", "W-9")
-async def test_a_notice_mentions_nobody_who_has_left(in_memory: Networks) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
-        posted = await ann.call("post_to_channel", channel="desk", text="@bot well?")
-        await ann.call("leave_channel", channel="desk")
-        turn = f"bot-{posted['id']}"
-        await bot.call("begin_turn", start=start(turn, "channel.desk", posted["id"]))
-        await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
-        await network.quiet()
-        (notice,) = [e["message"] for e in await bot.sync() if e["message"]["sender_id"] == "hub"]
-        assert "mentions" not in notice
-        assert (await ann.call("list_mentions"))["messages"] == []
-
-
-@pytest.mark.behaviour("P-34")
-async def test_mentions_in_a_channel_that_one_has_left_are_not_ones_own_any_more(
-    networks: Networks,
-) -> None:
-    async with networks.start(DESK) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.call("post_to_channel", channel="desk", text="1 @bob")
-        await ann.say("bob", "2 @bob")
-        await bob.call("leave_channel", channel="desk")
-        assert contents(await bob.call("list_mentions")) == ["2 @bob"]
-        await bob.call("join_channel", channel="desk")
-        assert contents(await bob.call("list_mentions")) == ["2 @bob", "1 @bob"]

@@ -28,56 +28,35 @@ async def used(reader: Peer, worker: Worker) -> dict[str, float]:
 
 
 @pytest.mark.behaviour("H-7")
-@pytest.mark.parametrize(("tokens", "given"), [(39, True), (40, True), (41, False)])
-async def test_a_question_fits_into_the_tokens_that_are_left(
-    networks: Networks, tokens: int, given: bool
-) -> None:
-    async with networks.start(limited(tokens=100)) as network:
+async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
+    file = limited(tokens=100, usd=0.5)
+    async with in_memory.start(file) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
-        await worker.step(1, 30)
-        assert (await worker.lease("2", 30))["op"] == "result"
-        answer = await worker.lease("3", tokens)
-        if given:
-            assert answer["op"] == "result"
-        else:
-            assert refused(answer) == [("tokens", "interaction", 60, 100)]
-            assert "60 of 100 used" in answer["message"]
-            await network.quiet()
-            (told,) = await notices(ann)
-            assert told["content"]["code"] == "budget_tokens"
-            budget = await ann.call("read_budget", interaction=worker.interaction)
-            assert budget["reached"] == ["tokens"]
+        await worker.step(1, 30, 0.1)
+        assert (await worker.lease("2", 30, 0.2))["op"] == "result"
+        for key, tokens, usd in (("t", 40, 0.0), ("u", 0, 0.2)):
+            assert (await worker.lease(key, tokens, usd))["op"] == "result"
+            await worker.lease(key)  # given back
+        assert [limit for limit, *_ in refused(await worker.lease("3", 1, 0.21))] == ["usd"]
+        answer = await worker.lease("3", 41)
+        assert refused(answer) == [("tokens", "interaction", 60, 100)]
+        assert "60 of 100 used" in answer["message"]
+        await network.quiet()
+        told = [each["content"]["code"] for each in await notices(ann)]
+        assert told == ["budget_usd", "budget_tokens"]
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert sorted(budget["reached"]) == ["tokens", "usd"]
 
 
 @pytest.mark.behaviour("H-7")
-@pytest.mark.parametrize(("usd", "given"), [(0.19, True), (0.2, True), (0.21, False)])
-async def test_a_question_fits_into_the_money_that_is_left(
-    in_memory: Networks, usd: float, given: bool
-) -> None:
-    async with in_memory.start(limited(usd=0.5)) as network:
-        ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
-        await worker.step(1, 1, 0.1)
-        await worker.lease("2", 1, 0.2)
-        answer = await worker.lease("3", 1, usd)
-        assert (answer["op"] == "result") == given
-
-
-@pytest.mark.behaviour("H-7")
-@pytest.mark.parametrize("whose", ["network", "thread", "agent"])
-@pytest.mark.parametrize(("tokens", "given"), [(69, True), (70, True), (71, False)])
-async def test_a_question_fits_into_the_day(
-    in_memory: Networks, whose: str, tokens: int, given: bool
-) -> None:
-    async with in_memory.start(limited(daily={whose: {"tokens": 100}})) as network:
-        worker = await Worker.woken(network, "a", await network.join("ann"))
-        await worker.step(1, 30)
-        answer = await worker.lease("2", tokens)
-        if given:
-            assert answer["op"] == "result"
-        else:
-            assert refused(answer) == [("tokens", whose, 30, 100)]
+async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
+    for whose in ("network", "thread", "agent"):
+        async with in_memory.start(limited(daily={whose: {"tokens": 100}})) as network:
+            worker = await Worker.woken(network, "a", await network.join("ann"))
+            await worker.step(1, 30)
+            assert refused(await worker.lease("2", 71)) == [("tokens", whose, 30, 100)]
+            assert (await worker.lease("2", 70))["op"] == "result"
 
 
 @pytest.mark.behaviour("H-7")
@@ -114,64 +93,37 @@ async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -
         assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
 
 
-@pytest.mark.behaviour("H-8")
-async def test_a_lease_under_the_same_key_replaces_the_one_before(in_memory: Networks) -> None:
-    async with in_memory.start(limited(tokens=100)) as network:
-        ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
-        await worker.lease("1", 90)
-        assert (await worker.lease("1", 70))["op"] == "result"
-        assert (await used(ann, worker))["tokens"] == 70
-        refused(await worker.lease("1", 101))
-        assert (await used(ann, worker))["tokens"] == 70, "what was reserved stays so"
-
-
-@pytest.mark.behaviour("H-8")
-async def test_a_step_gives_back_what_its_leases_reserved(in_memory: Networks) -> None:
-    async with in_memory.start(limited(tokens=100)) as network:
-        ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
-        await worker.lease("1", 60)
-        await worker.lease("1.1", 30)
-        await worker.step(1, 25, settles=("1", "1.1", "unknown"))
-        assert (await used(ann, worker))["tokens"] == 25
-
-
-@pytest.mark.behaviour("H-8")
-async def test_a_turn_that_ends_gives_back_what_it_reserved(in_memory: Networks) -> None:
-    async with in_memory.start(limited(tokens=100)) as network:
-        ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
-        await worker.lease("1", 60)
-        await worker.end()
-        assert (await used(ann, worker))["tokens"] == 0
-        late = await worker.lease("2", 1)
-        assert late["code"] == "turn_over"
-
-
-@pytest.mark.behaviour("H-8")
-async def test_an_agent_that_is_gone_reserves_nothing(in_memory: Networks) -> None:
+@pytest.mark.behaviour("H-7", "H-8")
+async def test_a_lease_holds_until_it_is_replaced_settled_or_its_turn_or_agent_ends(
+    in_memory: Networks,
+) -> None:
     file = limited(tokens=100, daily={"network": {"tokens": 100}})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
-        await worker.lease("1", 60)
+        await worker.lease("1", 90)
+        assert (await worker.lease("1", 60))["op"] == "result", "it replaces the one before"
+        refused(await worker.lease("1", 101))
+        assert (await used(ann, worker))["tokens"] == 60, "what was reserved stays so"
+        await worker.lease("1.1", 30)
+        await worker.step(1, 25, settles=("1", "1.1", "unknown"))
+        assert (await used(ann, worker))["tokens"] == 25
+        await worker.lease("2", 60)
+        other = await network.join("b", "agent")
+        for turn in (worker.turn, "b-m99"):
+            answer = await other.ask("lease_turn", turn=turn, key="1", tokens=1)
+            assert answer["code"] == "bad_request"
         await worker.peer.close()
         await network.gone("a")
-        assert (await used(ann, worker))["tokens"] == 0
+        assert (await used(ann, worker))["tokens"] == 25
         spent = await ann.call("read_spending")
-        assert [each["used"] for each in spent["today"]] == [0]
-
-
-@pytest.mark.behaviour("H-7")
-async def test_leases_are_for_ones_own_turns(in_memory: Networks) -> None:
-    async with in_memory.start(limited()) as network:
-        worker = await Worker.woken(network, "a", await network.join("ann"))
-        other = await network.join("b", "agent")
-        answer = await other.ask("lease_turn", turn=worker.turn, key="1", tokens=1)
-        assert answer["code"] == "bad_request"
-        answer = await other.ask("lease_turn", turn="b-m99", key="1", tokens=1)
-        assert answer["code"] == "bad_request"
+        assert [each["used"] for each in spent["today"]] == [25]
+        worker.peer = await network.join("a", "agent", turns=True)
+        await worker.lease("3", 60)
+        await worker.end()
+        assert (await used(ann, worker))["tokens"] == 25
+        late = await worker.lease("4", 1)
+        assert late["code"] == "turn_over"
 
 
 @pytest.mark.behaviour("H-7")
@@ -190,34 +142,24 @@ async def test_a_lease_does_not_wait_for_the_disk(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_step_that_is_recorded_again_counts_once(in_memory: Networks) -> None:
-    async with in_memory.start(limited(tokens=100)) as network:
-        ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
-        for tokens in (10, 50, 20):
-            await worker.step(1, tokens)
-        await worker.step(2, 5)
-        assert (await used(ann, worker))["tokens"] == 25
-        total = (await ann.call("read_spending"))["total"]
-        assert total["tokens_in"] + total["tokens_out"] == 25
-        await worker.end()
-        await worker.step(2, 6)
-        assert (await used(ann, worker))["tokens"] == 26, "late, and counted"
-
-
-@pytest.mark.behaviour("H-9")
-async def test_steps_that_the_disk_refuses_are_not_counted(in_memory: Networks) -> None:
+async def test_a_step_counts_once_and_not_if_the_disk_refuses_it(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(tokens=100), store=store) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
-        await worker.step(1, 10)
+        for tokens in (10, 50, 20):
+            await worker.step(1, tokens)
         await worker.lease("2", 60)
         store.failing = 1
         assert (await worker.step(2, 50, settles=("2",)))["code"] == "store_unavailable"
-        assert (await used(ann, worker))["tokens"] == 70, "its lease holds until it is recorded"
+        assert (await used(ann, worker))["tokens"] == 80, "its lease holds until it is recorded"
         await worker.step(2, 50, settles=("2",))
-        assert (await used(ann, worker))["tokens"] == 60
+        assert (await used(ann, worker))["tokens"] == 70
+        total = (await ann.call("read_spending"))["total"]
+        assert total["tokens_in"] + total["tokens_out"] == 70
+        await worker.end()
+        await worker.step(2, 51)
+        assert (await used(ann, worker))["tokens"] == 71, "late, and counted"
 
 
 @pytest.mark.behaviour("H-9")

@@ -45,9 +45,9 @@ async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
 
 @pytest.mark.behaviour("H-29")
 async def test_taking_over_ends_what_the_agent_does_and_tells_who_waited(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(clock=HandClock()) as network:
+    async with in_memory.start(clock=HandClock()) as network:
         ann, calc, turn = await at_work(network)
         bob = await network.join("bob")
         await ann.say("calc", "3+3?")
@@ -91,9 +91,9 @@ async def test_what_a_person_says_for_an_agent_is_the_agents_and_marked_so(
 
 @pytest.mark.behaviour("H-28")
 async def test_what_a_person_says_for_an_agent_wakes_as_a_persons_words_do(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(DESK) as network:
+    async with in_memory.start(DESK) as network:
         _ann, _calc, bob = await taken(network)
         bot = await network.join("bot", "agent", turns=True)
         await bob.say("bot", "add this", speak_as="calc")
@@ -112,9 +112,12 @@ async def test_what_a_person_says_for_an_agent_wakes_as_a_persons_words_do(
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_who_holds_the_take_over_speaks_for_the_agent(in_memory: Networks) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, calc, _bob = await taken(network)
+async def test_only_who_holds_the_take_over_speaks_and_only_where_the_agent_might(
+    in_memory: Networks,
+) -> None:
+    file = config(channels={"desk": {"members": "all"}, "den": {"members": ["ann", "bob"]}})
+    async with in_memory.start(file) as network:
+        ann, calc, bob = await taken(network)
         bot = await network.join("bot", "agent")
         speeches: dict[str, dict[str, Any]] = {
             "send_text_message": {"to": "bob", "text": "x"},
@@ -127,17 +130,10 @@ async def test_only_who_holds_the_take_over_speaks_for_the_agent(in_memory: Netw
             for name, args in speeches.items():
                 error = await peer.ask(name, **args, speak_as="calc")
                 assert error["code"] == "forbidden", (peer, name)
-
-
-@pytest.mark.behaviour("H-28")
-async def test_a_person_speaks_only_where_the_agent_might(in_memory: Networks) -> None:
-    file = config(channels={"desk": {"members": ["ann", "bob"]}})
-    async with in_memory.start(file) as network:
-        _ann, _calc, bob = await taken(network)
-        error = await bob.ask("post_to_channel", channel="desk", text="x", speak_as="calc")
+        error = await bob.ask("post_to_channel", channel="den", text="x", speak_as="calc")
         assert error["code"] == "forbidden"
         assert "calc is no member" in error["message"]
-        error = await bob.ask("send_text_message", to="channel.desk", text="x", speak_as="calc")
+        error = await bob.ask("send_text_message", to="channel.den", text="x", speak_as="calc")
         assert error["code"] == "unknown_thread"
 
 
@@ -162,10 +158,16 @@ async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
         assert await calc.texts() == []
 
 
-@pytest.mark.behaviour("H-29")
-async def test_nothing_wakes_an_agent_that_was_taken_over(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
-        ann, calc, _bob = await taken(network)
+@pytest.mark.behaviour("H-29", "H-30", "H-31")
+async def test_nothing_wakes_an_agent_that_was_taken_over_until_it_is_handed_back(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(DESK) as network:
+        ann, calc, bob = await taken(network)
+        told = (await ann.signal("takeovers"))["data"]["takeovers"]
+        assert [(lease["agent"], lease["by"]) for lease in told] == [("calc", "bob")]
+        eve = await network.join("eve")
+        assert (await eve.signal("takeovers"))["data"]["takeovers"] == told
         bot = await network.join("bot", "agent")
         for peer in (ann, bot):
             assert (await peer.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
@@ -173,19 +175,26 @@ async def test_nothing_wakes_an_agent_that_was_taken_over(networks: Networks) ->
             assert sent["not_woken"] == {"calc": "taken_over"}
         events = await calc.sync()
         assert not any(event.get("wake") for event in events)
-        error = await calc.ask("begin_turn", start={
-            "id": f"calc-{events[-1]['message']['id']}",
-            "thread_id": "channel.desk",
-            "messages": [events[-1]["message"]["id"]],
-        })  # fmt: skip
-        assert error["code"] == "taken_over"
+        last = events[-1]["message"]["id"]
+        start = {"id": f"calc-{last}", "thread_id": "channel.desk", "messages": [last]}
+        assert (await calc.ask("begin_turn", start=start))["code"] == "taken_over"
+        await bob.call("hand_back", agent="calc")
+        assert (await eve.signal("takeovers"))["data"]["takeovers"] == []
+        assert (await ann.call("list_takeovers"))["takeovers"] == []
+        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        assert error["code"] == "forbidden"
+        await ann.say("calc", "3+3?")
+        turn = await begin(calc)
+        await calc.say("ann", "6", cause=turn)
+        await bob.call("hand_back", agent="calc")  # again: nothing more to give back
+        assert not any(signal["type"] == "takeovers" for signal in calc.signals)
 
 
 @pytest.mark.behaviour("H-29")
 async def test_the_holder_hears_and_reads_what_reaches_the_agent_and_nobody_else_does(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(
+    async with in_memory.start(
         config(channels={"desk": {"members": ["ann", "calc"]}, "den": {"members": ["ann"]}})
     ) as network:
         ann, _calc, bob = await taken(network)
@@ -215,20 +224,6 @@ async def test_the_holder_hears_and_reads_what_reaches_the_agent_and_nobody_else
 
 
 # The end ------------------------------------------------------------------------------------
-
-
-@pytest.mark.behaviour("H-30")
-async def test_after_the_hand_back_the_agent_speaks_and_wakes_again(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, bob = await taken(network)
-        await bob.call("hand_back", agent="calc")
-        assert (await ann.call("list_takeovers"))["takeovers"] == []
-        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
-        assert error["code"] == "forbidden"
-        await ann.say("calc", "3+3?")
-        turn = await begin(calc)
-        await calc.say("ann", "6", cause=turn)
-        await bob.call("hand_back", agent="calc")  # again: nothing more to give back
 
 
 @pytest.mark.behaviour("H-30")
@@ -272,9 +267,9 @@ def emptied(peer: Peer) -> bool:
 
 @pytest.mark.behaviour("H-30")
 async def test_an_agent_that_was_away_gets_what_was_said_for_it_and_not_what_it_said_itself(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(DESK) as network:
+    async with in_memory.start(DESK) as network:
         ann, calc, turn = await at_work(network)
         await calc.say("ann", "own words", cause=turn)
         await calc.call("post_to_channel", channel="desk", text='own words, "spoken_by": bob')
@@ -298,17 +293,21 @@ async def test_an_agent_that_was_away_gets_what_was_said_for_it_and_not_what_it_
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_owners_take_over_and_one_at_a_time(in_memory: Networks) -> None:
+async def test_only_people_who_are_owners_take_over_and_one_at_a_time(in_memory: Networks) -> None:
     file = config(
         network={"auth": "tokens"},
         humans={"ann": {"roles": ["owner"]}, "cat": {"roles": ["owner"]}, "bob": {}},
-        agents={"calc": {"kind": "python", "class": "x.py:X"}},
+        agents={name: {"kind": "python", "class": "x.py:X"} for name in ("calc", "bot")},
     )
     async with in_memory.start(file) as network:
         ann, bob = await let_in(network, "ann"), await let_in(network, "bob")
         cat = await let_in(network, "cat")
         calc = await let_in(network, "calc", "agent", turns=True)
-        for peer in (bob, calc):
+        others = [
+            await let_in(network, name, kind)
+            for name, kind in (("robot", "service"), ("operator", "service"), ("bot", "agent"))
+        ]
+        for peer in (bob, calc, *others):
             assert (await peer.ask("take_over", agent="calc"))["code"] == "forbidden"
         assert (await ann.ask("take_over", agent="bob"))["code"] == "unknown_participant"
         await ann.call("take_over", agent="calc")
@@ -318,15 +317,6 @@ async def test_only_owners_take_over_and_one_at_a_time(in_memory: Networks) -> N
             assert (await peer.ask("hand_back", agent="calc"))["code"] == "forbidden"
         await cat.call("hand_back", agent="calc")  # an owner ends what another has forgotten
         await cat.call("take_over", agent="calc")
-
-
-@pytest.mark.behaviour("H-28")
-async def test_a_program_takes_nobody_over(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        await at_work(network)
-        for name, kind in (("robot", "service"), ("operator", "service"), ("bot", "agent")):
-            peer = await network.join(name, kind)
-            assert (await peer.ask("take_over", agent="calc"))["code"] == "forbidden"
 
 
 # Disks and restarts -------------------------------------------------------------------------
@@ -372,17 +362,3 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
     clock.time -= 300  # a clock that goes back brings back no lease that has ended
     async with in_memory.start(store=store, clock=clock) as network:
         assert list(network.hub.state.takeovers) == []
-
-
-@pytest.mark.behaviour("H-31")
-async def test_people_are_told_who_speaks_for_whom(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc, bob = await taken(network)
-        told = (await ann.signal("takeovers"))["data"]["takeovers"]
-        assert [(lease["agent"], lease["by"]) for lease in told] == [("calc", "bob")]
-        eve = await network.join("eve")
-        assert (await eve.signal("takeovers"))["data"]["takeovers"] == told
-        await bob.call("hand_back", agent="calc")
-        assert (await eve.signal("takeovers"))["data"]["takeovers"] == []
-        await calc.sync()
-        assert not any(signal["type"] == "takeovers" for signal in calc.signals)
