@@ -19,14 +19,32 @@ from hubbub.mods.api import Mod
 from hubbub.network.records import Batch
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
-from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, Call, ModelServer
-from tests.interaction.peers import Frame, Network, Networks, Peer, soon
+from hubbub.protocol.turns import Turn, TurnEnd
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from tests.interaction.peers import Frame, Network, Networks, Peer, eventually, soon
 
 POLL_S = 0.02
 """Between two looks at what nobody announces."""
 
-__all__ = ["POLL_S", "Gate", "Rig", "call", "finish", "notice", "rig", "says", "send"]
+__all__ = [
+    "POLL_S",
+    "Gate",
+    "Rig",
+    "arrived",
+    "call",
+    "ended",
+    "finish",
+    "heard",
+    "held",
+    "notice",
+    "playing",
+    "rig",
+    "said_to",
+    "says",
+    "send",
+    "wakes_of",
+]
 
 
 class Gate:
@@ -219,7 +237,51 @@ def _code(message: Frame) -> str | None:
     return content["code"] if message["sender_kind"] == "system" else None
 
 
+async def said_to(person: Peer) -> str:
+    """The next that an agent says to a person."""
+    while (event := await person.event())["message"]["sender_kind"] != "agent":
+        pass
+    return str(event["message"]["content"])
+
+
+async def heard(net: Rig, person: Peer) -> list[str]:
+    """What agents have said to a person by now."""
+    await net.network.quiet()
+    events = await person.sync()
+    if events:  # the hub keeps back what comes after too many that are not acknowledged
+        await person.ack(events[-1]["seq"])
+    return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
+
+
+async def arrived(net: Rig, seq: int, agent: str = "bot") -> None:
+    """The agent has a message in its hands."""
+    client = net.clients[agent]
+    await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)
+
+
+def ended(turn: Turn) -> TurnEnd:
+    """The end of a turn that has one."""
+    assert turn.end is not None
+    return turn.end
+
+
+def wakes_of(turn: Turn) -> list[str]:
+    """The messages that a turn is about: those it began with, and those that came in it."""
+    return [*turn.start.messages, *(s.message for step in turn.steps for s in step.steered)]
+
+
 # What a scripted model says --------------------------------------------------------------------
+
+
+def playing(*answers: AnyAnswer) -> ModelServer:
+    """A model that gives these answers in a row."""
+    return ModelServer(Script(answers=list(answers)))
+
+
+async def held(model: ModelServer, name: str) -> None:
+    """The model has come to the answer that waits under this name."""
+    async with soon():
+        await model.held(name)
 
 
 def says(*calls: Call, **how: object) -> Answer:

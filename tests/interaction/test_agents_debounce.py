@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interaction.agent_rig import finish, rig, says, send
+from tests.interaction.agent_rig import arrived, finish, held, playing, rig, says, send, wakes_of
 from tests.interaction.peers import Networks, config
-from tests.interaction.test_agents_steering import arrived, held, playing, wakes_of
 
 DESK = config(channels={"desk": {"members": "all"}})
 

@@ -107,7 +107,7 @@ async def test_an_interaction_wakes_for_so_long(in_memory: Networks) -> None:
     ("limit", "steps"), [({"tokens": 100}, [(99, 0.0), (1, 0.0)]), ({"usd": 0.3}, [(1, 0.03)] * 10)]
 )
 async def test_no_turn_starts_once_the_tokens_or_the_money_are_used(
-    in_memory: Networks, limit: dict[str, float], steps: list[tuple[int, float]]
+    in_memory: Networks, limit: dict[str, Any], steps: list[tuple[int, float]]
 ) -> None:
     async with in_memory.start(limited(**limit)) as network:
         ann = await network.join("ann")
@@ -137,9 +137,9 @@ async def test_what_an_agent_opens_has_half_of_each_limit(in_memory: Networks) -
 @pytest.mark.behaviour("H-4")
 @pytest.mark.parametrize(("limits", "code"), [({"wakes": 2}, "wakes"), ({"agents": 1}, "agents")])
 async def test_who_merely_overhears_uses_the_interactions_budget(
-    in_memory: Networks, limits: dict[str, int], code: str
+    in_memory: Networks, limits: dict[str, Any], code: str
 ) -> None:
-    async with in_memory.start(limited(**{"agents": 16, **limits})) as network:
+    async with in_memory.start(limited(**limits)) as network:
         ann = await network.join("ann")
         observer, _, _ = await agents(network, "watcher", "a", "b")
         posted = await ann.call("post_to_channel", channel="desk", text="@a look")

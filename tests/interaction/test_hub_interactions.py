@@ -171,7 +171,7 @@ async def test_mentions_are_listed_newest_first_in_pages(in_memory: Networks) ->
         assert (page["more"], page["upto"]) == (False, 1)
         assert contents(await bot.call("list_mentions")) == ["7", "2 `@bob` in code, @bot"]
         assert contents(await ann.call("list_mentions")) == ["8 @ann"]
-        found, before = list[str](), dict[str, int]()
+        found, before = list[str](), dict[str, Any]()
         while True:
             page = await bob.call("list_mentions", limit=1, **before)
             found += contents(page)
