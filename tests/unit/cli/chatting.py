@@ -1,16 +1,22 @@
-"""Messages and frames for the tests of the chat."""
+"""Messages, frames and states of a person's client for the tests of the chats."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
+from rich.segment import Segment
 
 from hubbub.cli.chat.lines import Line
 from hubbub.cli.chat.render import plain, render
 from hubbub.cli.chat.session import Session
+from hubbub.cli.full.draw import Painter
+from hubbub.cli.full.state import State
+from hubbub.cli.full.timeline import Block
 from hubbub.protocol import thread_ids
-from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.control import Approval, BreakerState, Stopped, StopScope, Takeover
+from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import (
     Card,
     Channel,
@@ -112,3 +118,71 @@ def begun(*threads: ThreadSummary, head: int = 0) -> Session:
 def shown(lines: list[Line]) -> list[str]:
     """Lines as a pipe would print them."""
     return [plain(render(line, UTC, 100)) for line in lines]
+
+
+# Control ------------------------------------------------------------------------------------------
+
+
+def approval(id: str = "a1", **more: object) -> Approval:
+    """Bob asks to delete a file; ann may decide."""
+    told: dict[str, object] = {
+        "id": id,
+        "agent": "bob",
+        "turn": "bob-m4",
+        "thread_id": "channel.general",
+        "call": "1.c1",
+        "tool": "delete_file",
+        "arguments": {"path": "a.txt"},
+        "hash": "0" * 64,
+        "may_decide": True,
+        "asked_at": NOON,
+        "expires_at": NOON,
+        "state": "pending",
+    }
+    return Approval.model_validate({**told, **more})
+
+
+def stopped(scope: StopScope, target: str | None = None, by: str = "eve") -> Stopped:
+    return Stopped(scope=scope, target=target, by=by, reason="too loud", at=NOON)
+
+
+def latched(thread: str) -> BreakerState:
+    return BreakerState(thread_id=thread, at=NOON, turns=61, within_s=60)
+
+
+def takeover(agent: str, by: str) -> Takeover:
+    return Takeover(agent=agent, by=by, until=NOON)
+
+
+# The full screen ----------------------------------------------------------------------------------
+
+
+def state_of(*threads: ThreadSummary, current: str = "channel.general") -> State:
+    """Ann's state in a network with bob, concierge, #general (joined, open) and #desk (not)."""
+    state = State("ann")
+    state.apply(ready(*threads), 0)
+    state.open(current)
+    return state
+
+
+def arrive(state: State, *messages: Message) -> State:
+    """The messages arrive as events."""
+    for message in messages:
+        state.apply(event(message), 0)
+    return state
+
+
+def signal(type: str, data: object, sender: str = "hub", thread: str | None = None) -> Signal:
+    return Signal.model_validate(
+        {"type": type, "data": data, "sender": sender, "thread_id": thread}
+    )
+
+
+def text_of(lines: Iterable[Sequence[Segment]]) -> list[str]:
+    """Drawn lines as plain text, without the padding."""
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+
+def drawn(block: Block, width: int = 60, *, dark: bool = True) -> list[str]:
+    """A block as ann sees it."""
+    return text_of(Painter("ann", UTC, dark=dark).lines(block, width))

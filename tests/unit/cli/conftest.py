@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -16,13 +19,24 @@ from pydantic import JsonValue
 from hubbub.app.happenings import Happening, NetworkUp
 from hubbub.app.network import serve
 from hubbub.cli.app import run
+from hubbub.client import Client, WebSocketTransport
 from hubbub.config.loader import load
 
 NETWORK = """
-network: {name: town, auth: open, listen: '127.0.0.1:0', store: 'sqlite:town.db'}
+network: {name: town, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}
 channels: {general: {description: Everybody}}
 humans: {ann: {roles: [owner], card: {description: The mayor}}}
 """
+_CHANGES = {
+    r"127\.0\.0\.1:\d+": "<address>",
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?)?": "<time>",
+    r"\d\d \w{3} \d\d:\d\d|\b\d\d:\d\d(:\d\d)?\b": "<time>",
+    r"\b\d+(\.\d+)? m?s\b": "<span>",
+    r"([^\s│]) {2,}": r"\1  ",
+    r"x{80,}": "x…x",
+    r"#[0-9a-f]{8}\b": "#<hash>",
+}
+"""What is not the same each time, and what stands for it; columns depend on it."""
 
 
 @dataclass
@@ -33,13 +47,40 @@ class Ran:
     out: str
     err: str
 
-    def json(self) -> JsonValue:
+    def json(self) -> Any:
         assert self.code == 0, self.err
         value: JsonValue = json.loads(self.out)
         return value
 
 
-Command = Callable[..., Ran]
+class Shell:
+    """Runs command lines: `hubbub("send", "ann", "hello")`."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *args: str) -> Ran:
+        self._capsys.readouterr()
+        code = run(args)
+        out, err = self._capsys.readouterr()
+        return Ran(code, out, err)
+
+    def story(self, *lines: str) -> str:
+        """What stands on the terminal after these lines, with what changes each time replaced."""
+        shown = []
+        for line in lines:
+            ran = self(*shlex.split(line))
+            shown.append(f"$ hubbub {line}\n{ran.out}{ran.err}")
+            if ran.code:
+                shown.append(f"(exit code {ran.code})\n")
+        return settled("".join(shown).replace(str(Path.cwd()), "<here>"))
+
+
+def settled(text: str) -> str:
+    """The text without what changes from run to run."""
+    for pattern, replacement in _CHANGES.items():
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 @pytest.fixture
@@ -53,16 +94,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def hubbub(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command line: `hubbub("send", "ann", "hello")`."""
-
-    def hubbub(*args: str) -> Ran:
-        capsys.readouterr()
-        code = run(args)
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
-
-    return hubbub
+def hubbub(home: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
 
 
 @pytest.fixture
@@ -102,3 +135,13 @@ def running(text: str, folder: Path) -> Iterator[str]:
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
         assert not thread.is_alive(), "the network did not stop"
+
+
+def as_person(url: str, name: str, work: Callable[[Client], Awaitable[object]]) -> None:
+    """What a person does in the network meanwhile."""
+
+    async def joined() -> None:
+        async with Client(WebSocketTransport(url), name, "human") as client:
+            await work(client)
+
+    asyncio.run(joined())

@@ -1,105 +1,66 @@
-"""Exit codes and sentences of the program as a whole."""
+"""The program as a whole: exit codes, sentences, and the commands that need no network."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
+from syrupy.assertion import SnapshotAssertion
 
 import hubbub as package
+from hubbub.app import providers
 from hubbub.cli import app
-from hubbub.cli.app import command_of, program, run
+from hubbub.cli.app import COMMANDS, command_of, program, run
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, StoreUnavailable, UserError
-from tests.unit.cli.conftest import Command
+from tests.unit.cli.conftest import NETWORK, Shell, running
 
-COMMANDS = ["up", "check", "schema", "init", "chat", "log", "who", "threads", "send", "status"]
-COMMANDS += ["turns", "turn", "why", "doctor", "version", "token", "agent", "testing"]
-
-
-def test_help_names_every_command(hubbub: Command) -> None:
-    ran = hubbub("--help")
-    assert ran.code == 0
-    for command in COMMANDS:
-        assert f"\n  {command} " in ran.out
+PROVIDERS = ("OPENROUTER", "MISTRAL", "DEEPSEEK", "GEMINI")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(hubbub: Command, command: str) -> None:
-    ran = hubbub(command, "--help")
-    assert ran.code == 0
-    assert f"Usage: hubbub {command}" in ran.out
+@pytest.fixture(autouse=True)
+def nothing_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No models of this machine: what is found must not depend on it."""
+    monkeypatch.setattr(providers, "LOOPBACK", ())
+    for name in PROVIDERS:
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
 
 
-@pytest.mark.parametrize("args", [(), ("token",), ("agent",), ("testing",)])
-def test_a_group_alone_shows_its_help(hubbub: Command, args: tuple[str, ...]) -> None:
-    ran = hubbub(*args)
-    assert ran.code == 0
-    assert "Commands:" in ran.out
-
-
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        (("statsu",), "No such command 'statsu'. Did you mean 'status'? (see `hubbub --help`)"),
-        (("who", "--jsn"), "no such option: --jsn; did you mean --json? (see `hubbub who --help`)"),
-        (("turn",), "Missing argument 'id' (see `hubbub turn --help`)"),
-        (("token", "ad", "ann"), "No such command 'ad'. Did you mean 'add'?"),
-        (("turns", "-n", "many"), "'--limit' / '-n'"),
-        (("who", "extra"), "extra"),
-    ],
-)
-def test_a_wrong_command_line_is_one_sentence_with_a_way_on(
-    hubbub: Command, args: tuple[str, ...], expected: str
-) -> None:
-    ran = hubbub(*args)
-    assert ran.code == 2
-    assert ran.out == ""
-    assert ran.err.startswith("hubbub: ")
-    assert ran.err.count("\n") == 1
-    assert expected in ran.err
-    assert "--help`)" in ran.err
-
-
-def test_the_version_is_the_packages(hubbub: Command) -> None:
+def test_every_command_explains_itself(hubbub: Shell) -> None:
+    """The texts themselves are those of the reference page."""
+    listed = hubbub("--help").out
+    for command in command_of(program()).commands:  # type: ignore[attr-defined]
+        assert f"\n  {command} " in listed
+    for home, commands in COMMANDS.items():
+        made = set(getattr(command_of(program(home)), "commands", ())) - {"version"}
+        assert made == set(commands.split()), f"COMMANDS has others than hubbub.cli.{home}"
+    assert hubbub("turn", "--help").out.startswith("Usage: hubbub turn")
+    for group in ((), ("token",), ("agent",), ("testing",), ("prompts",)):
+        ran = hubbub(*group)
+        assert ran.code == 0
+        assert "Commands:" in ran.out
     assert hubbub("version").out == f"{package.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("failure", "code", "sentence"),
-    [
-        (UserError("name another"), 2, "hubbub: name another\n"),
-        (OperationError("unknown_participant", "nobody"), 2, "hubbub: nobody\n"),
-        (OperationError("internal", "a bug"), 1, "hubbub: a bug\n"),
-        (OperationError("rate_limited", "slower", temporary=True), 1, "hubbub: slower\n"),
-        (ConnectionLost(1006, "gone"), 1, "hubbub: the connection to the network was lost: "),
-        (StoreUnavailable("disk full"), 1, "hubbub: disk full\n"),
-        (HubbubError("lost"), 1, "hubbub: lost\n"),
-        (ExceptionGroup("tasks", [UserError("inside")]), 2, "hubbub: inside\n"),
-        (ZeroDivisionError("oops"), 1, "hubbub: unexpected ZeroDivisionError: oops (HUBBUB_DEBUG"),
-        (KeyboardInterrupt(), 130, ""),
-        (typer.Abort(), 130, ""),
-        (typer.Exit(3), 3, ""),
-    ],
-)
-def test_a_failure_has_its_exit_code_and_no_traceback(
-    failing: None, hubbub: Command, failure: BaseException, code: int, sentence: str
+def test_a_wrong_command_line_is_one_sentence_with_a_way_on(
+    hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    FAILURES.append(failure)
-    ran = hubbub("fail-for-test")
-    assert ran.code == code
-    assert ran.err.startswith(sentence)
-    assert "Traceback" not in ran.err
+    lines = ("statsu", "who --jsn", "turn", "token ad ann", "turns -n many", "who extra", "up")
+    told = hubbub.story(*lines)
+    assert told == snapshot
+    assert told.count("\nhubbub: ") == told.count("(exit code 2)") == len(lines)
 
 
 FAILURES: list[BaseException] = []
 
 
 @pytest.fixture
-def failing() -> object:
+def failing() -> Iterator[None]:
     """A command that fails as the test says, for as long as the test lasts."""
-
     whole = program()
 
     @whole.command("fail-for-test")
@@ -112,9 +73,29 @@ def failing() -> object:
     command_of.cache_clear()
 
 
-def test_debugging_shows_the_traceback(
-    failing: None, hubbub: Command, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("failing")
+def test_a_failure_has_its_exit_code_and_no_traceback(
+    hubbub: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for failure, code, sentence in (
+        (UserError("name another"), 2, "hubbub: name another\n"),
+        (OperationError("unknown_participant", "nobody"), 2, "hubbub: nobody\n"),
+        (OperationError("internal", "a bug"), 1, "hubbub: a bug\n"),
+        (OperationError("rate_limited", "slower", temporary=True), 1, "hubbub: slower\n"),
+        (ConnectionLost(1006, "gone"), 1, "hubbub: the connection to the network was lost: "),
+        (StoreUnavailable("disk full"), 1, "hubbub: disk full\n"),
+        (HubbubError("lost"), 1, "hubbub: lost\n"),
+        (ExceptionGroup("tasks", [UserError("inside")]), 2, "hubbub: inside\n"),
+        (ZeroDivisionError("oops"), 1, "hubbub: unexpected ZeroDivisionError: oops (HUBBUB_DEBUG"),
+        (KeyboardInterrupt(), 130, ""),
+        (typer.Abort(), 130, ""),
+        (typer.Exit(3), 3, ""),
+    ):
+        FAILURES.append(failure)
+        ran = hubbub("fail-for-test")
+        assert ran.code == code, failure
+        assert ran.err.startswith(sentence)
+        assert "Traceback" not in ran.err
     monkeypatch.setenv("HUBBUB_DEBUG", "1")
     FAILURES.append(ZeroDivisionError("oops"))
     assert "Traceback" in hubbub("fail-for-test").err
@@ -130,16 +111,13 @@ def test_the_module_is_the_same_program() -> None:
 @pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_program_without_a_word() -> None:
     code = "import sys; from hubbub.cli.app import run\nsys.stdin.read()\nsys.exit(run(['schema']))"
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
         process.stdout.close()
         process.stdin.close()
         assert process.wait(30) == 1
@@ -149,3 +127,117 @@ def test_a_reader_that_goes_away_ends_the_program_without_a_word() -> None:
 def test_public_names_exist() -> None:
     assert all(hasattr(app, name) for name in app.__all__)
     assert callable(run)
+
+
+# check, schema ------------------------------------------------------------------------------------
+
+
+def test_a_config_is_checked_and_its_mistakes_told_one_a_line(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    (home / "hubbub.yaml").write_text(
+        "network: {name: town}\nhumans: {ann: {}}\nchannels: {a: {}, b: {}}\n"
+    )
+    (home / "net.yaml").write_text("netwrk: {}\nhumans: []\n")
+    (home / "empty.yaml").touch()
+    assert (
+        hubbub.story(
+            "check",
+            "check net.yaml",
+            "check net.yaml --json",
+            "check empty.yaml --json",
+            "check gone.yaml --json",
+        )
+        == snapshot
+    )
+    assert "properties" in hubbub("schema").json()
+
+
+@pytest.mark.slow
+def test_python_of_agents_is_tried(home: Path, hubbub: Shell) -> None:
+    (home / "bot.py").write_text("1 / 0\nBot = 1\n")
+    (home / "hubbub.yaml").write_text("agents: {a: {kind: python, class: bot.py:Bot}}\n")
+    ran = hubbub("check")
+    assert ran.code == 2
+    assert "bot.py:1: importing it raises ZeroDivisionError" in ran.err
+
+
+# doctor -------------------------------------------------------------------------------------------
+
+
+def test_the_doctor_tells_what_is_found_to_people_and_programs(
+    home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = hubbub("doctor")
+    assert ran.code == 0
+    assert "✓ python" in ran.out
+    assert 'api_key: "${OPENAI_API_KEY}"' in ran.out
+    assert "sk-secret" not in ran.out
+    (home / "hubbub.yaml").write_text("netwrk: {}\n")
+    ran = hubbub("doctor")
+    assert ran.code == 1
+    assert "✗ config     hubbub.yaml:1: unknown key 'netwrk'" in ran.out
+    (home / "net.yaml").write_text("network: {auth: open, listen: '127.0.0.1:0'}\n")
+    found = hubbub("doctor", "net.yaml", "--json").json()
+    assert found["healthy"] is True
+    looked_at = {"python", "sqlite", "config", "port", "database", "tokens"}
+    assert {finding["what"] for finding in found["findings"]} == looked_at
+
+
+def test_a_running_network_holds_its_port_and_database(home: Path, hubbub: Shell) -> None:
+    with running(NETWORK.replace(":memory:", "town.db"), home) as url:
+        address = url.removeprefix("ws://")
+        text = f"network: {{auth: open, listen: '{address}', store: 'sqlite:town.db'}}\n"
+        (home / "same.yaml").write_text(text)
+        ran = hubbub("doctor", "same.yaml")
+    assert ran.code == 0
+    assert "is held by the network 'town'" in ran.out
+    assert "in use by the running network" in ran.out
+
+
+# init ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("L-9")
+def test_a_network_is_written_that_passes_check(
+    home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = hubbub("init")
+    assert ran.out.splitlines() == [
+        "wrote hubbub.yaml",
+        "wrote agents/greeter.py",
+        "no model is within reach; the network works without, hubbub.yaml says how to add one",
+        "start it: hubbub up hubbub.yaml",
+    ]
+    assert hubbub("check").code == 0
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    told = hubbub("init", "new/folder", "--json").json()
+    assert told["files"] == ["new/folder/hubbub.yaml", "new/folder/agents/greeter.py"]
+    assert [(model["model"], model["key"]) for model in told["models"]] == [
+        ("gpt-5-mini", "OPENAI_API_KEY")
+    ]
+    assert "sk-secret" not in (home / "new/folder/hubbub.yaml").read_text()
+    assert hubbub("check", "new/folder/hubbub.yaml").code == 0
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "OPENAI_API_KEY is not set" in hubbub("check", "new/folder/hubbub.yaml").err
+
+
+def test_what_is_there_is_not_replaced_unasked(home: Path, hubbub: Shell) -> None:
+    place = home / "hubbub.yaml"
+    place.write_text("# mine\n")
+    ran = hubbub("init")
+    sentence = "hubbub: hubbub.yaml would be replaced: name another folder, or --force\n"
+    assert (ran.code, ran.err) == (2, sentence)
+    assert place.read_text() == "# mine\n"
+    assert not (home / "agents").exists()
+    assert hubbub("init", "--force").code == 0
+    assert place.read_text() != "# mine\n"
+    assert "cannot be written" in hubbub("init", "hubbub.yaml").err
+
+
+def test_json_of_mistakes_has_path_line_and_message(home: Path, hubbub: Shell) -> None:
+    (home / "hubbub.yaml").write_text("\n\nnetwrk: {}\n")
+    (problem,) = json.loads(hubbub("check", "--json").out)
+    assert (problem["path"], problem["line"]) == ("hubbub.yaml", 3)

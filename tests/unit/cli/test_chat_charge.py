@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,15 +11,25 @@ from hubbub.client import Client
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import TurnEnd, TurnStart
 from hubbub.testing.network import LocalNetwork
-from tests.unit.cli.test_chat_conversation import (
-    DEADLINE_S,
-    Chat,
-    chatting,
-    network,
-)
+from tests.unit.cli.chatroom import DEADLINE_S, Chat, chatting, town
 
-__all__ = ["network"]
 ASKED = {"path": "a.txt"}
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[LocalNetwork]:
+    async with town() as network:
+        yield network
+
+
+@pytest.fixture
+async def agent(network: LocalNetwork) -> Client:
+    return await network.join("calculator", turns=True)
+
+
+@pytest.fixture
+async def bob(network: LocalNetwork) -> Client:
+    return await network.join("bob", "human")
 
 
 async def woken(agent: Client) -> Event:
@@ -43,10 +54,10 @@ async def works(agent: Client) -> TurnStart:
     return start
 
 
-async def asks(agent: Client, turn: str) -> str:
+async def asks(agent: Client, turn: str, call: str = "1.c1") -> str:
     """The agent asks whether a tool may run; the approval's id."""
     found = await agent.call(
-        "request_approval", turn=turn, call="1.c1", tool="delete_file", arguments=ASKED
+        "request_approval", turn=turn, call=call, tool="delete_file", arguments=ASKED
     )
     assert isinstance(found, dict)
     return str(found["id"])
@@ -61,63 +72,51 @@ async def at_work(chat: Chat, agent: Client) -> TurnStart:
 
 
 @pytest.mark.behaviour("H-129")
-async def test_the_turn_that_runs_here_is_stopped_with_one_word(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
+async def test_turns_are_stopped_with_one_word_where_one_runs_and_by_name_where_several_do(
+    network: LocalNetwork, agent: Client
+) -> None:
+    two = await network.join("writer", turns=True)
+    async with chatting(network, patient=True) as chat:
         start = await at_work(chat, agent)
         chat.ann.types("/stop")
         await chat.ann.sees(f"ann has stopped {start.id} (1 turn ended)")
-        chat.ann.types("/stop")
+        chat.ann.types("/stop", "/open #general", "@calculator @writer go")
         await chat.ann.sees("no turn in this thread runs")
-
-
-async def test_where_several_turns_run_one_is_named(network: LocalNetwork) -> None:
-    one = await network.join("calculator", turns=True)
-    two = await network.join("writer", turns=True)
-    async with chatting(network) as chat:
-        chat.ann.types("@calculator @writer go")
-        starts = [await works(one), await works(two)]
+        starts = [await works(agent), await works(two)]
         await chat.ann.status_says("calculator is thinking")
         await chat.ann.status_says("writer is thinking")
         chat.ann.types("/stop")
         line = await chat.ann.sees("several turns in this thread run: ")
         assert all(start.id in line for start in starts)
         chat.ann.types("/stop turn writer")
-        await chat.ann.sees("ann has stopped writer-m1 (1 turn ended)")
+        await chat.ann.sees(f"ann has stopped {starts[1].id} (1 turn ended)")
 
 
-async def test_a_stop_holds_until_it_is_resumed(network: LocalNetwork) -> None:
-    await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
+async def test_a_stop_holds_until_it_is_resumed_and_those_of_others_are_told(
+    network: LocalNetwork, agent: Client, bob: Client
+) -> None:
+    async with chatting(network, patient=True) as chat:
         chat.ann.types("/stop agent calculator too loud")
         await chat.ann.sees("ann has stopped calculator: too loud; /resume agent calculator lets")
         await chat.ann.status_says("1 stopped")
-        chat.ann.types("/dm calculator hello?")
+        chat.ann.types("/dm calculator hello?", "/stops", "/resume")
         await chat.ann.sees("calculator was not woken: a person has stopped")
-        chat.ann.types("/stops")
         await chat.ann.sees("ann has stopped calculator: too loud")
-        chat.ann.types("/resume")
         await chat.ann.sees("calculator may go on")
         await chat.ann.status_is_quiet()
         chat.ann.types("/resume")
         await chat.ann.sees("nothing is stopped")
-
-
-async def test_what_another_person_stops_is_told(network: LocalNetwork) -> None:
-    await network.join("calculator")
-    bob = await network.join("bob", "human")
-    async with chatting(network) as chat:
-        await chat.ann.sees("── #general ──")
-        await bob.call("stop", scope="all", reason="fire")
-        await chat.ann.sees("bob has stopped everything: fire; /resume all lets it go on")
-        await chat.ann.status_says("everything is stopped")
-        await bob.call("resume", scope="all")
-        await chat.ann.sees("everything may go on")
+        await bob.call("stop", scope="agent", target="calculator", reason="fire")
+        await chat.ann.sees("bob has stopped calculator: fire; /resume agent calculator lets it")
+        await chat.ann.status_says("1 stopped")
+        await bob.call("resume", scope="agent", target="calculator")
+        await chat.ann.sees("calculator may go on")
 
 
 @pytest.mark.behaviour("H-128")
-async def test_an_approval_comes_with_what_to_type_and_is_given(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
+async def test_approvals_come_with_what_to_type_and_are_given_denied_or_decided_by_others(
+    network: LocalNetwork, agent: Client, bob: Client
+) -> None:
     async with chatting(network) as chat:
         start = await at_work(chat, agent)
         id = await asks(agent, start.id)
@@ -136,24 +135,24 @@ async def test_an_approval_comes_with_what_to_type_and_is_given(network: LocalNe
         chat.ann.types("/approvals")
         await chat.ann.sees("nothing waits for an approval")
         assert not any("is approved" in line for line in chat.ann.shown)
-
-
-async def test_an_approval_is_denied_with_a_reason(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
-        start = await at_work(chat, agent)
-        id = await asks(agent, start.id)
+        id = await asks(agent, start.id, "1.c2")
         await chat.ann.sees("asks to run delete_file")
         chat.ann.types("/deny a0a0 no", f"/deny {id} not that one")
         await chat.ann.sees("no approval 'a0a0' waits")
         await chat.ann.sees(f"({id}) is denied by ann: not that one")
+        id = await asks(agent, start.id, "1.c3")
+        await chat.ann.sees("asks to run delete_file")
+        await bob.call("deny", id=id, reason="no")
+        await chat.ann.sees(f"({id}) is denied by bob: no")
+        chat.ann.types(f"/approve {id}")
+        await chat.ann.sees(f"nothing to decide: delete_file of calculator ({id}) is denied by bob")
 
 
 @pytest.mark.behaviour("H-130")
-async def test_one_speaks_for_an_agent_and_hears_what_reaches_it(network: LocalNetwork) -> None:
-    await network.join("calculator", turns=True)
-    bob = await network.join("bob", "human")
-    async with chatting(network) as chat:
+async def test_one_speaks_for_an_agent_and_hears_what_reaches_it(
+    network: LocalNetwork, agent: Client, bob: Client
+) -> None:
+    async with chatting(network, patient=True) as chat:
         await chat.ann.sees("── #general ──")
         chat.ann.types("/takeover calculator 5m")
         await chat.ann.sees("you speak for calculator until ")
@@ -166,69 +165,55 @@ async def test_one_speaks_for_an_agent_and_hears_what_reaches_it(network: LocalN
         chat.ann.types("/open dm.bob.calculator", "/as calculator it is 4")
         await chat.ann.sees("bob: 2+2?")
         await chat.ann.sees("said as calculator in @bob,@calculator: it is 4")
-        chat.ann.types("in my own name")
-        await chat.ann.sees("; you speak there by")
-        chat.ann.types("/handback")
-        await chat.ann.sees("calculator speaks for itself again")
-        chat.ann.types("/handback")
-        await chat.ann.sees("you speak for no agent")
+        chat.ann.types("in my own name", "/handback", "/handback", "/open #general")
+        for told in (
+            "; you speak there by",
+            "calculator speaks for itself again",
+            "you speak for no agent",
+            "[ann as calculator]: I am here",
+        ):
+            await chat.ann.sees(told)
 
 
-async def test_what_one_says_as_an_agent_is_marked_for_everybody(network: LocalNetwork) -> None:
-    await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
-        await chat.ann.sees("── #general ──")
-        chat.ann.types("/takeover calculator", "/as calculator I am here", "/open broadcast")
-        await chat.ann.sees("── broadcast ──")
-        chat.ann.types("/open #general")
-        await chat.ann.sees("[ann as calculator]: I am here")
-
-
-async def test_stories_sums_and_trees_are_told_in_the_chat(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
+async def test_stories_sums_and_trees_are_told_in_the_chat(
+    network: LocalNetwork, agent: Client
+) -> None:
+    async with chatting(network, patient=True) as chat:
         start = await at_work(chat, agent)
         await agent.call("send_text_message", to="ann", text="done", cause=start.id)
         await agent.call("end_turn", end=TurnEnd(id=start.id, outcome="finished"))
         await chat.ann.sees("calculator: done")
-        chat.ann.types("/interaction")
-        await chat.ann.sees("interaction i1  opened by ann, 1 turn")
-        await chat.ann.sees("▸ calculator  finished")
-        await chat.ann.sees("m2 calculator → ann  done")
-        await chat.ann.sees("wakes  ")
-        chat.ann.types("/why m1")
-        await chat.ann.sees("interaction i1, hop 0")
-        await chat.ann.sees("it answered")
-        chat.ann.types("/why m1 calculator")
-        await chat.ann.sees("m1 woke calculator (direct)")
-        chat.ann.types("/spending calculator")
-        await chat.ann.sees("together: 1 turn, 0 tokens")
-        chat.ann.types("/requests", "/breaker")
-        await chat.ann.sees("no requests")
-        await chat.ann.sees("nothing is latched")
-
-
-async def test_a_wish_for_the_turn_that_runs_goes_with_the_message(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
-    async with chatting(network) as chat:
-        chat.ann.types("/dm calculator", "/interrupt stop that")
-        await chat.ann.sees("ann [interrupt]: stop that")
+        chat.ann.types("/interaction", "/why m1", "/why m1 calculator", "/spending calculator")
+        chat.ann.types("/requests", "/breaker", "/interrupt stop that")
+        for told in (
+            "interaction i1  opened by ann, 1 turn",
+            "▸ calculator  finished",
+            "m2 calculator → ann  done",
+            "wakes  ",
+            "interaction i1, hop 0",
+            "it answered",
+            "m1 woke calculator (direct)",
+            "together: 1 turn, 0 tokens",
+            "no requests",
+            "nothing is latched",
+            "ann [interrupt]: stop that",
+        ):
+            await chat.ann.sees(told)
         assert (await woken(agent)).message.mode == "interrupt"
 
 
-async def test_who_joins_is_told_what_waits_and_what_is_stopped(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
+async def test_who_joins_is_told_what_waits_and_what_is_stopped(
+    network: LocalNetwork, agent: Client, bob: Client
+) -> None:
     await network.join("writer")
-    bob = await network.join("bob", "human")
     await bob.call("send_text_message", to="calculator", text="dig")
     id = await asks(agent, (await works(agent)).id)
     await bob.call("stop", scope="agent", target="writer")
     await bob.call("take_over", agent="writer", minutes=1)
     async with chatting(network) as chat:
         await chat.ann.sees("calculator asks to run delete_file in @bob,@calculator")
-        await chat.ann.status_says("1 to approve")
-        await chat.ann.status_says("1 stopped")
-        await chat.ann.status_says("bob speaks for writer")
+        for told in ("1 to approve", "1 stopped", "bob speaks for writer"):
+            await chat.ann.status_says(told)
         chat.cut()
         await chat.ann.sees("connected again")
         await chat.ann.status_says("1 to approve")
@@ -236,16 +221,3 @@ async def test_who_joins_is_told_what_waits_and_what_is_stopped(network: LocalNe
         chat.ann.types(f"/approve {id}")
         await chat.ann.sees("is approved by ann")
         assert not any("asks to run" in line for line in chat.ann.shown)
-
-
-async def test_what_was_decided_meanwhile_is_refused_with_a_word(network: LocalNetwork) -> None:
-    agent = await network.join("calculator", turns=True)
-    bob = await network.join("bob", "human")
-    async with chatting(network) as chat:
-        start = await at_work(chat, agent)
-        id = await asks(agent, start.id)
-        await chat.ann.sees("asks to run delete_file")
-        await bob.call("deny", id=id, reason="no")
-        await chat.ann.sees(f"({id}) is denied by bob: no")
-        chat.ann.types(f"/approve {id}")
-        await chat.ann.sees(f"nothing to decide: delete_file of calculator ({id}) is denied by bob")

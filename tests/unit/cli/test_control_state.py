@@ -10,9 +10,19 @@ from pydantic import BaseModel
 from hubbub.cli.chat.session import Session
 from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
 from hubbub.protocol.messages import RequestMark
-from tests.unit.cli.chatting import NOON, begun, event, ready, said, shown
-from tests.unit.cli.controlling import approval, latched, stopped, takeover
-from tests.unit.cli.fullscreen import signal
+from tests.unit.cli.chatting import (
+    NOON,
+    approval,
+    begun,
+    event,
+    latched,
+    ready,
+    said,
+    shown,
+    signal,
+    stopped,
+    takeover,
+)
 
 
 def dumped(values: Sequence[BaseModel]) -> list[object]:

@@ -16,8 +16,7 @@ from hubbub.client import Disconnected
 from hubbub.protocol.messages import Card, Channel, Participant
 from hubbub.protocol.operations import Receipt, Receipts
 from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
-from tests.unit.cli.chatting import NOON, person, ready, said, thread
-from tests.unit.cli.fullscreen import arrive, signal, state_of
+from tests.unit.cli.chatting import NOON, arrive, person, ready, said, signal, state_of, thread
 
 
 def activity(state: State, data: object, at: float, thread: str | None = "channel.general") -> None:

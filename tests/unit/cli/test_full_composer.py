@@ -13,8 +13,7 @@ from textual.widgets import Button, OptionList, Static
 from hubbub.cli.full.composer import Composer
 from hubbub.cli.full.state import Draft, State
 from hubbub.protocol.messages import Quote
-from tests.unit.cli.chatting import said, thread
-from tests.unit.cli.fullscreen import state_of
+from tests.unit.cli.chatting import said, state_of, thread
 
 QUOTE = Quote(message_id="m3", text="shall\nwe?")
 

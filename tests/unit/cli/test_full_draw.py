@@ -17,8 +17,7 @@ from hubbub.cli.full.outbox import Sending
 from hubbub.cli.full.timeline import Beginning, DayLine, Earlier, NewLine, Pending, Post
 from hubbub.protocol.messages import Attachment, Message, Quote
 from tests.examples import examples
-from tests.unit.cli.chatting import said
-from tests.unit.cli.fullscreen import drawn, text_of
+from tests.unit.cli.chatting import drawn, said, text_of
 
 
 def post(text: object, **more: object) -> Post:

@@ -10,8 +10,7 @@ from hubbub.cli.full.groups import REPLIES, Heading, Row, groups, neighbour
 from hubbub.cli.full.lists import row_line
 from hubbub.cli.full.state import Draft, State
 from hubbub.protocol.messages import Channel, Message
-from tests.unit.cli.chatting import ready, said, thread
-from tests.unit.cli.fullscreen import arrive, state_of
+from tests.unit.cli.chatting import arrive, ready, said, state_of, thread
 
 
 def shown(state: State) -> list[str]:

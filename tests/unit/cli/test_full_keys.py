@@ -19,8 +19,7 @@ from hubbub.cli.full.panels import NARROW, WIDE, Panels
 from hubbub.cli.full.screen import ChatScreen
 from hubbub.errors import UserError
 from tests.doc_pages import ROOT
-from tests.unit.cli.chatting import said
-from tests.unit.cli.fullscreen import arrive, state_of
+from tests.unit.cli.chatting import arrive, said, state_of
 
 
 def test_no_key_does_two_things_in_one_place() -> None:

@@ -14,8 +14,17 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message, Quote
 from hubbub.protocol.operations import ThreadPage
 from tests.examples import examples
-from tests.unit.cli.chatting import NOON, event, ready, result, said, thread
-from tests.unit.cli.fullscreen import arrive, signal, state_of
+from tests.unit.cli.chatting import (
+    NOON,
+    arrive,
+    event,
+    ready,
+    result,
+    said,
+    signal,
+    state_of,
+    thread,
+)
 
 
 def sending(cid: str = "c1", text: str = "mine", thread: str = "channel.general") -> Sending:

@@ -23,8 +23,7 @@ from hubbub.cli.full.timeline import (
 )
 from hubbub.protocol.messages import Amendment, Channel, Message
 from hubbub.protocol.operations import ThreadPage
-from tests.unit.cli.chatting import NOON, person, ready, said, thread
-from tests.unit.cli.fullscreen import arrive, signal, state_of
+from tests.unit.cli.chatting import NOON, arrive, person, ready, said, signal, state_of, thread
 
 
 def kinds(blocks: list[Block]) -> list[str]:

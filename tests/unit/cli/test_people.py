@@ -1,143 +1,183 @@
-"""`who`, `threads`, `send`, `status` against a running network."""
+"""`who`, `threads`, `send`, `status`, `log` and `agent run` against a running network."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
+from hubbub.cli.joining import Target, default_person
 from hubbub.cli.people import _message
+from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import UserError
-from tests.unit.cli.conftest import Command
+from tests.unit.cli.conftest import Ran, Shell
 
-
-def test_who_shows_everybody(town: str, hubbub: Command) -> None:
-    ran = hubbub("who")
-    assert ran.code == 0
-    assert [line.split() for line in ran.out.splitlines()] == [
-        ["NAME", "KIND", "ABOUT"],
-        ["ann", "human", "away", "The", "mayor"],
-    ]
+AGENT = "from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n"
 
 
 @pytest.mark.behaviour("U-3")
-def test_who_as_json(town: str, hubbub: Command) -> None:
-    card = {"description": "The mayor", "skills": []}
-    assert hubbub("who", "--json").json() == [
-        {"id": "ann", "kind": "human", "present": False, "down": None, "card": card}
-    ]
-
-
-def test_a_message_is_sent_as_the_networks_person(town: str, hubbub: Command) -> None:
-    assert hubbub("send", "--as", "bob", "--broadcast", "I am bob").code == 0
-    ran = hubbub("send", "bob", "hello", "there")
-    assert (ran.code, ran.out) == (
-        0,
-        "m2 sent as ann in @bob; away, will get it later: bob\n",
+def test_people_talk_and_look_at_a_shell(
+    town: str, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    assert hubbub("log").out == ""
+    assert hubbub.story(
+        "who",
+        "send --as bob --broadcast 'I am bob'",
+        "send bob hello there",
+    ) == snapshot(name="beginning")
+    ran = hubbub("send", "-c", "general", "one\ntwo \x1b[31m @nobody")
+    assert ran.out == "m3 sent as ann in #general; nobody is called nobody\n"
+    assert (
+        hubbub.story(
+            "send --as eve general 'to some'",
+            "send bob,eve 'hello both'",
+            "threads",
+            "log",
+            "log -n 1",
+            "log -n 0",
+            "log -t '#general'",
+            "log -t broadcast",
+            "log -t broadcast -n 0",
+            "log --as bob -t ann",
+            "threads --as eve",
+        )
+        == snapshot
     )
-
-
-def test_what_was_sent_is_json_too(town: str, hubbub: Command) -> None:
+    for name in ("direct_bob", "bob", "@bob", "dm.ann.bob"):
+        assert hubbub("log", "-t", name).out.endswith("  hello there\n")
+    for name in ("general", "channel_general", "channel.general"):
+        assert hubbub("log", "-t", name, "-n", "1").out.endswith("  to some\n")
+    first = json.loads(hubbub("log", "--json").out.splitlines()[0])
+    assert (first["sender_id"], first["content"]) == ("bob", "I am bob")
+    card = {"description": "The mayor", "skills": []}
+    ann = {"id": "ann", "kind": "human", "present": False, "down": None, "card": card}
+    assert hubbub("who", "--json").json()[0] == ann
+    ids = [thread["id"] for thread in hubbub("threads", "--as", "bob", "--json").json()]
+    assert ids == ["dm.ann.bob.eve", "channel.general", "dm.ann.bob", "broadcast"]
     sent = hubbub("send", "--channel", "#general", "hi", "@nobody", "--json").json()
-    assert isinstance(sent, dict)
     assert (sent["thread_id"], sent["unresolved"]) == ("channel.general", ["nobody"])
-
-
-def test_a_name_that_belongs_to_nobody_is_told(town: str, hubbub: Command) -> None:
-    assert "; nobody is called nobody" in hubbub("send", "-c", "general", "hi @nobody").out
-
-
-def test_threads_are_those_of_the_person(town: str, hubbub: Command) -> None:
-    hubbub("send", "--as", "bob", "-c", "general", "first")
-    hubbub("send", "bob", "psst")
-    ran = hubbub("threads")
-    assert [line.split()[0] for line in ran.out.splitlines()] == [
-        "THREAD",
-        "@bob",
-        "#general",
-    ]
-    mine = hubbub("threads", "--as", "bob", "--json").json()
-    assert isinstance(mine, list)
-    assert [thread["id"] for thread in mine if isinstance(thread, dict)] == [
-        "dm.ann.bob",
-        "channel.general",
-    ]
-
-
-def test_reading_makes_nobody_a_participant(town: str, hubbub: Command) -> None:
-    ran = hubbub("threads", "--as", "anm")
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "hubbub: there is no participant 'anm'; did you mean ann?\n"
-    assert "anm" not in hubbub("who").out
-
-
-def test_a_group_is_written_with_commas(town: str, hubbub: Command) -> None:
-    for name in ("bob", "eve"):
-        hubbub("send", "--as", name, "--broadcast", "hi")
-    sent = hubbub("send", "bob,eve", "hello both", "--json").json()
-    assert isinstance(sent, dict)
-    assert sent["thread_id"] == "dm.ann.bob.eve"
-
-
-def test_status_counts(town: str, hubbub: Command) -> None:
-    hubbub("send", "--broadcast", "one")
     status = hubbub("status", "--json").json()
-    assert isinstance(status, dict)
-    assert (status["network"], status["head"], status["channels"]) == ("town", 1, 1)
+    assert (status["network"], status["head"], status["channels"]) == ("town", 6, 1)
     assert "head" in hubbub("status").out
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "expected"),
-    [
-        (("send", "nobody", "hi"), 2, "nobody"),
-        (("send", "-c", "generl", "hi"), 2, "generl"),
-        (("send", "ann"), 2, "send needs a recipient and a text"),
-        (("send", "--as", "hub", "ann", "hi"), 2, "reserved"),
-        (("send", "ann", "hi"), 2, "nobody sends messages to itself"),
-        (("who", "--address", "127.0.0.1:9"), 1, "no network answers at ws://127.0.0.1:9"),
-        (("who", "--address", "elsewhere"), 2, "elsewhere"),
-        (("send", "--as", "a b", "ann", "hi"), 2, "'a b' cannot be a name"),
-        (("threads", "--as", "a b"), 2, "'a b' cannot be a name"),
-        (("send", "ann", "  "), 2, "there is nothing in this message"),
-        (("send", "-b", " \n"), 2, "there is nothing in this message"),
-        (("send", "anm", "hi"), 2, "did you mean ann?"),
-    ],
-)
 def test_a_failure_is_one_sentence_with_its_exit_code(
-    town: str, hubbub: Command, args: tuple[str, ...], code: int, expected: str
+    town: str, hubbub: Shell, home: Path, snapshot: SnapshotAssertion
 ) -> None:
-    ran = hubbub(*args)
-    assert (ran.code, ran.out) == (code, "")
-    assert expected in ran.err
-    assert ran.err.count("\n") == 1
+    (home / "empty.py").write_text("x = 1\n")
+    hubbub("send", "--as", "bob", "--broadcast", "hi")
+    lines = (
+        "send nobody hi",
+        "send -c generl hi",
+        "send anm hi",
+        "send ann",
+        "send ann hi",
+        "send ann '  '",
+        "send -b ' '",
+        "send -b hi -c general",
+        "send --as hub ann hi",
+        "send --as 'a b' ann hi",
+        "threads --as 'a b'",
+        "threads --as anm",
+        "who --address 127.0.0.1:9",
+        "who --address elsewhere",
+        "log -t nonsense!",
+        "log -t direct_eve",
+        "log -t genral",
+        "log -t bob",
+        "agent run",
+        "agent run bot.py --config net.yaml",
+        "agent run gone.py",
+        "agent run empty.py",
+        "agent run --config gone.yaml",
+        "testing model-server gone.yaml",
+    )
+    told = hubbub.story(*lines)
+    assert told == snapshot
+    assert told.count("(exit code ") == len(lines)
+    assert told.count("\n") == 3 * len(lines)
+    assert "anm" not in hubbub("who").out, "reading makes nobody a participant"
 
 
-def test_without_a_network_the_way_to_one_is_told(hubbub: Command) -> None:
-    ran = hubbub("who")
-    assert ran.code == 2
-    assert "hubbub up" in ran.err
-
-
-def test_a_network_is_found_by_name_and_address(town: str, hubbub: Command) -> None:
+def test_a_network_is_found_by_name_and_address(town: str, hubbub: Shell) -> None:
     place = town.removeprefix("ws://")
     for address in ("town", town, place, f"http://{place}/", f"HTTP://{place}/x?y#z"):
         assert hubbub("who", "--address", address).code == 0
+    assert (default_person(Target(), None), default_person(Target(), "bob")) == ("ann", "bob")
 
 
-@pytest.mark.parametrize(
-    ("words", "channel", "broadcast", "expected"),
-    [
-        (["bob", "hi"], None, False, ("send_text_message", {"to": "bob", "text": "hi"})),
+def test_without_a_network_the_way_to_one_is_told(hubbub: Shell) -> None:
+    ran = hubbub("who")
+    assert (ran.code, ran.out) == (2, "")
+    assert "hubbub up" in ran.err
+
+
+def test_words_are_a_recipient_and_a_text() -> None:
+    for words, channel, broadcast, expected in (
         (["@bob", "a", "b"], None, False, ("send_text_message", {"to": "@bob", "text": "a b"})),
-        (["a", "b"], "desk", False, ("post_to_channel", {"channel": "desk", "text": "a b"})),
+        (["a", "b"], "#desk", False, ("post_to_channel", {"channel": "desk", "text": "a b"})),
         (["a"], None, True, ("broadcast_text_message", {"text": "a"})),
-    ],
-)
-def test_words_are_a_recipient_and_a_text(
-    words: list[str], channel: str | None, broadcast: bool, expected: tuple[str, dict[str, str]]
-) -> None:
-    assert _message(words, channel, broadcast) == expected
-
-
-def test_a_message_goes_one_way() -> None:
+    ):
+        assert _message(words, channel, broadcast) == expected
     with pytest.raises(UserError, match="not both"):
         _message(["a"], "desk", True)
+
+
+def test_an_agent_that_is_connected_already_is_not_joined_by_another(
+    town: str, home: Path, hubbub: Shell
+) -> None:
+    (home / "notes.py").write_text(AGENT)
+
+    async def while_it_runs() -> Ran:
+        async with Client(WebSocketTransport(town), "notes", "agent"):
+            return await asyncio.to_thread(hubbub, "agent", "run", "notes.py")
+
+    ran = asyncio.run(while_it_runs())
+    assert (ran.code, ran.out) == (2, "")
+    assert "notes: already connected; give another --name, or --replace" in ran.err
+
+
+async def started(*args: str) -> asyncio.subprocess.Process:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", *args, stdout=subprocess.PIPE, env=environment
+    )
+
+
+@pytest.mark.slow
+async def test_an_agent_says_what_it_joins_until_ctrl_c(town: str, home: Path) -> None:
+    (home / "notes.py").write_text(AGENT)
+    process = await started("agent", "run", "notes.py")
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        said = (await process.stdout.readline()).decode()
+        assert said == f"notes joins town at {town}; Ctrl-C stops\n"
+        async with Client(WebSocketTransport(town), "ann", "human") as ann:
+            async for item in ann.events():  # until its presence is told
+                if "notes" in str(item):
+                    break
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thread", [(), ("--thread", "channel_general")])
+async def test_following_shows_what_comes_until_ctrl_c(
+    town: str, hubbub: Shell, thread: tuple[str, ...]
+) -> None:
+    await asyncio.to_thread(hubbub, "send", "-c", "general", "before")
+    process = await started("log", "-f", *thread)
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        assert (await process.stdout.readline()).endswith(b"before\n")
+        await asyncio.to_thread(hubbub, "send", "-c", "general", "after")
+        assert (await process.stdout.readline()).endswith(b"after\n")
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0

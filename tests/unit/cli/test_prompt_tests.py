@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from hubbub.cli.junit import Suite, Verdict, write_junit
 from hubbub.testing.model_server import ModelServer, Script
-from tests.unit.cli.conftest import Command
+from tests.unit.cli.conftest import Shell
 
 # `hubbub prompts test` tries the Python of the config in a process of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
@@ -128,188 +128,130 @@ def reading(shop: Path) -> Path:
     return shop
 
 
-def only_case(shown: JsonValue) -> dict[str, JsonValue]:
-    """The only case of a report as JSON."""
-    assert isinstance(shown, dict)
-    cases = shown["cases"]
-    assert isinstance(cases, list)
-    (case,) = cases
-    assert isinstance(case, dict)
-    return case
+def case(shop: Path, text: str) -> tuple[str, ...]:
+    """Have this file of cases run."""
+    (shop / "c.yaml").write_text(text)
+    return ("prompts", "test", "hubbub.yaml", "c.yaml")
 
 
-class TestRunning:
-    def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
-        self, shop: Path, hubbub: Command
-    ) -> None:
-        ran = hubbub("prompts", "test")
-        assert ran.code == 0, ran.err
-        first, last = ran.out.splitlines()
-        assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
-        assert last.startswith("1 of 1 case passed, ")
-
-    def test_a_bar_on_a_terminal_tells_how_many_runs_are_over(
-        self, shop: Path, hubbub: Command, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert hubbub("prompts", "test").err == ""
-        monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody looked
-        shown = hubbub("prompts", "test").err
-        assert "a refund goes to billing" in shown
-        assert "5/5" in shown
-
-    def test_an_agent_plays_a_conversation(self, shop: Path, hubbub: Command) -> None:
-        case = only_case(hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json").json())
-        assert (case["status"], case["passed"], case["rate"]) == ("passed", 5, 1.0)
-        assert (case["path"], case["line"]) == ("clerk.yaml", 3)
-
-    def test_the_tools_of_mcp_servers_are_said_to_be_missing(
-        self, reading: Path, hubbub: Command
-    ) -> None:
-        ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json")
-        assert ran.code == 0, ran.err
-        told = "agents.clerk: no MCP server runs in prompt tests, so the tools of find are not"
-        assert ran.err.count(told) == 1
-
-    def test_under_the_bar_it_fails_and_says_why(self, shop: Path, hubbub: Command) -> None:
-        text = TRIAGE.replace("I want a refund.", "Where are you?")
-        (shop / "c.yaml").write_text("prompt: triage\n" + text)
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "3")
-        assert ran.code == 1
-        assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in ran.out
-        assert "3 x valid_json: it is no JSON: it said 'Hmm.'" in ran.out
-
-    def test_the_bar_may_be_lower_and_a_case_has_its_own(self, shop: Path, hubbub: Command) -> None:
-        text = TRIAGE.replace("I want a refund.", "Where are you?")
-        (shop / "c.yaml").write_text("prompt: triage\n" + text)
-        assert hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "--bar", "0").code == 0
-        own = text.replace("    message:", "    bar: 0\n    runs: 2\n    message:")
-        (shop / "c.yaml").write_text("prompt: triage\n" + own)
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
-        assert ran.code == 0
-        assert "0/2" in ran.out
-
-    def test_a_model_that_fails_is_no_failed_case(self, shop: Path, hubbub: Command) -> None:
-        (shop / "c.yaml").write_text(CLERK.replace("Where is order 7?", "boom"))
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "2")
-        assert ran.code == 1
-        assert "error     0/0   no answer" in ran.out
-        assert "2 x no answer: the model endpoint" in ran.out
-        assert "no such luck" in ran.out
-
-    def test_variables_and_a_version_of_the_case_come_first(
-        self, shop: Path, hubbub: Command
-    ) -> None:
-        (shop / "prompts/triage/0.9.j2").write_text("You sort mail of {{ shop }}, slowly.")
-        text = TRIAGE.replace("[Acme]", "[Zeta]").replace(
-            "    message:", "    prompt: triage@0.9\n    variables: {shop: Zeta}\n    message:"
-        )
-        (shop / "c.yaml").write_text(text)
-        assert hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "1").code == 0
-
-    def test_cases_can_be_chosen_by_name(self, shop: Path, hubbub: Command) -> None:
-        assert hubbub("prompts", "test", "-k", "REFUND", "-n", "1").code == 0
-        ran = hubbub("prompts", "test", "-k", "nothing")
-        assert (ran.code, ran.err) == (2, "hubbub: no case has a name with 'nothing' in it\n")
+def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
+    shop: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = hubbub("prompts", "test")
+    assert (ran.code, ran.err) == (0, "")
+    first, last = ran.out.splitlines()
+    assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
+    assert last.startswith("1 of 1 case passed, ")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody looked
+    bar = hubbub("prompts", "test", "-k", "REFUND", "-n", "1").err
+    assert "a refund goes to billing" in bar
+    assert "1/1" in bar
+    ran = hubbub("prompts", "test", "-k", "nothing")
+    assert (ran.code, ran.err) == (2, "hubbub: no case has a name with 'nothing' in it\n")
 
 
-class TestWrongInput:
-    @pytest.mark.parametrize(
-        ("case", "complaint"),
-        [
-            ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but names no agent"),
-            ("message: hi", "'x' has a message, but names no prompt"),
-            ("incoming: hi, agent: clark", "unknown agent 'clark'; did you mean 'clerk'?"),
-            ("incoming: hi, agent: clock", "the agent 'clock' has no model"),
-            ("incoming: hi, agent: clerk, model: big", "unknown model 'big'"),
-            ("incoming: hi, agent: clerk, prompt: triage", "does not use the prompt 'triage'"),
-            ("incoming: hi, agent: clerk, variables: {a: 1}", "has no variables"),
-            ("incoming: hi, agent: clerk, thread: nowhere", "'nowhere' is no thread"),
-            ("incoming: {from: clerk, text: a}, agent: clerk", "message of its own"),
-            ("incoming: hi, agent: clerk, results: {find: x}", "has no tool 'find'"),
-            ("message: hi, prompt: triag", "there is no prompt 'triag'"),
-            ("incomming: hi", "unknown key 'incomming' in cases[1]; did you mean 'incoming'?"),
-            ("message: hi, model: keyless, prompt: triage", "models.keyless has no key"),
-        ],
+def test_an_agent_plays_a_conversation_without_the_tools_of_mcp_servers(
+    reading: Path, hubbub: Shell
+) -> None:
+    ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json")
+    (found,) = ran.json()["cases"]
+    assert (found["status"], found["passed"], found["rate"]) == ("passed", 5, 1.0)
+    assert (found["path"], found["line"]) == ("clerk.yaml", 3)
+    told = "agents.clerk: no MCP server runs in prompt tests, so the tools of find are not"
+    assert ran.err.count(told) == 1
+
+
+def test_under_the_bar_it_fails_and_says_why_and_the_bar_may_be_lower(
+    shop: Path, hubbub: Shell
+) -> None:
+    text = "prompt: triage\n" + TRIAGE.replace("I want a refund.", "Where are you?")
+    ran = hubbub(*case(shop, text), "-n", "3")
+    assert ran.code == 1
+    assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in ran.out
+    assert "3 x valid_json: it is no JSON: it said 'Hmm.'" in ran.out
+    assert hubbub(*case(shop, text), "--bar", "0").code == 0
+    own = text.replace("    message:", "    bar: 0\n    runs: 2\n    message:")
+    ran = hubbub(*case(shop, own))
+    assert ran.code == 0
+    assert "0/2" in ran.out
+
+
+def test_variables_and_a_version_of_the_case_come_first(shop: Path, hubbub: Shell) -> None:
+    (shop / "prompts/triage/0.9.j2").write_text("You sort mail of {{ shop }}, slowly.")
+    text = TRIAGE.replace("[Acme]", "[Zeta]").replace(
+        "    message:", "    prompt: triage@0.9\n    variables: {shop: Zeta}\n    message:"
     )
-    def test_a_mistake_is_told_with_its_place_before_anything_is_asked(
-        self, shop: Path, hubbub: Command, case: str, complaint: str
-    ) -> None:
-        text = f"cases:\n  - {{name: x, expect: [{{max_tokens: 9}}], {case}}}\n"
-        (shop / "c.yaml").write_text(text)
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
+    assert hubbub(*case(shop, text), "-n", "1").code == 0
+
+
+def test_a_model_that_fails_is_an_error_and_no_failed_case(shop: Path, hubbub: Shell) -> None:
+    ran = hubbub(*case(shop, CLERK + SECOND), "-n", "2", "--junit", "out.xml")
+    assert ran.code == 1
+    assert "error     0/0   no answer" in ran.out
+    assert "2 x no answer: the model endpoint" in ran.out
+    (suite,) = ElementTree.parse(shop / "out.xml").getroot()
+    assert suite.attrib["name"] == "c.yaml"
+    assert [suite.attrib[key] for key in ("tests", "failures", "errors")] == ["2", "0", "1"]
+    error = suite.find("testcase/error")
+    assert error is not None
+    assert "no such luck" in (error.text or "")
+
+
+def test_a_mistake_is_told_with_its_place_before_anything_is_asked(
+    reading: Path, hubbub: Shell
+) -> None:
+    mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, and no server runs in prompt"
+    schema = "expect: [{arguments_match: find_order, schema: {type: nonsense}}]"
+    for text, complaint in (
+        ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but names no agent"),
+        ("message: hi", "'x' has a message, but names no prompt"),
+        ("incoming: hi, agent: clark", "unknown agent 'clark'; did you mean 'clerk'?"),
+        ("incoming: hi, agent: clock", "the agent 'clock' has no model"),
+        ("incoming: hi, agent: clerk, model: big", "unknown model 'big'"),
+        ("incoming: hi, agent: clerk, prompt: triage", "does not use the prompt 'triage'"),
+        ("incoming: hi, agent: clerk, variables: {a: 1}", "has no variables"),
+        ("incoming: hi, agent: clerk, thread: nowhere", "'nowhere' is no thread"),
+        ("incoming: {from: clerk, text: a}, agent: clerk", "message of its own"),
+        ("incoming: hi, agent: clerk, results: {find: x}", "has no tool 'find'"),
+        ("message: hi, prompt: triag", "there is no prompt 'triag'"),
+        ("incomming: hi", "unknown key 'incomming' in cases[1]; did you mean 'incoming'?"),
+        ("message: hi, model: keyless, prompt: triage", "models.keyless has no key"),
+        ("agent: clerk, incoming: a, results: {find_book: x}", mcp),
+        ("agent: clerk, incoming: a, expect: [{tool_called: find_book}]", mcp),
+        ("agent: clerk, incoming: a, expect: [{tool_not_called: find_book}]", mcp),
+        ("agent: clerk, incoming: a, expect: [{arguments_match: find_book}]", mcp),
+        (f"agent: clerk, incoming: a, {schema}", "c.yaml:2: 'x': no JSON Schema"),
+    ):
+        expect = "" if "expect" in text else ", expect: [{max_tokens: 9}]"
+        ran = hubbub(*case(reading, f"cases:\n  - {{name: x, {text}{expect}}}\n"))
         assert ran.code == 2, ran.out
-        assert complaint in ran.err
-
-    @pytest.mark.parametrize(
-        "more",
-        [
-            "results: {find_book: x}, expect: [ends_with_finish]",
-            "expect: [ends_with_finish, {tool_called: find_book}]",
-            "expect: [{tool_not_called: find_book}]",
-            "expect: [{arguments_match: find_book}]",
-        ],
-    )
-    def test_a_case_cannot_count_on_the_tools_of_an_mcp_server(
-        self, reading: Path, hubbub: Command, more: str
-    ) -> None:
-        (reading / "c.yaml").write_text(
-            f"cases:\n  - {{name: x, agent: clerk, incoming: a, {more}}}\n"
-        )
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
-        assert ran.code == 2, ran.out
-        assert "c.yaml:2: 'find_book' is a tool of the MCP server find" in ran.err
-        assert "no server runs in prompt tests" in ran.err
-
-    def test_an_agent_that_cannot_start_is_told_once(self, shop: Path, hubbub: Command) -> None:
-        config = shop / "hubbub.yaml"
-        begins = "permission_mode: read_only, begin_with: find_order, tools: ["
-        config.write_text(config.read_text().replace("tools: [", begins))
-        (shop / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
-        (shop / "clerk.yaml").write_text(CLERK.replace("    results: {find_order: sent}\n", ""))
-        ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml")
-        assert ran.code == 2, ran.out
-        assert ran.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
-
-    def test_a_schema_that_is_none_is_told(self, shop: Path, hubbub: Command) -> None:
-        expect = "[{arguments_match: find_order, schema: {type: nonsense}}]"
-        text = f"cases:\n  - {{name: x, agent: clerk, incoming: a, expect: {expect}}}\n"
-        (shop / "c.yaml").write_text(text)
-        ran = hubbub("prompts", "test", "hubbub.yaml", "c.yaml")
-        assert ran.code == 2
-        assert "c.yaml:2: 'x': no JSON Schema" in ran.err
-
-    def test_no_cases_at_all_are_told(self, shop: Path, hubbub: Command) -> None:
-        (shop / "prompts/triage/cases/usual.yaml").unlink()
-        ran = hubbub("prompts", "test")
-        assert ran.code == 2
-        assert "there are no cases" in ran.err
-
-    @pytest.mark.parametrize(
-        "options", [("--runs", "0"), ("--bar", "2"), ("--junit", "no/where.xml"), ("-m", "huge")]
-    )
-    def test_wrong_options_are_the_users_mistake(
-        self, shop: Path, hubbub: Command, options: tuple[str, ...]
-    ) -> None:
-        assert hubbub("prompts", "test", *options).code == 2
+        assert complaint in ran.err, text
 
 
-class TestJUnit:
-    def test_the_file_has_an_element_for_each_case(self, shop: Path, hubbub: Command) -> None:
-        (shop / "c.yaml").write_text(CLERK + SECOND)
-        hubbub("prompts", "test", "hubbub.yaml", "c.yaml", "-n", "2", "--junit", "out.xml")
-        (suite,) = ElementTree.parse(shop / "out.xml").getroot()
-        assert suite.attrib["name"] == "c.yaml"
-        counts = [suite.attrib[key] for key in ("tests", "failures", "errors")]
-        assert counts == ["2", "0", "1"]
-        error = suite.find("testcase/error")
-        assert error is not None
-        assert "no such luck" in (error.text or "")
+def test_an_agent_that_cannot_start_is_told_once(shop: Path, hubbub: Shell) -> None:
+    config = shop / "hubbub.yaml"
+    begins = "permission_mode: read_only, begin_with: find_order, tools: ["
+    config.write_text(config.read_text().replace("tools: [", begins))
+    (shop / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
+    ran = hubbub(*case(shop, CLERK.replace("    results: {find_order: sent}\n", "")))
+    assert ran.code == 2, ran.out
+    assert ran.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
 
-    def test_what_xml_cannot_carry_is_made_visible(self, tmp_path: Path) -> None:
-        suite = Suite("a\x00b", [Verdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
-        write_junit(tmp_path / "out.xml", [suite])
-        (found,) = ElementTree.parse(tmp_path / "out.xml").getroot()
-        case = found.find("testcase")
-        assert case is not None
-        assert case.attrib["name"] == "c⟦U+001B⟧d"
-        assert (case[0].tag, case[0].text) == ("failure", "<f> & ⟦U+D800⟧")
+
+def test_no_cases_and_wrong_options_are_the_users_mistake(shop: Path, hubbub: Shell) -> None:
+    for options in (("--runs", "0"), ("--bar", "2"), ("--junit", "no/where.xml"), ("-m", "huge")):
+        assert hubbub("prompts", "test", *options).code == 2, options
+    (shop / "prompts/triage/cases/usual.yaml").unlink()
+    ran = hubbub("prompts", "test")
+    assert ran.code == 2
+    assert "there are no cases" in ran.err
+
+
+def test_what_xml_cannot_carry_is_made_visible(tmp_path: Path) -> None:
+    suite = Suite("a\x00b", [Verdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
+    write_junit(tmp_path / "out.xml", [suite])
+    (found,) = ElementTree.parse(tmp_path / "out.xml").getroot()
+    case = found.find("testcase")
+    assert case is not None
+    assert case.attrib["name"] == "c⟦U+001B⟧d"
+    assert (case[0].tag, case[0].text) == ("failure", "<f> & ⟦U+D800⟧")

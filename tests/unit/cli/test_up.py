@@ -18,19 +18,19 @@ import pytest
 
 from hubbub.app.happenings import Happening, NetworkUp, Stopping
 from hubbub.cli.up import _with_browser
-from tests.unit.cli.conftest import NETWORK, Command
+from tests.unit.cli.conftest import NETWORK, Shell
 
 WITHIN_S = 60.0
-POLL_S = 0.02
 UP = NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ())
 
 
 @pytest.fixture
 def opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user has a desktop, and a browser that writes what it is given into this file."""
+    """The user has a desktop, and a browser that writes what it is given into this pipe."""
     found = home / "opened"
+    os.mkfifo(found)
     program = home / "browser"
-    program.write_text(f'#!/bin/sh\necho noise\necho "$1" > {found}.new\nmv {found}.new {found}\n')
+    program.write_text(f'#!/bin/sh\necho noise\necho "$1" > {found}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("BROWSER", f"{program} %s")
     monkeypatch.setenv("DISPLAY", ":0")
@@ -76,13 +76,21 @@ def up(*args: str, terminal: bool = True) -> Iterator[Terminal]:
         os.close(reading)
 
 
-def appears(path: Path) -> str:
-    """What stands in the file, as soon as it is there."""
-    deadline = time.monotonic() + WITHIN_S
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path.name} never came"
-        time.sleep(POLL_S)
-    return path.read_text().strip()
+def appears(pipe: Path) -> str:
+    """What is written into the pipe, as soon as it is."""
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert select.select([reading], [], [], WITHIN_S)[0], f"nothing came through {pipe.name}"
+        return os.read(reading, 65536).decode().strip()
+    finally:
+        os.close(reading)
+
+
+def file_of(browser: Path) -> Path:
+    """A file that is there once the browser has been started: nobody need wait for it."""
+    found = browser.with_name("file")
+    browser.write_text(f"#!/bin/sh\ntouch {found}\n")
+    return found
 
 
 @pytest.mark.slow
@@ -114,12 +122,13 @@ def test_it_does_not_where_nobody_would_see_it_or_wants_it(
     terminal: bool,
     variable: str | None,
 ) -> None:
+    file = file_of(opened.with_name("browser"))
     if variable is not None:
         monkeypatch.setenv(variable, "true")
     with up(*args, terminal=terminal) as shown:
         shown.until("Ctrl-C" if "--json" not in args else '"up"')
         assert shown.stop() == 0
-    assert not opened.exists()
+    assert not file.exists()
 
 
 @pytest.mark.slow
@@ -131,11 +140,9 @@ def test_who_asks_for_a_browser_gets_it_also_without_a_terminal(opened: Path) ->
 
 @pytest.mark.slow
 def test_a_browser_that_stays_holds_up_nothing(opened: Path, home: Path) -> None:
-    pid = home / "pid"
-    body = f"echo $$ > {pid}.new\nmv {pid}.new {pid}\nexec sleep 600\n"
-    (home / "browser").write_text(f"#!/bin/sh\n{body}")
+    (home / "browser").write_text(f"#!/bin/sh\necho $$ > {opened}\nexec sleep 600\n")
     with up("--browser") as terminal:
-        browser = int(appears(pid))
+        browser = int(appears(opened))
         try:
             assert terminal.stop() == 0
             os.kill(browser, 0)  # it is the user's now, and has not felt the Ctrl-C
@@ -144,9 +151,10 @@ def test_a_browser_that_stays_holds_up_nothing(opened: Path, home: Path) -> None
 
 
 @pytest.mark.slow
-def test_an_address_that_cannot_be_had_opens_nothing(opened: Path, hubbub: Command) -> None:
+def test_an_address_that_cannot_be_had_opens_nothing(opened: Path, hubbub: Shell) -> None:
+    file = file_of(opened.with_name("browser"))
     assert hubbub("up", "--browser", "--listen", "nowhere").code == 2
-    assert not opened.exists()
+    assert not file.exists()
 
 
 def test_what_happens_is_shown_before_the_browser_is_opened(

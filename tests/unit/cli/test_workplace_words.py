@@ -32,8 +32,7 @@ from hubbub.mods.polls.words import Poll
 from hubbub.mods.search.words import SearchHits
 from hubbub.mods.tasks.words import TaskDetails, Tasks
 from hubbub.protocol.messages import Amendment, Attachment, Message, OperationInfo
-from tests.unit.cli.chatting import begun, event, ready, said, shown, thread
-from tests.unit.cli.fullscreen import signal
+from tests.unit.cli.chatting import begun, event, ready, said, shown, signal, thread
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 EVIL = "a\x1b[2J\u202eb\nc"

@@ -1,0 +1,298 @@
+"""Commands of mods, against a running network that has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from hubbub.cli.transcript import MOST_LINES, _parts
+from hubbub.client import Client
+from hubbub.mods.search.words import SearchHits
+from tests.unit.cli.conftest import NETWORK, Shell, as_person, running, settled
+
+BIG = bytes(range(256)) * 1500
+CARD = "{description: Translates contracts, skills: [German], cost: 0.02 a page}"
+
+
+def having(*mods: str) -> str:
+    return f"{NETWORK}mods: [{', '.join(mods)}]\n"
+
+
+@pytest.mark.behaviour("M-153", "M-161", "M-230")
+def test_tasks_polls_and_reactions_go_their_way_in_a_shell(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    with running(having("tasks", "polls", "reactions"), home) as url:
+
+        async def ask(ann: Client) -> None:
+            question = {"question": "Lunch?", "options": ["Soup", "Hot rice"]}
+            await ann.call("create_poll", cid=None, thread="channel.general", **question)
+
+        as_person(url, "ann", ask)
+        assert hubbub.story(
+            "tasks board",
+            "tasks add Write -t '#general'",
+            "tasks claim t1",
+            "tasks claim t1 --as bob",
+            "tasks finish t1 d1",
+            "tasks show t1",
+        ) == snapshot(name="tasks")
+        made = hubbub(
+            "tasks", "add", "Print", "-b", "b1", "-o", "ann", "-d", "All", "--json"
+        ).json()
+        assert (made["id"], made["state"]) == ("t2", "claimed")
+        assert hubbub.story("tasks list", "tasks board") == snapshot(name="board")
+        assert hubbub("tasks", "list", "--limit", "1", "--json").json()["more"]
+        assert hubbub.story(
+            "polls vote p1 'hot rice' --as bob",
+            "polls vote p1 2",
+            "polls close p1",
+            "polls show p1",
+            "polls vote p1 1",
+            "polls list",
+            "polls list --state open --json",
+        ) == snapshot(name="polls")
+        assert hubbub.story(
+            "react m1 👍",
+            "react m1 👍 --as bob",
+            "react m1 👍 --remove",
+            "react m1 👍 --remove --as bob",
+            "react m1 nice",
+        ) == snapshot(name="reactions")
+
+
+@pytest.mark.behaviour("M-101")
+def test_messages_and_threads_are_amended_in_a_shell(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    with running(having("edits", "threads"), home) as url:
+        assert hubbub.story(
+            "send '#general' frist",
+            "edit m1 first",
+            "edit m1 x --as bob",
+            "history m1",
+            "log",
+            "delete m1",
+            "history m1 -n 1",
+        ) == snapshot(name="messages")
+        versions = hubbub("history", "m1", "--json").json()["versions"]
+        assert [version["kind"] for version in versions] == ["sent", "edited", "deleted"]
+        hubbub("send", "#general", "Ship it? Now?")
+        as_person(url, "bob", lambda bob: bob.call("reply", cid=None, message_id="m4", text="yes"))
+        assert hubbub.story(
+            "thread title '#general › m4' Release",
+            "thread resolve '#general › m4'",
+            "thread mute '#general'",
+            "thread follow '#general › m4'",
+            "thread list --state resolved",
+            "thread unfollow '#general › m4'",
+            "thread unmute '#general'",
+            "thread reopen '#general › m4'",
+            "thread list --followed --json",
+        ) == snapshot(name="threads")
+        followed = hubbub("thread", "follow", "#general › m4", "--json").json()
+        assert (followed["followed"], followed["muted"]) == (True, False)
+
+
+@pytest.mark.behaviour("M-127")
+def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    (home / "plan.md").write_text("# Plan")
+    (home / "data.bin").write_bytes(BIG)
+    (home / ".hidden.md").write_text("# Hidden")
+    (home / "empty.md").touch()
+    (home / "there").mkdir()
+    with running(having("files"), home):
+        assert hubbub.story(
+            "files put plan.md data.bin -t '#general' --text look",
+            "files list --as bob",
+            "files list --limit 1",
+            "files get f2 there --as bob",
+            "log",
+        ) == snapshot(name="files")
+        assert (home / "there" / "data.bin").read_bytes() == BIG
+        some = hubbub("files", "list", "--before", "f2", "-t", "#general", "--json").json()
+        assert [file["id"] for file in some["files"]] == ["f1"]
+        hubbub("files", "put", ".hidden.md")
+        before = sorted(home.iterdir())
+        assert hubbub.story(
+            "files put none.md",
+            "files put empty.md",
+            "files put plan.md --text x",
+            "files put plan.md -t '#nowhere'",
+            "files get f9",
+            "files get f3 --as bob",
+            "files get f1",
+            "files get f3",
+            "files get f1 none/x.md",
+            "files get f1 --force",
+        ) == snapshot(name="mistakes")
+        assert sorted(home.iterdir()) == before
+
+
+@pytest.mark.behaviour("M-192")
+def test_messages_news_and_people_are_found_in_a_shell(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    lena = NETWORK.replace("The mayor}}}", f"The mayor}}}}, lena: {{card: {CARD}}}}}")
+    with running(f"{lena}mods: [search, directory, digest]\n", home):
+        told = hubbub.story(
+            "digest",
+            "search harbour",
+            "send '#general' 'The harbour plan is late, @ann' --as bob",
+            "send '#general' 'The plan of the harbour' --as bob",
+            "search 'harbour plan' late",
+            "search plan -t '#general' -n 1",
+            "search --kind files plan",
+            "digest --thread '#general'",
+            "digest --mark",
+            "digest",
+            "digest --since 2001-01-01",
+            "directory find translate German --people",
+            "directory find cook",
+            "directory list --people",
+            "directory show lena",
+        )
+        assert re.sub(r"--cursor \S+", "--cursor <cursor>", told) == snapshot
+        found = SearchHits.model_validate(hubbub("search", "plan -late", "--json").json())
+        assert [hit.snippet for hit in found.hits] == ["The plan of the harbour"]
+        assert hubbub("digest", "--json").json()["threads"] == []
+        assert hubbub("directory", "show", "lena", "--json").json()["skills"] == ["German"]
+
+
+@pytest.mark.behaviour("M-212", "M-224")
+def test_transcripts_and_reminders_are_kept_in_a_shell(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    with running(having("transcript", "schedule"), home):
+        assert hubbub.story(
+            "send -b Lunch? --as bob",
+            "send -b <b>Yes</b> --as bob",
+            "transcript export --all -o out.html",
+            "transcript export --all -o out.jsonl",
+            "transcript export --thread broadcast -o out.md",
+            "transcript export --thread channel_nowhere -o out.md",
+            "transcript export --interaction i9 -o out.md",
+            "transcript export -o out.md",
+            "transcript export --all -o no/such/folder.md",
+        ) == snapshot(name="export")
+        assert "&lt;b&gt;Yes" in (home / "out.html").read_text()
+        assert (home / "out.md").read_text().startswith("# broadcast (town)")
+        one = hubbub("transcript", "export", "--interaction", "i1", "--format", "jsonl").out
+        assert [json.loads(line).get("content") for line in one.splitlines()] == [None, "Lunch?"]
+        assert not list(home.glob(".*.part"))
+        assert hubbub.story(
+            "remind 'Water the flowers' 'every 2h' --thread broadcast",
+            "reminders list",
+            "reminders pause r1",
+            "reminders resume r1",
+            "reminders cancel r1",
+            "reminders list --all --json",
+            "reminders cancel r9",
+            "remind x 'some day'",
+        ) == snapshot(name="reminders")
+
+
+@pytest.mark.behaviour("M-224")
+def test_a_transcript_moves_into_another_network(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    with running(having("transcript"), home) as url:
+
+        async def say(bob: Client) -> None:
+            for n in range(150):
+                await bob.call("broadcast_text_message", text=f"no {n}")
+
+        as_person(url, "bob", say)
+        hubbub("transcript", "export", "--all", "-o", "out.jsonl")
+    whole = (home / "out.jsonl").read_text()
+    assert whole.count("\n") == 151
+    (home / "wrong.jsonl").write_text(whole + "{}\n")
+    (home / "odd.jsonl").write_bytes(b"\xff\xfe")
+    with running(having("transcript").replace("town", "other"), home):
+        assert (
+            hubbub.story(
+                "transcript import out.jsonl",
+                "transcript import out.jsonl",
+                "transcript import wrong.jsonl",
+                "transcript import nothing.jsonl",
+                "transcript import odd.jsonl",
+            )
+            == snapshot
+        )
+        out = hubbub("transcript", "export", "--all", "--format", "jsonl").out
+        assert out.count("\n") == 151
+
+
+def test_a_file_goes_in_parts_that_a_frame_holds() -> None:
+    lines = (f"{n}\n" for n in range(2 * MOST_LINES + 1))
+    found = [(first, len(part)) for first, part in _parts(lines)]
+    assert found == [(2, MOST_LINES), (2 + MOST_LINES, MOST_LINES), (2 + 2 * MOST_LINES, 1)]
+    assert [first for first, _ in _parts(iter(["x" * 100_000] * 3))] == [2, 3, 4]
+    assert list(_parts(iter([]))) == [(2, [])]
+
+
+@contextmanager
+def refusing() -> Iterator[tuple[str, threading.Event]]:
+    """A receiver that wants nothing: its address, and what is set once it has been asked."""
+    asked = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(410)
+            self.end_headers()
+            asked.set()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/x", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.behaviour("M-256", "M-257")
+def test_webhooks_are_listed_and_sent_again(
+    home: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    with refusing() as (url, asked):
+        secret = "correct horse battery"
+        hook = {"name": "audit", "url": url, "secret": secret, "events": ["join"]}
+        mods = json.dumps([{"webhooks": {"hooks": [hook]}}])
+        with running(f"{NETWORK}mods: {mods}\n", home):
+            hubbub("send", "ann", "hello", "--as", "bob")
+            assert asked.wait(20)
+            failed = ("webhook", "deliveries", "audit", "--state", "failed", "--json")
+            while not (page := hubbub(*failed).json()["deliveries"]):
+                pass  # the answer has been given, and is being written down
+            assert "410" in hubbub("webhook", "deliveries", "audit", "--limit", "1").out
+            assert "waiting again" in hubbub("webhook", "retry", str(page[0]["id"])).out
+            assert url in hubbub("webhook", "list").out
+            assert hubbub("webhook", "list", "--json").json()[0]["name"] == "audit"
+            assert (
+                hubbub.story(
+                    "webhook deliveries nobody",
+                    "webhook serve --config town.yaml",
+                    "tasks list",
+                )
+                == snapshot
+            )
+
+
+def test_cells_of_a_story_do_not_depend_on_the_clock() -> None:
+    assert settled("m1  2026-01-02 03:04:05     x 12 ms") == "m1  <time>  x <span>"
