@@ -94,6 +94,13 @@ def on_sockets() -> Networks:
     return Networks(sockets=True)
 
 
+@pytest.fixture
+async def network(in_memory: Networks, request: pytest.FixtureRequest) -> AsyncIterator[Network]:
+    """A new network in memory, which the module's `NETWORK` configures."""
+    async with in_memory.start(getattr(request.module, "NETWORK", None)) as network:
+        yield network
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def _module_network(request: pytest.FixtureRequest) -> AsyncIterator[Network]:
     async with Networks(sockets=False).start(getattr(request.module, "NETWORK", None)) as network:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hubbub.network.news import HUBS_SIGNALS
-from tests.interaction.peers import Frame, Networks, Peer, config
+from tests.interaction.peers import Frame, Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
 DESK = config(channels={"desk": {"description": "Work", "members": "all"}})
@@ -27,29 +27,26 @@ async def heard(peer: Peer) -> list[Frame]:
 
 
 @pytest.mark.behaviour("P-40")
-async def test_people_hear_of_a_new_channel_and_of_who_joins_and_leaves(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        bot = await network.join("bot", "agent")
-        await ann.call("create_channel", name="plans", description="What is next", members=["bot"])
-        for peer in (ann, bob):
-            expected = told("plans", "ann", "bot", description="What is next")
-            assert await peer.signal("channel") == expected
-        await bob.call("join_channel", channel="plans")
-        expected = told("plans", "ann", "bob", "bot", description="What is next")
-        assert await ann.signal("channel") == expected
-        await bot.call("leave_channel", channel="plans")
-        assert await ann.signal("channel") == told(
-            "plans", "ann", "bob", description="What is next"
-        )
-        assert await heard(bot) == [], "agents need not know"
+async def test_people_hear_of_a_new_channel_and_of_who_joins_and_leaves(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    bot = await network.join("bot", "agent")
+    await ann.call("create_channel", name="plans", description="What is next", members=["bot"])
+    for peer in (ann, bob):
+        expected = told("plans", "ann", "bot", description="What is next")
+        assert await peer.signal("channel") == expected
+    await bob.call("join_channel", channel="plans")
+    expected = told("plans", "ann", "bob", "bot", description="What is next")
+    assert await ann.signal("channel") == expected
+    await bot.call("leave_channel", channel="plans")
+    assert await ann.signal("channel") == told("plans", "ann", "bob", description="What is next")
+    assert await heard(bot) == [], "agents need not know"
 
 
 @pytest.mark.behaviour("P-40")
 async def test_who_is_new_in_the_network_is_told_as_a_member_of_its_open_channels(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(DESK) as network:
+    async with in_memory.start(DESK) as network:
         ann = await network.join("ann")
         await network.join("bot", "agent")
         assert await ann.signal("channel") == told("desk", "ann", "bot", description="Work")
@@ -75,8 +72,8 @@ async def test_many_changes_of_a_channel_are_few_signals(
 
 
 @pytest.mark.behaviour("P-40")
-async def test_what_changes_nothing_is_no_news(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_what_changes_nothing_is_no_news(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann = await network.join("ann")
         await ann.call("join_channel", channel="desk")
         await ann.call("create_channel", name="last")
@@ -90,9 +87,9 @@ async def test_what_changes_nothing_is_no_news(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("P-40", "S-5")
-async def test_a_channel_that_could_not_be_stored_is_no_news(networks: Networks) -> None:
+async def test_a_channel_that_could_not_be_stored_is_no_news(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann = await network.join("ann")
         store.failing = 1
         assert (await ann.ask("create_channel", name="lost"))["temporary"]
@@ -102,19 +99,18 @@ async def test_a_channel_that_could_not_be_stored_is_no_news(networks: Networks)
 
 
 @pytest.mark.behaviour("P-40")
-async def test_where_no_person_is_nothing_is_gathered(networks: Networks) -> None:
-    async with networks.start() as network:
-        bot = await network.join("bot", "agent")
-        await bot.call("create_channel", name="early")
-        ann = await network.join("ann")
-        await bot.call("create_channel", name="late")
-        assert await ann.signal("channel") == told("late", "bot")
-        assert [channel["name"] for channel in ann.ready["channels"]] == ["early"]
+async def test_where_no_person_is_nothing_is_gathered(network: Network) -> None:
+    bot = await network.join("bot", "agent")
+    await bot.call("create_channel", name="early")
+    ann = await network.join("ann")
+    await bot.call("create_channel", name="late")
+    assert await ann.signal("channel") == told("late", "bot")
+    assert [channel["name"] for channel in ann.ready["channels"]] == ["early"]
 
 
 @pytest.mark.behaviour("P-40", "P-2")
-async def test_ready_with_the_news_after_it_is_a_fresh_ready(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_ready_with_the_news_after_it_is_a_fresh_ready(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         await bot.call("create_channel", name="plans", members=["ann"])
         await ann.call("leave_channel", channel="desk")
@@ -130,12 +126,11 @@ async def test_ready_with_the_news_after_it_is_a_fresh_ready(networks: Networks)
 
 @pytest.mark.behaviour("P-40", "P-26")
 @pytest.mark.parametrize("type", sorted(HUBS_SIGNALS))
-async def test_only_the_hub_says_what_readers_believe(networks: Networks, type: str) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await bob.send(op="signal", type=type, data={"name": "x", "members": ["bob"]})
-        await bob.sync()
-        (refused,) = bob.strays
-        assert (refused["code"], type in refused["message"]) == ("bad_request", True)
-        await ann.sync()
-        assert [each for each in ann.signals if each.get("sender") == "bob"] == []
+async def test_only_the_hub_says_what_readers_believe(network: Network, type: str) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await bob.send(op="signal", type=type, data={"name": "x", "members": ["bob"]})
+    await bob.sync()
+    (refused,) = bob.strays
+    assert (refused["code"], type in refused["message"]) == ("bad_request", True)
+    await ann.sync()
+    assert [each for each in ann.signals if each.get("sender") == "bob"] == []

@@ -36,9 +36,9 @@ async def owner(network: Network) -> Peer:
 @pytest.mark.behaviour("D-1")
 @pytest.mark.parametrize("token", [None, "", "hub_wrong", "\U0001f600"])
 async def test_without_the_right_token_nobody_comes_in(
-    networks: Networks, token: str | None
+    in_memory: Networks, token: str | None
 ) -> None:
-    async with networks.start(TOKENS) as network:
+    async with in_memory.start(TOKENS) as network:
         let_in(network, "ann")
         for name in ("ann", "stranger", "operator"):
             peer = await network.attach()
@@ -78,8 +78,8 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
 
 
 @pytest.mark.behaviour("D-1")
-async def test_a_token_proves_one_participant_only(networks: Networks) -> None:
-    async with networks.start(TOKENS) as network:
+async def test_a_token_proves_one_participant_only(in_memory: Networks) -> None:
+    async with in_memory.start(TOKENS) as network:
         token = let_in(network, "ann")
         _error, code = await (await network.attach()).refused(participant="bob", token=token)
         assert code == 4500
@@ -87,8 +87,8 @@ async def test_a_token_proves_one_participant_only(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("D-2")
-async def test_an_owner_makes_a_token_that_works_at_once(networks: Networks) -> None:
-    async with networks.start(TOKENS) as network:
+async def test_an_owner_makes_a_token_that_works_at_once(in_memory: Networks) -> None:
+    async with in_memory.start(TOKENS) as network:
         ann = await owner(network)
         made = await ann.call("add_token", participant="bob")
         bob = await network.join("bob", token=made["token"])
@@ -99,8 +99,8 @@ async def test_an_owner_makes_a_token_that_works_at_once(networks: Networks) -> 
 
 
 @pytest.mark.behaviour("D-2")
-async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> None:
-    async with networks.start(TOKENS) as network:
+async def test_revoking_closes_the_sockets_and_the_door(in_memory: Networks) -> None:
+    async with in_memory.start(TOKENS) as network:
         ann = await owner(network)
         token = (await ann.call("add_token", participant="bob"))["token"]
         tabs = [await network.join("bob", token=token) for _ in range(2)]
@@ -111,7 +111,7 @@ async def test_revoking_closes_the_sockets_and_the_door(networks: Networks) -> N
 
 
 @pytest.mark.behaviour("D-2")
-async def test_revoking_reaches_who_is_just_coming_in(networks: Networks) -> None:
+async def test_revoking_reaches_who_is_just_coming_in(in_memory: Networks) -> None:
     class Slow(MoodyStore):
         """Takes its time over the snapshot, which is read when the token has been checked."""
 
@@ -123,7 +123,7 @@ async def test_revoking_reaches_who_is_just_coming_in(networks: Networks) -> Non
             return await super().tails(threads, upto, limit)
 
     store, revoked = Slow(), asyncio.Event()
-    async with networks.start(TOKENS, store=store) as network:
+    async with in_memory.start(TOKENS, store=store) as network:
         ann = await owner(network)
         await ann.say("bob", "something for the snapshot")
         token = (await ann.call("add_token", participant="bob"))["token"]
@@ -151,8 +151,8 @@ async def test_a_token_added_to_the_file_beside_a_running_hub_works(
 
 
 @pytest.mark.behaviour("D-4")
-async def test_only_owners_administer(networks: Networks) -> None:
-    async with networks.start(TOKENS) as network:
+async def test_only_owners_administer(in_memory: Networks) -> None:
+    async with in_memory.start(TOKENS) as network:
         peers = [
             await network.join("bob", token=let_in(network, "bob")),
             await network.join("calc", "agent", token=let_in(network, "calc")),
@@ -170,98 +170,88 @@ async def test_only_owners_administer(networks: Networks) -> None:
 
 
 @pytest.mark.parametrize("name", ["hub", "t5", "a b", "everyone"])
-async def test_nobody_gets_a_token_for_an_impossible_name(in_memory: Networks, name: str) -> None:
-    async with in_memory.start() as network:
-        ann = await network.join("ann")
-        assert (await ann.ask("add_token", participant=name))["code"] == "bad_request"
+async def test_nobody_gets_a_token_for_an_impossible_name(network: Network, name: str) -> None:
+    ann = await network.join("ann")
+    assert (await ann.ask("add_token", participant=name))["code"] == "bad_request"
 
 
 @pytest.mark.behaviour("D-5")
-async def test_in_an_open_network_a_launched_agent_keeps_its_name(networks: Networks) -> None:
-    async with networks.start() as network:
-        token = let_in(network, "calc")
-        _error, code = await (await network.attach()).refused(participant="calc", kind="agent")
-        assert code == 4500
-        calc = await network.join("calc", "agent", token=token)
-        assert calc.ready["participant"] == "calc"
-        assert (await network.join("ann")).ready["participant"] == "ann"
+async def test_in_an_open_network_a_launched_agent_keeps_its_name(network: Network) -> None:
+    token = let_in(network, "calc")
+    _error, code = await (await network.attach()).refused(participant="calc", kind="agent")
+    assert code == 4500
+    calc = await network.join("calc", "agent", token=token)
+    assert calc.ready["participant"] == "calc"
+    assert (await network.join("ann")).ready["participant"] == "ann"
 
 
 @pytest.mark.behaviour("D-5")
-async def test_the_operators_place_is_its_own_too_once_it_has_a_token(networks: Networks) -> None:
-    async with networks.start() as network:
-        token = let_in(network, "operator")
-        taken = {"participant": "operator", "kind": "service"}
-        error, code = await (await network.attach()).refused(**taken)
-        assert code == 4500
-        assert "user who runs the network" in error["message"]
-        assert "token add" not in error["message"]  # nobody can make one for that name
-        operator = await network.join("operator", "service", token=token)
-        assert "add_token" in {info["name"] for info in operator.ready["operations"]}
+async def test_the_operators_place_is_its_own_too_once_it_has_a_token(network: Network) -> None:
+    token = let_in(network, "operator")
+    taken = {"participant": "operator", "kind": "service"}
+    error, code = await (await network.attach()).refused(**taken)
+    assert code == 4500
+    assert "user who runs the network" in error["message"]
+    assert "token add" not in error["message"]  # nobody can make one for that name
+    operator = await network.join("operator", "service", token=token)
+    assert "add_token" in {info["name"] for info in operator.ready["operations"]}
 
 
 @pytest.mark.behaviour("D-5")
-async def test_in_an_open_network_people_own_it_and_agents_do_not(networks: Networks) -> None:
-    async with networks.start() as network:
-        assert "head" in await (await network.join("ann")).call("network_status")
-        assert (await (await network.join("calc", "agent")).ask("network_status"))["code"] == (
-            "forbidden"
-        )
+async def test_in_an_open_network_people_own_it_and_agents_do_not(network: Network) -> None:
+    assert "head" in await (await network.join("ann")).call("network_status")
+    assert (await (await network.join("calc", "agent")).ask("network_status"))["code"] == (
+        "forbidden"
+    )
 
 
 @pytest.mark.behaviour("D-5")
-async def test_nobody_takes_a_place_in_an_open_network_by_making_a_token(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        calc = await network.join("calc", "agent", token=let_in(network, "calc"))
-        operator = await network.join("operator", "service", token=let_in(network, "operator"))
-        eve = await network.join("eve")
-        for name in ("calc", "ann"):
-            for call in ("add_token", "revoke_tokens"):
-                assert (await eve.ask(call, participant=name))["code"] == "forbidden"
-        assert (await calc.call("list_channels"))["channels"] == []  # still there
-        await network.join("ann")
-        assert "token" in await operator.call("add_token", participant="ann")
+async def test_nobody_takes_a_place_in_an_open_network_by_making_a_token(network: Network) -> None:
+    calc = await network.join("calc", "agent", token=let_in(network, "calc"))
+    operator = await network.join("operator", "service", token=let_in(network, "operator"))
+    eve = await network.join("eve")
+    for name in ("calc", "ann"):
+        for call in ("add_token", "revoke_tokens"):
+            assert (await eve.ask(call, participant=name))["code"] == "forbidden"
+    assert (await calc.call("list_channels"))["channels"] == []  # still there
+    await network.join("ann")
+    assert "token" in await operator.call("add_token", participant="ann")
 
 
 @pytest.mark.behaviour("P-29")
-async def test_an_observer_sees_everything_and_is_nobody(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.say("bob", "before")
-        watch = await network.join("operator", "service", observe=True)
-        assert watch.ready["cursor"] == 1
-        await ann.say("bob", "psst")
-        await ann.call("broadcast_text_message", text="hello")
-        await bob.say("ann", "hi")
-        assert await watch.texts() == ["psst", "hello", "hi"]
-        people = (await ann.call("list_participants"))["participants"]
-        assert [p["id"] for p in people] == ["ann", "bob"]
-        cursor = {"epoch": watch.hello["epoch"], "seq": 0}
-        again = await network.join("operator", "service", observe=True, cursor=cursor)
-        assert await again.take_texts(4) == ["before", "psst", "hello", "hi"]
+async def test_an_observer_sees_everything_and_is_nobody(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await ann.say("bob", "before")
+    watch = await network.join("operator", "service", observe=True)
+    assert watch.ready["cursor"] == 1
+    await ann.say("bob", "psst")
+    await ann.call("broadcast_text_message", text="hello")
+    await bob.say("ann", "hi")
+    assert await watch.texts() == ["psst", "hello", "hi"]
+    people = (await ann.call("list_participants"))["participants"]
+    assert [p["id"] for p in people] == ["ann", "bob"]
+    cursor = {"epoch": watch.hello["epoch"], "seq": 0}
+    again = await network.join("operator", "service", observe=True, cursor=cursor)
+    assert await again.take_texts(4) == ["before", "psst", "hello", "hi"]
 
 
 @pytest.mark.behaviour("P-29")
-async def test_a_person_who_observes_is_not_present_for_it(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        watch = await network.join("bob", observe=True)
-        sent = await ann.call("broadcast_text_message", text="hello")
-        assert await watch.texts() == ["hello"]
-        people = (await ann.call("list_participants"))["participants"]
-        assert [p["id"] for p in people] == ["ann"]
-        await watch.ack(sent["seq"])
-        await watch.close()
-        await ann.sync()
-        assert (await ann.call("network_status"))["present"] == 1
+async def test_a_person_who_observes_is_not_present_for_it(network: Network) -> None:
+    ann = await network.join("ann")
+    watch = await network.join("bob", observe=True)
+    sent = await ann.call("broadcast_text_message", text="hello")
+    assert await watch.texts() == ["hello"]
+    people = (await ann.call("list_participants"))["participants"]
+    assert [p["id"] for p in people] == ["ann"]
+    await watch.ack(sent["seq"])
+    await watch.close()
+    await ann.sync()
+    assert (await ann.call("network_status"))["present"] == 1
 
 
 @pytest.mark.behaviour("P-29")
-async def test_only_an_owner_observes(networks: Networks) -> None:
-    async with networks.start() as network:
-        error, code = await (await network.attach()).refused(
-            participant="calc", kind="agent", observe=True
-        )
-        assert (error["code"], code) == ("forbidden", 4500)
+async def test_only_an_owner_observes(network: Network) -> None:
+    error, code = await (await network.attach()).refused(
+        participant="calc", kind="agent", observe=True
+    )
+    assert (error["code"], code) == ("forbidden", 4500)

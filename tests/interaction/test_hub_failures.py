@@ -15,16 +15,16 @@ from hubbub.network.store import open_store
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.peers import Networks, config, eventually, soon
+from tests.interaction.peers import Network, Networks, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
 
 @pytest.mark.behaviour("S-5")
 async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "1")
         store.failing = 1
@@ -41,10 +41,10 @@ async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
 
 @pytest.mark.behaviour("S-13")
 async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_once(
-    networks: Networks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    in_memory: Networks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "hub.db"
-    async with networks.start(store=open_store(f"sqlite:{path}")) as network:
+    async with in_memory.start(store=open_store(f"sqlite:{path}")) as network:
         ann = await network.join("ann")
         await network.join("bob")
         await ann.say("bob", "kept")
@@ -61,9 +61,9 @@ async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_o
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_new_thread_survives_a_refused_commit(networks: Networks) -> None:
+async def test_a_new_thread_survives_a_refused_commit(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.failing = 1
         assert (await ann.ask("send_text_message", to="bob", text="lost"))["op"] == "error"
@@ -75,9 +75,9 @@ async def test_a_new_thread_survives_a_refused_commit(networks: Networks) -> Non
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_channel_that_could_not_be_stored_can_be_made_again(networks: Networks) -> None:
+async def test_a_channel_that_could_not_be_stored_can_be_made_again(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann = await network.join("ann")
         store.failing = 1
         assert (await ann.ask("create_channel", name="desk"))["code"] == "store_unavailable"
@@ -87,9 +87,9 @@ async def test_a_channel_that_could_not_be_stored_can_be_made_again(networks: Ne
 
 
 @pytest.mark.behaviour("S-5")
-async def test_who_cannot_be_stored_is_sent_away_to_come_back(networks: Networks) -> None:
+async def test_who_cannot_be_stored_is_sent_away_to_come_back(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann = await network.join("ann")
         store.failing = 1
         error, code = await (await network.attach()).refused(participant="bob")
@@ -103,11 +103,11 @@ async def test_who_cannot_be_stored_is_sent_away_to_come_back(networks: Networks
 @pytest.mark.behaviour("S-5")
 @pytest.mark.parametrize("failing", [0, 1])
 async def test_two_sockets_of_a_newcomer_at_once_are_one_participant(
-    networks: Networks, failing: int
+    in_memory: Networks, failing: int
 ) -> None:
     """The second must not come in on a registration that fails."""
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         bob = await network.join("bob")
         tabs = [await network.attach() for _ in range(2)]
         store.gate.clear()
@@ -128,9 +128,7 @@ async def test_two_sockets_of_a_newcomer_at_once_are_one_participant(
         await network.gone("ann")
 
 
-async def test_a_card_that_could_not_be_stored_is_stored_the_next_time(
-    in_memory: Networks,
-) -> None:
+async def test_a_card_that_could_not_be_stored_is_stored_the_next_time(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         bob = await network.join("bob")
@@ -150,9 +148,9 @@ async def test_a_card_that_could_not_be_stored_is_stored_the_next_time(
 
 
 @pytest.mark.behaviour("S-5")
-async def test_reads_that_fail_are_temporary_errors(networks: Networks) -> None:
+async def test_reads_that_fail_are_temporary_errors(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         sent = await ann.say("bob", "1")
         store.deaf = True
@@ -170,9 +168,9 @@ async def test_reads_that_fail_are_temporary_errors(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_session_that_cannot_be_caught_up_comes_back_later(networks: Networks) -> None:
+async def test_a_session_that_cannot_be_caught_up_comes_back_later(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(
+    async with in_memory.start(
         config(network={"limits": {"unacknowledged": 1}}), store=store
     ) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -188,9 +186,9 @@ async def test_a_session_that_cannot_be_caught_up_comes_back_later(networks: Net
 
 
 @pytest.mark.behaviour("S-2")
-async def test_nothing_is_said_before_it_is_durable(networks: Networks) -> None:
+async def test_nothing_is_said_before_it_is_durable(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
         ref = await ann.post("send_text_message", to="bob", text="1")
@@ -205,9 +203,9 @@ async def test_nothing_is_said_before_it_is_durable(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("S-6")
-async def test_what_queues_during_a_commit_is_one_transaction(networks: Networks) -> None:
+async def test_what_queues_during_a_commit_is_one_transaction(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
         refs = [await ann.post("send_text_message", to="bob", text="0")]
@@ -264,8 +262,8 @@ class Clumsy(Mod):
 
 
 @pytest.mark.behaviour("M-3")
-async def test_a_mod_that_breaks_breaks_one_call_only(networks: Networks) -> None:
-    async with networks.start(mods=[Clumsy(ModConfig(on_failure="reject"))]) as network:
+async def test_a_mod_that_breaks_breaks_one_call_only(in_memory: Networks) -> None:
+    async with in_memory.start(mods=[Clumsy(ModConfig(on_failure="reject"))]) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         for call in ("weigh", "look"):
             error = await ann.ask(call, kilos=0.0)
@@ -280,9 +278,9 @@ async def test_a_mod_that_breaks_breaks_one_call_only(networks: Networks) -> Non
 
 
 @pytest.mark.behaviour("M-1", "M-2")
-async def test_mods_judge_every_message_before_it_is_stored(networks: Networks) -> None:
+async def test_mods_judge_every_message_before_it_is_stored(in_memory: Networks) -> None:
     rules = ModerationConfig(words=("darn",), max_length=20, on_word="mask")
-    async with networks.start(mods=[Moderation(rules)]) as network:
+    async with in_memory.start(mods=[Moderation(rules)]) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "darn it")
         error = await ann.ask("send_text_message", to="bob", text="x" * 21)
@@ -304,8 +302,8 @@ class Sealed(Mod):
 
 
 @pytest.mark.behaviour("M-1")
-async def test_a_mod_can_close_a_thread_and_cannot_forge_a_sender(networks: Networks) -> None:
-    async with networks.start(mods=[Sealed(ModConfig(on_failure="reject"))]) as network:
+async def test_a_mod_can_close_a_thread_and_cannot_forge_a_sender(in_memory: Networks) -> None:
+    async with in_memory.start(mods=[Sealed(ModConfig(on_failure="reject"))]) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         closed = await ann.ask("broadcast_text_message", text="x")
         assert closed["message"] == "sealed: closed"
@@ -326,19 +324,18 @@ def test_two_operations_of_one_name_are_refused_at_start() -> None:
 
 
 @pytest.mark.behaviour("P-30")
-async def test_a_draining_hub_sends_everybody_away_to_come_back(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await network.hub.drain(after_s=2.5)
-        for peer in (ann, bob):
-            assert await peer.closed() == 4006
-            assert {"op": "reconnect", "after_s": 2.5} in peer.strays
+async def test_a_draining_hub_sends_everybody_away_to_come_back(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await network.hub.drain(after_s=2.5)
+    for peer in (ann, bob):
+        assert await peer.closed() == 4006
+        assert {"op": "reconnect", "after_s": 2.5} in peer.strays
 
 
 @pytest.mark.behaviour("P-30")
-async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(networks: Networks) -> None:
+async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann = await network.join("ann")
         await network.join("bob")
         store.gate.clear()

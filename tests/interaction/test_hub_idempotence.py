@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interaction.peers import Networks, soon
+from tests.interaction.peers import Network, Networks, soon
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("P-22")
@@ -14,43 +14,40 @@ pytestmark = pytest.mark.behaviour("P-22")
 SEND = {"to": "bob", "text": "hi"}
 
 
-async def test_the_same_write_again_gives_the_first_result(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        first = await ann.ask("send_text_message", cid="c1", **SEND)
-        again = await ann.ask("send_text_message", cid="c1", **SEND)
-        assert "duplicate" not in first
-        assert again["duplicate"] is True
-        for field in ("id", "seq", "tseq", "thread_id"):
-            assert again["value"][field] == first["value"][field]
-        assert await bob.texts() == ["hi"]
+async def test_the_same_write_again_gives_the_first_result(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    first = await ann.ask("send_text_message", cid="c1", **SEND)
+    again = await ann.ask("send_text_message", cid="c1", **SEND)
+    assert "duplicate" not in first
+    assert again["duplicate"] is True
+    for field in ("id", "seq", "tseq", "thread_id"):
+        assert again["value"][field] == first["value"][field]
+    assert await bob.texts() == ["hi"]
 
 
 async def test_the_same_cid_with_another_body_is_a_conflict_that_tells_the_first(
-    networks: Networks,
+    network: Network,
 ) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        first = await ann.call("send_text_message", cid="c1", **SEND)
-        other = await ann.ask("send_text_message", cid="c1", to="bob", text="something else")
-        assert (other["code"], other["temporary"]) == ("cid_conflict", False)
-        assert other["details"]["first"]["id"] == first["id"]
-        named = await ann.ask("broadcast_text_message", cid="c1", text="hi")
-        assert named["code"] == "cid_conflict"
-        assert await bob.texts() == ["hi"]
+    ann, bob = await network.join("ann"), await network.join("bob")
+    first = await ann.call("send_text_message", cid="c1", **SEND)
+    other = await ann.ask("send_text_message", cid="c1", to="bob", text="something else")
+    assert (other["code"], other["temporary"]) == ("cid_conflict", False)
+    assert other["details"]["first"]["id"] == first["id"]
+    named = await ann.ask("broadcast_text_message", cid="c1", text="hi")
+    assert named["code"] == "cid_conflict"
+    assert await bob.texts() == ["hi"]
 
 
-async def test_cids_belong_to_their_sender(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.say("bob", "from ann", cid="c1")
-        await bob.say("ann", "from bob", cid="c1")
-        assert await ann.texts() == ["from bob"]
+async def test_cids_belong_to_their_sender(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await ann.say("bob", "from ann", cid="c1")
+    await bob.say("ann", "from bob", cid="c1")
+    assert await ann.texts() == ["from bob"]
 
 
-async def test_a_repetition_waits_for_the_write_that_is_on_its_way(networks: Networks) -> None:
+async def test_a_repetition_waits_for_the_write_that_is_on_its_way(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
         refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(3)]
@@ -65,10 +62,10 @@ async def test_a_repetition_waits_for_the_write_that_is_on_its_way(networks: Net
 
 
 async def test_a_conflict_with_a_write_on_its_way_tells_the_first_when_it_is_there(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
         first = await ann.post("send_text_message", cid="c1", **SEND)
@@ -80,9 +77,9 @@ async def test_a_conflict_with_a_write_on_its_way_tells_the_first_when_it_is_the
         assert await bob.texts() == ["hi"]
 
 
-async def test_when_the_first_write_fails_a_repetition_may_try_again(networks: Networks) -> None:
+async def test_when_the_first_write_fails_a_repetition_may_try_again(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.failing = 1
         refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(2)]
@@ -94,10 +91,10 @@ async def test_when_the_first_write_fails_a_repetition_may_try_again(networks: N
         assert await bob.texts() == ["hi"]
 
 
-async def test_a_repetition_over_another_socket_is_one_message(networks: Networks) -> None:
+async def test_a_repetition_over_another_socket_is_one_message(in_memory: Networks) -> None:
     """A client that lost its connection sends again what was not answered."""
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
         await ann.post("send_text_message", cid="c1", **SEND)
@@ -127,86 +124,78 @@ async def test_a_cid_is_remembered_beyond_a_restart(in_memory: Networks, tmp_pat
         assert await bob.take_texts(1) == ["hi"]
 
 
-async def test_a_channel_is_created_once_for_one_cid(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        first = await ann.ask("create_channel", cid="c1", name="desk")
-        again = await ann.ask("create_channel", cid="c1", name="desk")
-        assert (again["duplicate"], again["value"]) == (True, first["value"])
-        error = await ann.ask("create_channel", cid="c2", name="desk")
-        assert error["code"] == "channel_exists"
-        conflict = await ann.ask("create_channel", cid="c1", name="other")
-        assert conflict["code"] == "cid_conflict"
-        assert conflict["details"]["first"]["name"] == "desk"
-        assert [c["name"] for c in (await ann.call("list_channels"))["channels"]] == ["desk"]
+async def test_a_channel_is_created_once_for_one_cid(network: Network) -> None:
+    ann = await network.join("ann")
+    first = await ann.ask("create_channel", cid="c1", name="desk")
+    again = await ann.ask("create_channel", cid="c1", name="desk")
+    assert (again["duplicate"], again["value"]) == (True, first["value"])
+    error = await ann.ask("create_channel", cid="c2", name="desk")
+    assert error["code"] == "channel_exists"
+    conflict = await ann.ask("create_channel", cid="c1", name="other")
+    assert conflict["code"] == "cid_conflict"
+    assert conflict["details"]["first"]["name"] == "desk"
+    assert [c["name"] for c in (await ann.call("list_channels"))["channels"]] == ["desk"]
 
 
 async def test_a_channel_is_created_once_though_asked_for_twice_in_one_breath(
-    networks: Networks,
+    network: Network,
 ) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        refs = [await ann.post("create_channel", cid="c1", name="desk") for _ in range(2)]
-        first, again = [await ann.answer(ref) for ref in refs]
-        assert first["value"] == again["value"]
-        assert again["duplicate"] is True
+    ann = await network.join("ann")
+    refs = [await ann.post("create_channel", cid="c1", name="desk") for _ in range(2)]
+    first, again = [await ann.answer(ref) for ref in refs]
+    assert first["value"] == again["value"]
+    assert again["duplicate"] is True
 
 
 @pytest.mark.behaviour("B-8")
-async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        refs = [
-            await ann.post("create_channel", cid="c1", name="one"),
-            await ann.post("create_channel", cid="c1", name="two"),
-            await ann.post("send_text_message", cid="c1", **SEND),
-        ]
-        first, *others = [await ann.answer(ref) for ref in refs]
-        assert first["op"] == "result"
-        for other in others:
-            assert other["code"] == "cid_conflict"
-            assert other["details"]["first"]["name"] == "one"
-        assert await ann.ask("create_channel", cid="c2", name="two")
-        refs = [
-            await ann.post("send_text_message", cid="c3", **SEND),
-            await ann.post("create_channel", cid="c3", name="three"),
-        ]
-        sent, refused = [await ann.answer(ref) for ref in refs]
-        assert sent["op"] == "result"
-        assert refused["details"]["first"]["seq"] == sent["value"]["seq"]
-        names = [c["name"] for c in (await ann.call("list_channels"))["channels"]]
-        assert names == ["one", "two"]
-        assert await bob.texts() == ["hi"]
+async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    refs = [
+        await ann.post("create_channel", cid="c1", name="one"),
+        await ann.post("create_channel", cid="c1", name="two"),
+        await ann.post("send_text_message", cid="c1", **SEND),
+    ]
+    first, *others = [await ann.answer(ref) for ref in refs]
+    assert first["op"] == "result"
+    for other in others:
+        assert other["code"] == "cid_conflict"
+        assert other["details"]["first"]["name"] == "one"
+    assert await ann.ask("create_channel", cid="c2", name="two")
+    refs = [
+        await ann.post("send_text_message", cid="c3", **SEND),
+        await ann.post("create_channel", cid="c3", name="three"),
+    ]
+    sent, refused = [await ann.answer(ref) for ref in refs]
+    assert sent["op"] == "result"
+    assert refused["details"]["first"]["seq"] == sent["value"]["seq"]
+    names = [c["name"] for c in (await ann.call("list_channels"))["channels"]]
+    assert names == ["one", "two"]
+    assert await bob.texts() == ["hi"]
 
 
-async def test_a_refused_write_does_not_use_up_its_cid(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        error = await ann.ask("send_text_message", cid="c1", to="bob", text="hi")
-        assert error["code"] == "unknown_participant"
-        bob = await network.join("bob")
-        assert (await ann.ask("send_text_message", cid="c1", **SEND))["op"] == "result"
-        assert await bob.texts() == ["hi"]
+async def test_a_refused_write_does_not_use_up_its_cid(network: Network) -> None:
+    ann = await network.join("ann")
+    error = await ann.ask("send_text_message", cid="c1", to="bob", text="hi")
+    assert error["code"] == "unknown_participant"
+    bob = await network.join("bob")
+    assert (await ann.ask("send_text_message", cid="c1", **SEND))["op"] == "result"
+    assert await bob.texts() == ["hi"]
 
 
-async def test_a_repetition_is_answered_even_if_it_would_be_refused_now(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        await ann.call("create_channel", name="desk")
-        post = {"channel": "desk", "text": "x"}
-        first = await ann.call("post_to_channel", cid="c1", **post)
-        await ann.call("leave_channel", channel="desk")
-        again = await ann.ask("post_to_channel", cid="c1", **post)
-        assert (again["duplicate"], again["value"]["seq"]) == (True, first["seq"])
-        assert (await ann.ask("post_to_channel", cid="c2", **post))["code"] == "forbidden"
+async def test_a_repetition_is_answered_even_if_it_would_be_refused_now(network: Network) -> None:
+    ann = await network.join("ann")
+    await ann.call("create_channel", name="desk")
+    post = {"channel": "desk", "text": "x"}
+    first = await ann.call("post_to_channel", cid="c1", **post)
+    await ann.call("leave_channel", channel="desk")
+    again = await ann.ask("post_to_channel", cid="c1", **post)
+    assert (again["duplicate"], again["value"]["seq"]) == (True, first["seq"])
+    assert (await ann.ask("post_to_channel", cid="c2", **post))["code"] == "forbidden"
 
 
 @pytest.mark.parametrize("cid", ["", "ä", "a b", "x" * 65])
-async def test_a_cid_has_the_form_of_an_id(in_memory: Networks, cid: str) -> None:
-    async with in_memory.start() as network:
-        ann = await network.join("ann")
-        error = await ann.ask("send_text_message", cid=cid, **SEND)
-        assert error["code"] == "bad_request"
-        assert "cid" in error["message"]
+async def test_a_cid_has_the_form_of_an_id(network: Network, cid: str) -> None:
+    ann = await network.join("ann")
+    error = await ann.ask("send_text_message", cid=cid, **SEND)
+    assert error["code"] == "bad_request"
+    assert "cid" in error["message"]

@@ -13,8 +13,8 @@ def figures(network: Network) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^(hubbub_\S+) (\S+)$", text, re.M)}
 
 
-async def test_messages_deliveries_and_wakes_are_counted(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_messages_deliveries_and_wakes_are_counted(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
         await network.join("bob")
         await ann.say("calc", "direct")
@@ -29,9 +29,9 @@ async def test_messages_deliveries_and_wakes_are_counted(networks: Networks) -> 
     assert counted["hubbub_commit_seconds_count"] >= 2
 
 
-async def test_what_is_read_from_the_log_counts_as_delivered_too(networks: Networks) -> None:
+async def test_what_is_read_from_the_log_counts_as_delivered_too(in_memory: Networks) -> None:
     one = config(network={"limits": {"unacknowledged": 1}})
-    async with networks.start(one) as network:
+    async with in_memory.start(one) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         for text in ("pushed", "read later"):
             await ann.say("bob", text)

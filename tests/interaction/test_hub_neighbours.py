@@ -8,54 +8,51 @@ import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Replace, Verdict
 from hubbub.protocol.messages import Draft
-from tests.interaction.peers import Networks, eventually
+from tests.interaction.peers import Network, Networks, eventually
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("B-8")
 
 
-async def test_who_writes_to_a_thread_reaches_no_namesake(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        eve = await network.join("eve")
-        _error, code = await (await network.attach()).refused(participant="direct_bob")
-        assert code == 4500
-        await ann.call("create_channel", name="desk", members=["bob"])
-        copy = await eve.ask("create_channel", name="channel_desk", members=["ann"])
-        assert copy["code"] == "bad_request"
-        await ann.say("direct_bob", "for bob alone")
-        await ann.call("post_to_channel", channel="channel_desk", text="for the desk")
-        assert await bob.texts() == ["for bob alone", "for the desk"]
-        assert await eve.texts() == []
+async def test_who_writes_to_a_thread_reaches_no_namesake(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    eve = await network.join("eve")
+    _error, code = await (await network.attach()).refused(participant="direct_bob")
+    assert code == 4500
+    await ann.call("create_channel", name="desk", members=["bob"])
+    copy = await eve.ask("create_channel", name="channel_desk", members=["ann"])
+    assert copy["code"] == "bad_request"
+    await ann.say("direct_bob", "for bob alone")
+    await ann.call("post_to_channel", channel="channel_desk", text="for the desk")
+    assert await bob.texts() == ["for bob alone", "for the desk"]
+    assert await eve.texts() == []
 
 
 @pytest.mark.parametrize(
     "step", [{"n": 2**70}, {"n": 1, "tokens_in": 10**400}, {"n": 1, "tokens_out": -1}]
 )
 async def test_a_record_that_no_store_can_keep_is_refused_alone(
-    networks: Networks, step: dict[str, int]
+    network: Network, step: dict[str, int]
 ) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        eve = await network.join("eve", "agent", turns=True)
-        wake = await ann.say("eve", "hi")
-        turn = f"eve-{wake['id']}"
-        start = {"id": turn, "thread_id": "dm.ann.eve", "messages": [wake["id"]]}
-        await eve.call("begin_turn", start=start)
-        refs = [await eve.post("record_step", turn=turn, step=step) for _ in range(5)]
-        sent = [await ann.say("bob", text) for text in "abc"]
-        assert [message["tseq"] for message in sent] == [1, 2, 3]
-        assert [(await eve.answer(ref))["code"] for ref in refs] == ["bad_request"] * 5
-        assert await bob.texts() == ["a", "b", "c"]
+    ann, bob = await network.join("ann"), await network.join("bob")
+    eve = await network.join("eve", "agent", turns=True)
+    wake = await ann.say("eve", "hi")
+    turn = f"eve-{wake['id']}"
+    start = {"id": turn, "thread_id": "dm.ann.eve", "messages": [wake["id"]]}
+    await eve.call("begin_turn", start=start)
+    refs = [await eve.post("record_step", turn=turn, step=step) for _ in range(5)]
+    sent = [await ann.say("bob", text) for text in "abc"]
+    assert [message["tseq"] for message in sent] == [1, 2, 3]
+    assert [(await eve.answer(ref))["code"] for ref in refs] == ["bad_request"] * 5
+    assert await bob.texts() == ["a", "b", "c"]
 
 
-async def test_a_card_is_small_because_everybody_is_told_it(networks: Networks) -> None:
-    async with networks.start() as network:
-        large = {"description": "x" * 10_000}
-        error, code = await (await network.attach()).refused(participant="eve", card=large)
-        assert (error["code"], code) == ("too_large", 4501)
-        ann = await network.join("ann", card={"description": "x" * 4000})
-        assert [p["id"] for p in ann.ready["participants"]] == ["ann"]
+async def test_a_card_is_small_because_everybody_is_told_it(network: Network) -> None:
+    large = {"description": "x" * 10_000}
+    error, code = await (await network.attach()).refused(participant="eve", card=large)
+    assert (error["code"], code) == ("too_large", 4501)
+    ann = await network.join("ann", card={"description": "x" * 4000})
+    assert [p["id"] for p in ann.ready["participants"]] == ["ann"]
 
 
 class Garbling(Mod):
@@ -73,10 +70,10 @@ class Garbling(Mod):
 
 @pytest.mark.parametrize("odd", ["surrogate", "object"])
 async def test_a_message_that_cannot_be_written_takes_no_others_with_it(
-    networks: Networks, odd: str
+    in_memory: Networks, odd: str
 ) -> None:
     store, garbling = MoodyStore(), Garbling(ModConfig(on_failure="reject"))
-    async with networks.start(store=store, mods=[garbling]) as network:
+    async with in_memory.start(store=store, mods=[garbling]) as network:
         ann, bob, eve = [await network.join(name) for name in ("ann", "bob", "eve")]
         store.gate.clear()
         first = await eve.post("send_text_message", to="bob", text="holds up the commit")

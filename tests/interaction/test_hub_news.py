@@ -48,22 +48,21 @@ async def activities(peer: Peer) -> list[Frame]:
 
 
 @pytest.mark.behaviour("P-37")
-async def test_people_hear_what_has_arrived(networks: Networks, at_once: None) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        bot = await network.join("bot", "agent")
-        sent = await ann.say(["bob", "bot"], "hello")
-        arrived: dict[str, int] = {}
-        for peer in (bob, bot):
-            await peer.event()
-            await peer.ack(sent["seq"])
-        while len(arrived) < 2:
-            signal = await ann.signal("delivered")
-            assert signal["sender"] == "hub"
-            arrived |= signal["data"]
-        assert arrived == {"bob": sent["seq"], "bot": sent["seq"]}
-        await bot.sync()
-        assert [s for s in bot.signals if s["type"] == "delivered"] == [], "agents need not know"
+async def test_people_hear_what_has_arrived(network: Network, at_once: None) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    bot = await network.join("bot", "agent")
+    sent = await ann.say(["bob", "bot"], "hello")
+    arrived: dict[str, int] = {}
+    for peer in (bob, bot):
+        await peer.event()
+        await peer.ack(sent["seq"])
+    while len(arrived) < 2:
+        signal = await ann.signal("delivered")
+        assert signal["sender"] == "hub"
+        arrived |= signal["data"]
+    assert arrived == {"bob": sent["seq"], "bot": sent["seq"]}
+    await bot.sync()
+    assert [s for s in bot.signals if s["type"] == "delivered"] == [], "agents need not know"
 
 
 @pytest.mark.behaviour("P-37")
@@ -85,21 +84,20 @@ async def test_what_arrives_in_quick_succession_is_told_together(
 
 
 @pytest.mark.behaviour("P-37")
-async def test_where_no_person_is_nothing_is_gathered(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        one = await network.join("one", "agent", turns=True)
-        two = await network.join("two", "agent", turns=True)
-        sent = await one.say("two", "hello")
-        await two.event()
-        await two.ack(sent["seq"])
-        await two.sync()
-        await network.quiet()
-        ann = await network.join("ann")
-        again = await one.say("two", "hello again")
-        await two.event()
-        await two.ack(again["seq"])
-        assert (await ann.signal("delivered"))["data"] == {"two": again["seq"]}
-        assert [s for s in ann.signals if s["type"] == "delivered"] == []
+async def test_where_no_person_is_nothing_is_gathered(network: Network) -> None:
+    one = await network.join("one", "agent", turns=True)
+    two = await network.join("two", "agent", turns=True)
+    sent = await one.say("two", "hello")
+    await two.event()
+    await two.ack(sent["seq"])
+    await two.sync()
+    await network.quiet()
+    ann = await network.join("ann")
+    again = await one.say("two", "hello again")
+    await two.event()
+    await two.ack(again["seq"])
+    assert (await ann.signal("delivered"))["data"] == {"two": again["seq"]}
+    assert [s for s in ann.signals if s["type"] == "delivered"] == []
 
 
 # Work -----------------------------------------------------------------------------------------
@@ -116,10 +114,8 @@ async def at_the_desk(network: Network) -> tuple[Peer, Peer, Peer]:
 
 
 @pytest.mark.behaviour("P-37")
-async def test_everybody_hears_that_an_agent_works_and_readers_at_what(
-    networks: Networks,
-) -> None:
-    async with networks.start(DESK) as network:
+async def test_everybody_hears_that_an_agent_works_and_readers_at_what(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob, bot = await at_the_desk(network)
         for state in ("thinking", "calling", "idle"):
             await says(bot, "channel_desk", state=state)
@@ -139,8 +135,8 @@ async def test_everybody_hears_that_an_agent_works_and_readers_at_what(
 
 
 @pytest.mark.behaviour("P-37")
-async def test_an_agent_rests_when_it_rests_in_all_its_threads(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_an_agent_rests_when_it_rests_in_all_its_threads(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         _ann, bob, bot = await at_the_desk(network)
         for thread, state in [
             ("channel_desk", "thinking"), ("broadcast", "thinking"),
@@ -153,9 +149,9 @@ async def test_an_agent_rests_when_it_rests_in_all_its_threads(networks: Network
 
 
 @pytest.mark.behaviour("P-37")
-async def test_who_joins_hears_who_is_at_work_and_for_how_long(networks: Networks) -> None:
+async def test_who_joins_hears_who_is_at_work_and_for_how_long(in_memory: Networks) -> None:
     clock = HandClock()
-    async with networks.start(DESK, clock=clock) as network:
+    async with in_memory.start(DESK, clock=clock) as network:
         _ann, _bob, bot = await at_the_desk(network)
         await says(bot, "channel_desk", state="thinking", turn="bot-m1")
         await bot.sync()
@@ -183,8 +179,8 @@ async def test_who_joins_hears_who_is_at_work_and_for_how_long(networks: Network
 
 
 @pytest.mark.behaviour("P-37")
-async def test_an_agent_that_goes_is_at_rest(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_an_agent_that_goes_is_at_rest(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         _ann, bob, bot = await at_the_desk(network)
         await says(bot, "channel_desk", state="thinking")
         await bot.sync()
@@ -200,34 +196,32 @@ async def test_an_agent_that_goes_is_at_rest(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("P-37")
-async def test_only_what_agents_do_in_threads_is_remembered(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        bot = await network.join("bot", "agent")
-        await says(ann, "broadcast", state="thinking")
-        await says(bot, None, state="thinking")
-        await says(bot, "dm.ann.bob", state="thinking")  # not its thread
-        for peer in (ann, bot):
-            await peer.sync()
-        told = await activities(bob)
-        assert [(each["sender"], each.get("thread_id")) for each in told] == [
-            ("ann", "broadcast"),
-            ("bot", None),
-        ]
-        assert await activities(await network.join("carol")) == []
+async def test_only_what_agents_do_in_threads_is_remembered(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    bot = await network.join("bot", "agent")
+    await says(ann, "broadcast", state="thinking")
+    await says(bot, None, state="thinking")
+    await says(bot, "dm.ann.bob", state="thinking")  # not its thread
+    for peer in (ann, bot):
+        await peer.sync()
+    told = await activities(bob)
+    assert [(each["sender"], each.get("thread_id")) for each in told] == [
+        ("ann", "broadcast"),
+        ("bot", None),
+    ]
+    assert await activities(await network.join("carol")) == []
 
 
 @pytest.mark.behaviour("P-37", "P-26")
-async def test_nobody_can_say_how_old_a_signal_is(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await bob.send(op="signal", type="typing", thread_id="broadcast", data=True, age_s=99)
-        assert "age_s" not in await ann.signal("typing")
+async def test_nobody_can_say_how_old_a_signal_is(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await bob.send(op="signal", type="typing", thread_id="broadcast", data=True, age_s=99)
+    assert "age_s" not in await ann.signal("typing")
 
 
 @pytest.mark.behaviour("P-26", "P-29")
-async def test_observers_hear_the_signals_of_all_threads(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_observers_hear_the_signals_of_all_threads(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob, bot = await at_the_desk(network)
         watcher = await network.join("operator", "service", observe=True)
         await ann.send(op="signal", type="typing", thread_id="channel_desk", data=True)
@@ -249,9 +243,9 @@ class Silent(Mod):
     [([], True), ([Silent(ModConfig())], True), ([Moderation(ModerationConfig())], False)],
 )
 async def test_text_that_no_mod_has_judged_is_not_passed_on(
-    networks: Networks, mods: list[Mod], told: bool
+    in_memory: Networks, mods: list[Mod], told: bool
 ) -> None:
-    async with networks.start(mods=mods) as network:
+    async with in_memory.start(mods=mods) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         await ann.say("bot", "hello")
         for thread in ("dm.ann.bot", None):

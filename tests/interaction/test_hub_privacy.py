@@ -11,35 +11,33 @@ from tests.interaction.peers import Network, Networks, Peer, config
 
 
 @pytest.mark.behaviour("P-12")
-async def test_an_owner_does_not_read_the_conversations_of_others(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        eve = await network.join("eve")  # a person in an open network: she may do what owners do
-        assert "head" in await eve.call("network_status")
-        secret = await ann.say("bob", "between us")
-        await bob.texts()
-        assert (await eve.ask("read_message", id=secret["id"]))["code"] == "unknown_message"
-        assert (await eve.ask("read_thread", thread="dm.ann.bob"))["code"] == "unknown_thread"
-        assert (await eve.ask("reply", message_id=secret["id"], text="oh"))["code"] == (
-            "unknown_message"
-        )
+async def test_an_owner_does_not_read_the_conversations_of_others(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    eve = await network.join("eve")  # a person in an open network: she may do what owners do
+    assert "head" in await eve.call("network_status")
+    secret = await ann.say("bob", "between us")
+    await bob.texts()
+    assert (await eve.ask("read_message", id=secret["id"]))["code"] == "unknown_message"
+    assert (await eve.ask("read_thread", thread="dm.ann.bob"))["code"] == "unknown_thread"
+    assert (await eve.ask("reply", message_id=secret["id"], text="oh"))["code"] == (
+        "unknown_message"
+    )
 
 
-async def test_the_operator_reads_what_it_is_asked_to_look_into(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann = await network.join("ann")
-        await network.join("bob")
-        secret = await ann.say("bob", "between us")
-        operator = await network.join("operator", "service")
-        assert (await operator.call("read_message", id=secret["id"]))["content"] == "between us"
-        page = await operator.call("read_thread", thread="dm.ann.bob")
-        assert [message["content"] for message in page["messages"]] == ["between us"]
+async def test_the_operator_reads_what_it_is_asked_to_look_into(network: Network) -> None:
+    ann = await network.join("ann")
+    await network.join("bob")
+    secret = await ann.say("bob", "between us")
+    operator = await network.join("operator", "service")
+    assert (await operator.call("read_message", id=secret["id"]))["content"] == "between us"
+    page = await operator.call("read_thread", thread="dm.ann.bob")
+    assert [message["content"] for message in page["messages"]] == ["between us"]
 
 
 @pytest.mark.behaviour("P-13")
-async def test_a_channel_whose_members_are_named_is_closed_to_others(networks: Networks) -> None:
+async def test_a_channel_whose_members_are_named_is_closed_to_others(in_memory: Networks) -> None:
     file = config(humans={"ann": {}}, channels={"desk": {"members": ["ann"]}})
-    async with networks.start(file) as network:
+    async with in_memory.start(file) as network:
         ann, eve = await network.join("ann"), await network.join("eve")
         await ann.call("post_to_channel", channel="desk", text="among us")
         assert (await eve.ask("join_channel", channel="desk"))["code"] == "forbidden"
@@ -64,76 +62,72 @@ LOOKED_AT = "dm.one.two"
 
 
 @pytest.mark.behaviour("P-39")
-async def test_an_owner_looks_into_what_agents_say_among_themselves(networks: Networks) -> None:
-    async with networks.start() as network:
-        _one, _two, said, below = await among_agents(network)
-        owner = await network.join("ann")
-        assert (await owner.call("read_message", id=said))["content"] == "do you know?"
-        assert (await owner.call("read_message", id=below))["content"] == "no"
-        for thread, content in ((LOOKED_AT, "do you know?"), (f"{LOOKED_AT}.t{said[1:]}", "no")):
-            page = await owner.call("read_thread", thread=thread)
-            assert [message["content"] for message in page["messages"]] == [content]
-        receipts = (await owner.call("read_receipts", id=said))["receipts"]
-        assert [(each["participant"], each["woken"]) for each in receipts] == [("two", True)]
-        page = await owner.call("read_interaction", id="i" + said[1:])
-        assert ([message["id"] for message in page["messages"]], page["hidden"]) == ([said], 0)
+async def test_an_owner_looks_into_what_agents_say_among_themselves(network: Network) -> None:
+    _one, _two, said, below = await among_agents(network)
+    owner = await network.join("ann")
+    assert (await owner.call("read_message", id=said))["content"] == "do you know?"
+    assert (await owner.call("read_message", id=below))["content"] == "no"
+    for thread, content in ((LOOKED_AT, "do you know?"), (f"{LOOKED_AT}.t{said[1:]}", "no")):
+        page = await owner.call("read_thread", thread=thread)
+        assert [message["content"] for message in page["messages"]] == [content]
+    receipts = (await owner.call("read_receipts", id=said))["receipts"]
+    assert [(each["participant"], each["woken"]) for each in receipts] == [("two", True)]
+    page = await owner.call("read_interaction", id="i" + said[1:])
+    assert ([message["id"] for message in page["messages"]], page["hidden"]) == ([said], 0)
 
 
 @pytest.mark.behaviour("P-39", "P-12")
-async def test_a_look_delivers_and_lists_and_marks_nothing(networks: Networks) -> None:
-    async with networks.start() as network:
-        owner = await network.join("ann")
-        one, *_ = await among_agents(network)
-        await owner.call("read_thread", thread=LOOKED_AT)
-        await one.say("two", "still there?")
-        assert await owner.sync() == []
-        assert (await owner.call("list_threads"))["threads"] == []
-        assert (await network.join("ann")).ready["threads"] == []
-        error = await owner.ask("mark_read", thread=LOOKED_AT, upto=1)
-        assert error["code"] == "unknown_thread"
-        error = await owner.ask("mark_unread", thread=LOOKED_AT, since=1)
-        assert error["code"] == "unknown_thread"
+async def test_a_look_delivers_and_lists_and_marks_nothing(network: Network) -> None:
+    owner = await network.join("ann")
+    one, *_ = await among_agents(network)
+    await owner.call("read_thread", thread=LOOKED_AT)
+    await one.say("two", "still there?")
+    assert await owner.sync() == []
+    assert (await owner.call("list_threads"))["threads"] == []
+    assert (await network.join("ann")).ready["threads"] == []
+    error = await owner.ask("mark_read", thread=LOOKED_AT, upto=1)
+    assert error["code"] == "unknown_thread"
+    error = await owner.ask("mark_unread", thread=LOOKED_AT, since=1)
+    assert error["code"] == "unknown_thread"
 
 
 @pytest.mark.behaviour("P-39", "P-12")
-async def test_an_owner_does_not_speak_where_it_only_looks(networks: Networks) -> None:
-    async with networks.start() as network:
-        owner = await network.join("ann")
-        one, _two, said, _below = await among_agents(network)
-        assert (await owner.ask("reply", message_id=said, text="oh"))["code"] == "unknown_message"
-        error = await owner.ask("send_text_message", to=LOOKED_AT, text="oh")
-        assert error["code"] == "unknown_thread"
-        error = await owner.ask("send_text_message", to="one", text="oh", cause=said)
-        assert error["code"] == "unknown_message"
-        await owner.send(op="signal", type="typing", thread_id=LOOKED_AT, data=True)
-        await owner.sync()
-        await one.sync()
-        assert [signal for signal in one.signals if signal["type"] == "typing"] == []
+async def test_an_owner_does_not_speak_where_it_only_looks(network: Network) -> None:
+    owner = await network.join("ann")
+    one, _two, said, _below = await among_agents(network)
+    assert (await owner.ask("reply", message_id=said, text="oh"))["code"] == "unknown_message"
+    error = await owner.ask("send_text_message", to=LOOKED_AT, text="oh")
+    assert error["code"] == "unknown_thread"
+    error = await owner.ask("send_text_message", to="one", text="oh", cause=said)
+    assert error["code"] == "unknown_message"
+    await owner.send(op="signal", type="typing", thread_id=LOOKED_AT, data=True)
+    await owner.sync()
+    await one.sync()
+    assert [signal for signal in one.signals if signal["type"] == "typing"] == []
 
 
 @pytest.mark.behaviour("P-39", "P-12")
 @pytest.mark.parametrize("others", [["bob"], ["two", "bob"], ["two", "web", "bob"]])
 async def test_a_conversation_with_a_person_in_it_is_closed_to_owners(
-    networks: Networks, others: list[str]
+    network: Network, others: list[str]
 ) -> None:
-    async with networks.start() as network:
-        one, owner = await network.join("one", "agent"), await network.join("ann")
-        for name, kind in (("two", "agent"), ("bob", "human"), ("web", "service")):
-            await network.join(name, kind)
-        said = await one.say(others, "between us")
-        await one.call("reply", message_id=said["id"], text="and below")
-        assert (await owner.ask("read_message", id=said["id"]))["code"] == "unknown_message"
-        assert (await owner.ask("read_receipts", id=said["id"]))["code"] == "unknown_message"
-        for thread in (said["thread_id"], f"{said['thread_id']}.t{said['seq']}"):
-            assert (await owner.ask("read_thread", thread=thread))["code"] == "unknown_thread"
-        page = await owner.call("read_interaction", id=f"i{said['seq']}")
-        assert (page["messages"], page["hidden"]) == ([], 1)
+    one, owner = await network.join("one", "agent"), await network.join("ann")
+    for name, kind in (("two", "agent"), ("bob", "human"), ("web", "service")):
+        await network.join(name, kind)
+    said = await one.say(others, "between us")
+    await one.call("reply", message_id=said["id"], text="and below")
+    assert (await owner.ask("read_message", id=said["id"]))["code"] == "unknown_message"
+    assert (await owner.ask("read_receipts", id=said["id"]))["code"] == "unknown_message"
+    for thread in (said["thread_id"], f"{said['thread_id']}.t{said['seq']}"):
+        assert (await owner.ask("read_thread", thread=thread))["code"] == "unknown_thread"
+    page = await owner.call("read_interaction", id=f"i{said['seq']}")
+    assert (page["messages"], page["hidden"]) == ([], 1)
 
 
 @pytest.mark.behaviour("P-39")
-async def test_services_are_no_people_and_channels_no_conversations(networks: Networks) -> None:
+async def test_services_are_no_people_and_channels_no_conversations(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": ["one", "web"]}})
-    async with networks.start(file) as network:
+    async with in_memory.start(file) as network:
         one, _web = await network.join("one", "agent"), await network.join("web", "service")
         owner = await network.join("ann")
         said = await one.say("web", "to the web")
@@ -144,9 +138,9 @@ async def test_services_are_no_people_and_channels_no_conversations(networks: Ne
 
 
 @pytest.mark.behaviour("P-39", "D-4")
-async def test_nobody_but_owners_looks_into_what_agents_say(networks: Networks) -> None:
+async def test_nobody_but_owners_looks_into_what_agents_say(in_memory: Networks) -> None:
     file = config(network={"auth": "tokens"}, humans={"ann": {"roles": ["owner"]}, "bob": {}})
-    async with networks.start(file) as network:
+    async with in_memory.start(file) as network:
         peers: dict[str, Peer] = {}
         for name in ("ann", "bob", "one", "two", "spy"):
             token = new_token()

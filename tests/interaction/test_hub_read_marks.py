@@ -35,14 +35,13 @@ async def talk(network: Network, count: int = 5) -> tuple[Peer, Peer]:
 
 
 @pytest.mark.behaviour("P-32")
-async def test_what_is_marked_as_read_is_told_with_the_threads(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await talk(network)
-        assert await unread(bob) == {"dm.ann.bob": 5}
-        assert await bob.call("mark_read", thread="direct_ann", upto=3) == {"done": True}
-        assert await unread(bob) == {"dm.ann.bob": 2}
-        assert await unread(ann) == {"dm.ann.bob": 0}, "marks are each reader's own"
-        assert read((await network.join("bob", latest=True)).ready) == {"dm.ann.bob": 3}
+async def test_what_is_marked_as_read_is_told_with_the_threads(network: Network) -> None:
+    ann, bob = await talk(network)
+    assert await unread(bob) == {"dm.ann.bob": 5}
+    assert await bob.call("mark_read", thread="direct_ann", upto=3) == {"done": True}
+    assert await unread(bob) == {"dm.ann.bob": 2}
+    assert await unread(ann) == {"dm.ann.bob": 0}, "marks are each reader's own"
+    assert read((await network.join("bob", latest=True)).ready) == {"dm.ann.bob": 3}
 
 
 @pytest.mark.behaviour("P-32")
@@ -62,24 +61,23 @@ async def test_who_has_read_everything_has_read_what_it_says_itself(tmp_path: Pa
 
 
 @pytest.mark.behaviour("P-32")
-async def test_reading_never_moves_back_but_unread_does(networks: Networks) -> None:
-    async with networks.start() as network:
-        _ann, bob = await talk(network)
-        await bob.call("mark_read", thread="dm.ann.bob", upto=4)
-        await bob.call("mark_read", thread="dm.ann.bob", upto=2)
-        assert await unread(bob) == {"dm.ann.bob": 1}
-        await bob.call("mark_unread", thread="dm.ann.bob", since=2)
-        assert await unread(bob) == {"dm.ann.bob": 4}
-        await bob.call("mark_read", thread="dm.ann.bob", upto=3)
-        assert await unread(bob) == {"dm.ann.bob": 2}
-        await bob.call("mark_unread", thread="dm.ann.bob", since=1)
-        assert await unread(bob) == {"dm.ann.bob": 5}
+async def test_reading_never_moves_back_but_unread_does(network: Network) -> None:
+    _ann, bob = await talk(network)
+    await bob.call("mark_read", thread="dm.ann.bob", upto=4)
+    await bob.call("mark_read", thread="dm.ann.bob", upto=2)
+    assert await unread(bob) == {"dm.ann.bob": 1}
+    await bob.call("mark_unread", thread="dm.ann.bob", since=2)
+    assert await unread(bob) == {"dm.ann.bob": 4}
+    await bob.call("mark_read", thread="dm.ann.bob", upto=3)
+    assert await unread(bob) == {"dm.ann.bob": 2}
+    await bob.call("mark_unread", thread="dm.ann.bob", since=1)
+    assert await unread(bob) == {"dm.ann.bob": 5}
 
 
 @pytest.mark.behaviour("P-32")
-async def test_marks_made_in_one_breath_keep_their_order(networks: Networks) -> None:
+async def test_marks_made_in_one_breath_keep_their_order(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         _ann, bob = await talk(network)
         refs = [await bob.post("mark_read", thread="direct_ann", upto=n) for n in (1, 2, 5)]
         refs.append(await bob.post("mark_unread", thread="direct_ann", since=3))
@@ -91,20 +89,19 @@ async def test_marks_made_in_one_breath_keep_their_order(networks: Networks) -> 
 
 
 @pytest.mark.behaviour("P-32")
-async def test_the_readers_other_connections_are_told(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await talk(network)
-        other = await network.join("bob")
-        await bob.call("mark_read", thread="direct_ann", upto=3)
-        signal = await other.signal("read")
-        assert (signal["sender"], signal["thread_id"]) == ("bob", "dm.ann.bob")
-        assert signal["data"] == {"upto": 3}
-        await bob.call("mark_unread", thread="direct_ann", since=2)
-        assert (await other.signal("read"))["data"] == {"upto": 1}
-        await bob.call("mark_read", thread="direct_ann", upto=1)  # changes nothing
-        for peer in (ann, bob, other):
-            await peer.sync()
-            assert [s for s in peer.signals if s["type"] == "read"] == []
+async def test_the_readers_other_connections_are_told(network: Network) -> None:
+    ann, bob = await talk(network)
+    other = await network.join("bob")
+    await bob.call("mark_read", thread="direct_ann", upto=3)
+    signal = await other.signal("read")
+    assert (signal["sender"], signal["thread_id"]) == ("bob", "dm.ann.bob")
+    assert signal["data"] == {"upto": 3}
+    await bob.call("mark_unread", thread="direct_ann", since=2)
+    assert (await other.signal("read"))["data"] == {"upto": 1}
+    await bob.call("mark_read", thread="direct_ann", upto=1)  # changes nothing
+    for peer in (ann, bob, other):
+        await peer.sync()
+        assert [s for s in peer.signals if s["type"] == "read"] == []
 
 
 @pytest.mark.behaviour("P-32")
@@ -120,27 +117,25 @@ async def test_the_readers_other_connections_are_told(networks: Networks) -> Non
     ],
 )
 async def test_only_what_is_there_can_be_marked(
-    in_memory: Networks, name: str, args: dict[str, Any], code: str
+    network: Network, name: str, args: dict[str, Any], code: str
 ) -> None:
-    async with in_memory.start() as network:
-        ann, bob = await talk(network)
-        await network.join("carol")
-        await ann.say("carol", "not bob's")
-        error = await bob.ask(name, **args)
-        assert error["code"] == code
-        assert await unread(bob) == {"dm.ann.bob": 5}
+    ann, bob = await talk(network)
+    await network.join("carol")
+    await ann.say("carol", "not bob's")
+    error = await bob.ask(name, **args)
+    assert error["code"] == code
+    assert await unread(bob) == {"dm.ann.bob": 5}
 
 
-async def test_the_error_says_where_the_thread_ends(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        _ann, bob = await talk(network)
-        error = await bob.ask("mark_read", thread="direct_ann", upto=9)
-        assert error["message"] == "upto: the last message of the thread has the position 5, not 9"
+async def test_the_error_says_where_the_thread_ends(network: Network) -> None:
+    _ann, bob = await talk(network)
+    error = await bob.ask("mark_read", thread="direct_ann", upto=9)
+    assert error["message"] == "upto: the last message of the thread has the position 5, not 9"
 
 
 @pytest.mark.behaviour("P-33")
-async def test_who_joins_the_network_has_read_what_was_said_before(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_who_joins_the_network_has_read_what_was_said_before(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann = await network.join("ann")
         root = await ann.call("broadcast_text_message", text="welcome")
         await ann.call("reply", message_id=root["id"], text="all of you")
@@ -157,34 +152,33 @@ async def test_who_joins_the_network_has_read_what_was_said_before(networks: Net
 
 
 @pytest.mark.behaviour("P-33")
-async def test_who_joins_a_channel_has_read_what_was_said_before(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.call("create_channel", name="desk")
-        root = await ann.call("post_to_channel", channel="desk", text="1")
-        await ann.call("reply", message_id=root["id"], text="2")
-        await bob.call("join_channel", channel="desk")
-        replies = f"channel.desk.t{root['seq']}"
-        assert await unread(bob) == {"channel.desk": 0, replies: 0}
-        await ann.call("post_to_channel", channel="desk", text="3")
-        await bob.call("join_channel", channel="desk")
-        assert await unread(bob) == {"channel.desk": 1, replies: 0}, "a member joins nothing"
-        await bob.call("leave_channel", channel="desk")
-        await ann.call("reply", message_id=root["id"], text="4")
-        await bob.call("join_channel", channel="desk")
-        assert await unread(bob) == {"channel.desk": 0, replies: 0}
+async def test_who_joins_a_channel_has_read_what_was_said_before(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await ann.call("create_channel", name="desk")
+    root = await ann.call("post_to_channel", channel="desk", text="1")
+    await ann.call("reply", message_id=root["id"], text="2")
+    await bob.call("join_channel", channel="desk")
+    replies = f"channel.desk.t{root['seq']}"
+    assert await unread(bob) == {"channel.desk": 0, replies: 0}
+    await ann.call("post_to_channel", channel="desk", text="3")
+    await bob.call("join_channel", channel="desk")
+    assert await unread(bob) == {"channel.desk": 1, replies: 0}, "a member joins nothing"
+    await bob.call("leave_channel", channel="desk")
+    await ann.call("reply", message_id=root["id"], text="4")
+    await bob.call("join_channel", channel="desk")
+    assert await unread(bob) == {"channel.desk": 0, replies: 0}
 
 
 @pytest.mark.behaviour("P-32", "P-33", "S-3")
-async def test_marks_survive_a_restart(networks: Networks, tmp_path: Path) -> None:
+async def test_marks_survive_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     place = f"sqlite:{tmp_path}/log.db"
-    async with networks.start(store=place) as network:
+    async with in_memory.start(store=place) as network:
         ann, bob = await talk(network)
         await ann.call("broadcast_text_message", text="hello")
         await network.join("carol")
         await bob.call("mark_read", thread="direct_ann", upto=2)
     late = config(humans={"dora": {}})
-    async with networks.start(late, store=place) as network:
+    async with in_memory.start(late, store=place) as network:
         assert read((await network.join("bob", latest=True)).ready) == {
             "dm.ann.bob": 2,
             "broadcast": 0,
@@ -195,9 +189,9 @@ async def test_marks_survive_a_restart(networks: Networks, tmp_path: Path) -> No
 
 
 @pytest.mark.behaviour("P-32", "S-5")
-async def test_a_mark_that_could_not_be_stored_is_refused_and_not_told(networks: Networks) -> None:
+async def test_a_mark_that_could_not_be_stored_is_refused_and_not_told(in_memory: Networks) -> None:
     store = MoodyStore()
-    async with networks.start(store=store) as network:
+    async with in_memory.start(store=store) as network:
         _ann, bob = await talk(network)
         other = await network.join("bob")
         await bob.call("mark_read", thread="direct_ann", upto=2)

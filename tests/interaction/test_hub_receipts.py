@@ -30,35 +30,34 @@ async def has(network: Network, participant: str, seq: int) -> None:
 
 
 @pytest.mark.behaviour("P-35")
-async def test_a_message_arrives_and_is_read(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        sent = await ann.say("bob", "hello")
-        expected = {
-            "kind": "human",
-            "present": True,
-            "delivered": False,
-            "read": False,
-            "woken": False,
-            "reason": "not_an_agent",
-            "explanation": SENTENCES[Reason.NOT_AN_AGENT],
-        }
-        assert await receipts(ann, sent) == {"bob": expected}
-        await bob.event()
-        await bob.ack(sent["seq"])
-        await bob.sync()
-        assert await receipts(ann, sent) == {"bob": {**expected, "delivered": True}}
-        await bob.call("mark_read", thread="direct_ann", upto=1)
-        done = {**expected, "delivered": True, "read": True}
-        assert await receipts(ann, sent) == {"bob": done}
-        await bob.close()
-        await network.gone("bob")
-        assert await receipts(ann, sent) == {"bob": {**done, "present": False}}
+async def test_a_message_arrives_and_is_read(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    sent = await ann.say("bob", "hello")
+    expected = {
+        "kind": "human",
+        "present": True,
+        "delivered": False,
+        "read": False,
+        "woken": False,
+        "reason": "not_an_agent",
+        "explanation": SENTENCES[Reason.NOT_AN_AGENT],
+    }
+    assert await receipts(ann, sent) == {"bob": expected}
+    await bob.event()
+    await bob.ack(sent["seq"])
+    await bob.sync()
+    assert await receipts(ann, sent) == {"bob": {**expected, "delivered": True}}
+    await bob.call("mark_read", thread="direct_ann", upto=1)
+    done = {**expected, "delivered": True, "read": True}
+    assert await receipts(ann, sent) == {"bob": done}
+    await bob.close()
+    await network.gone("bob")
+    assert await receipts(ann, sent) == {"bob": {**done, "present": False}}
 
 
 @pytest.mark.behaviour("P-35", "W-13")
-async def test_receipts_tell_whom_a_message_woke_and_why(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_receipts_tell_whom_a_message_woke_and_why(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         busy = await network.join("busy", "agent", turns=True)
         for name in ("calm", "zed"):
@@ -89,23 +88,20 @@ async def test_receipts_tell_whom_a_message_woke_and_why(networks: Networks) -> 
 
 
 @pytest.mark.behaviour("P-35")
-async def test_receipts_name_the_turn_that_took_several_messages_together(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
-        first, second = await ann.say("bot", "one"), await ann.say("bot", "two")
-        turn = f"bot-{first['id']}"
-        messages = [first["id"], second["id"]]
-        start = {"id": turn, "thread_id": "dm.ann.bot", "messages": messages}
-        assert (await receipts(ann, second))["bot"]["turn"] == f"bot-{second['id']}"
-        await bot.call("begin_turn", start=start)
-        assert (await receipts(ann, second))["bot"]["turn"] == turn
+async def test_receipts_name_the_turn_that_took_several_messages_together(network: Network) -> None:
+    ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
+    first, second = await ann.say("bot", "one"), await ann.say("bot", "two")
+    turn = f"bot-{first['id']}"
+    messages = [first["id"], second["id"]]
+    start = {"id": turn, "thread_id": "dm.ann.bot", "messages": messages}
+    assert (await receipts(ann, second))["bot"]["turn"] == f"bot-{second['id']}"
+    await bot.call("begin_turn", start=start)
+    assert (await receipts(ann, second))["bot"]["turn"] == turn
 
 
 @pytest.mark.behaviour("P-35")
-async def test_receipts_and_the_explanation_of_a_wake_say_the_same(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_receipts_and_the_explanation_of_a_wake_say_the_same(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, _bob = await network.join("ann"), await network.join("bob")
         for name in ("one", "two"):
             await network.join(name, "agent")
@@ -128,8 +124,8 @@ async def test_receipts_and_the_explanation_of_a_wake_say_the_same(networks: Net
 
 
 @pytest.mark.behaviour("P-35", "P-33")
-async def test_who_came_later_has_neither_received_nor_read(networks: Networks) -> None:
-    async with networks.start(DESK) as network:
+async def test_who_came_later_has_neither_received_nor_read(in_memory: Networks) -> None:
+    async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         sent = await ann.call("post_to_channel", channel="desk", text="early birds")
         await bob.event()
@@ -153,20 +149,19 @@ async def test_who_came_later_has_neither_received_nor_read(networks: Networks) 
 
 
 @pytest.mark.behaviour("P-35")
-async def test_a_notice_of_the_hub_has_receipts_of_both(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
-        sent = await ann.say("bot", "hello?")
-        turn = f"bot-{sent['id']}"
-        await bot.call(
-            "begin_turn",
-            start={"id": turn, "thread_id": "dm.ann.bot", "messages": [sent["id"]]},
-        )
-        await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
-        notice = (await ann.event())["message"]
-        found = await receipts(ann, notice)
-        assert list(found) == ["bot", "ann"]
-        assert {each["reason"] for each in found.values()} == {"system"}
+async def test_a_notice_of_the_hub_has_receipts_of_both(network: Network) -> None:
+    ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
+    sent = await ann.say("bot", "hello?")
+    turn = f"bot-{sent['id']}"
+    await bot.call(
+        "begin_turn",
+        start={"id": turn, "thread_id": "dm.ann.bot", "messages": [sent["id"]]},
+    )
+    await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
+    notice = (await ann.event())["message"]
+    found = await receipts(ann, notice)
+    assert list(found) == ["bot", "ann"]
+    assert {each["reason"] for each in found.values()} == {"system"}
 
 
 @pytest.mark.behaviour("P-35")
@@ -185,17 +180,14 @@ async def test_very_many_readers_are_cut_after_the_agents(
 
 
 @pytest.mark.behaviour("P-35", "P-12")
-async def test_receipts_of_messages_that_are_not_ones_own_do_not_exist(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        ann, _bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
-        sent = await ann.say("bob", "between us")
-        assert (await carol.ask("read_receipts", id=sent["id"]))["code"] == "unknown_message"
-        assert (await ann.ask("read_receipts", id="m99"))["code"] == "unknown_message"
-        assert (await ann.ask("read_receipts", id="hello"))["code"] == "bad_request"
-        operator = await network.join("operator", "service")
-        assert list(await receipts(operator, sent)) == ["bob"]
+async def test_receipts_of_messages_that_are_not_ones_own_do_not_exist(network: Network) -> None:
+    ann, _bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
+    sent = await ann.say("bob", "between us")
+    assert (await carol.ask("read_receipts", id=sent["id"]))["code"] == "unknown_message"
+    assert (await ann.ask("read_receipts", id="m99"))["code"] == "unknown_message"
+    assert (await ann.ask("read_receipts", id="hello"))["code"] == "bad_request"
+    operator = await network.join("operator", "service")
+    assert list(await receipts(operator, sent)) == ["bob"]
 
 
 async def test_receipts_take_few_reads(in_memory: Networks) -> None:

@@ -60,31 +60,30 @@ async def notices(ann: Peer) -> list[Any]:
 
 
 async def test_a_person_is_told_once_when_all_whom_they_woke_ended_without_a_word(
-    networks: Networks,
+    network: Network,
 ) -> None:
-    async with networks.start() as network:
-        room = await Room.of(network)
-        sent = await room.broadcast()
-        await room.is_silent("calc")
-        await network.quiet()
-        assert await notices(room.ann) == [], "one of them may still answer"
-        turn = await room.begin("libby")
-        for _ in range(2):  # the second says the same again
-            await room.end("libby", turn, "model_error", "no connection")
-        await network.quiet()
-        (notice,) = await notices(room.ann)
-        assert notice["text_representation"] == (
-            "None of those woken by this has answered: calc and libby. "
-            "libby got no answer from its model (`no connection`). "
-            "Mention an agent to get an answer, or to be told why there is none."
-        )
-        assert notice["thread_id"] == "broadcast"
-        assert notice["mentions"] == ["ann"]
-        assert notice["content"]["code"] == "silence"
-        assert notice["content"]["agents"] == ["calc", "libby"]
-        assert notice["content"]["messages"] == [sent["id"]]
-        for agent in room.agents.values():
-            assert [event.get("wake") for event in await agent.sync()] == [None]
+    room = await Room.of(network)
+    sent = await room.broadcast()
+    await room.is_silent("calc")
+    await network.quiet()
+    assert await notices(room.ann) == [], "one of them may still answer"
+    turn = await room.begin("libby")
+    for _ in range(2):  # the second says the same again
+        await room.end("libby", turn, "model_error", "no connection")
+    await network.quiet()
+    (notice,) = await notices(room.ann)
+    assert notice["text_representation"] == (
+        "None of those woken by this has answered: calc and libby. "
+        "libby got no answer from its model (`no connection`). "
+        "Mention an agent to get an answer, or to be told why there is none."
+    )
+    assert notice["thread_id"] == "broadcast"
+    assert notice["mentions"] == ["ann"]
+    assert notice["content"]["code"] == "silence"
+    assert notice["content"]["agents"] == ["calc", "libby"]
+    assert notice["content"]["messages"] == [sent["id"]]
+    for agent in room.agents.values():
+        assert [event.get("wake") for event in await agent.sync()] == [None]
 
 
 def was_told(ann: Peer) -> bool:
@@ -105,33 +104,31 @@ async def asks_for_approval(agent: Peer, turn: str) -> None:
 
 @pytest.mark.parametrize("acts", [answers, hands_on, asks_for_approval])
 async def test_nobody_is_told_where_one_of_them_has_done_something(
-    in_memory: Networks, acts: Callable[[Peer, str], Awaitable[None]]
+    network: Network, acts: Callable[[Peer, str], Awaitable[None]]
 ) -> None:
-    async with in_memory.start() as network:
-        room = await Room.of(network)
-        await room.broadcast()
-        turn = await room.begin("libby")
-        await acts(room.agents["libby"], turn)
-        await room.end("libby", turn)
-        await room.is_silent("calc")
-        await network.quiet()
-        assert [n for n in await notices(room.ann) if n["content"]["code"] == "silence"] == []
+    room = await Room.of(network)
+    await room.broadcast()
+    turn = await room.begin("libby")
+    await acts(room.agents["libby"], turn)
+    await room.end("libby", turn)
+    await room.is_silent("calc")
+    await network.quiet()
+    assert [n for n in await notices(room.ann) if n["content"]["code"] == "silence"] == []
 
 
-async def test_nobody_is_told_where_a_person_has_stopped_one_of_them(networks: Networks) -> None:
-    async with networks.start() as network:
-        room = await Room.of(network)
-        await room.broadcast()
-        turn = await room.begin("libby")
-        await room.ann.call("stop", scope="turn", target=turn)
-        await room.is_silent("calc")
-        await network.quiet()
-        (stopped,) = await notices(room.ann)
-        assert stopped["content"]["code"] == "stopped"
+async def test_nobody_is_told_where_a_person_has_stopped_one_of_them(network: Network) -> None:
+    room = await Room.of(network)
+    await room.broadcast()
+    turn = await room.begin("libby")
+    await room.ann.call("stop", scope="turn", target=turn)
+    await room.is_silent("calc")
+    await network.quiet()
+    (stopped,) = await notices(room.ann)
+    assert stopped["content"]["code"] == "stopped"
 
 
-async def test_a_person_who_waits_for_a_reply_is_told_of_that_alone(networks: Networks) -> None:
-    async with networks.start(config(channels={"desk": {"members": "all"}})) as network:
+async def test_a_person_who_waits_for_a_reply_is_told_of_that_alone(in_memory: Networks) -> None:
+    async with in_memory.start(config(channels={"desk": {"members": "all"}})) as network:
         room = await Room.of(network)
         await room.broadcast("@libby hello")
         await room.is_silent("calc")
@@ -141,25 +138,22 @@ async def test_a_person_who_waits_for_a_reply_is_told_of_that_alone(networks: Ne
         assert notice["text_representation"] == "libby has read this and decided not to answer."
 
 
-async def test_messages_that_one_turn_took_up_together_are_told_of_once(
-    networks: Networks,
-) -> None:
-    async with networks.start() as network:
-        room = await Room.of(network)
-        await room.broadcast("hello")
-        await room.is_silent("calc")
-        last = await room.broadcast("anybody?")
-        await room.is_silent("calc")
-        await room.is_silent("libby")  # it takes up both
-        await network.quiet()
-        (notice,) = await notices(room.ann)
-        assert notice["content"]["messages"] == [last["id"]]
+async def test_messages_that_one_turn_took_up_together_are_told_of_once(network: Network) -> None:
+    room = await Room.of(network)
+    await room.broadcast("hello")
+    await room.is_silent("calc")
+    last = await room.broadcast("anybody?")
+    await room.is_silent("calc")
+    await room.is_silent("libby")  # it takes up both
+    await network.quiet()
+    (notice,) = await notices(room.ann)
+    assert notice["content"]["messages"] == [last["id"]]
 
 
 async def test_messages_of_agents_and_messages_that_wake_nobody_are_not_told_of(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(config(channels={"desk": {"members": "all"}})) as network:
+    async with in_memory.start(config(channels={"desk": {"members": "all"}})) as network:
         room = await Room.of(network)
         await room.ann.call("post_to_channel", channel="desk", text="nobody in particular")
         sent = await room.agents["calc"].call("broadcast_text_message", text="@libby hello")

@@ -35,8 +35,8 @@ async def test_each_word_to_what_was_overheard_counts_as_a_wake(in_memory: Netwo
 
 
 @pytest.mark.behaviour("H-112")
-async def test_past_the_limit_who_overhears_has_one_more_word(networks: Networks) -> None:
-    async with networks.start(limited(wakes=1)) as network:
+async def test_past_the_limit_who_overhears_has_one_more_word(in_memory: Networks) -> None:
+    async with in_memory.start(limited(wakes=1)) as network:
         ann = await network.join("ann")
         one, two = await crowd(network, "one", "two")
         opened = await ann.call("post_to_channel", channel="desk", text="well?")

@@ -18,23 +18,22 @@ async def woken(peer: Peer, count: int = 1) -> list[Any]:
 
 
 @pytest.mark.behaviour("W-2")
-async def test_a_direct_message_wakes_its_agents(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent")
-        scribe = await network.join("scribe", "agent")
-        sent = await ann.say("calc", "2+2?")
-        assert await woken(calc) == [
-            {"reason": "direct", "reply": "required", "turn": f"calc-{sent['id']}"}
-        ]
-        await scribe.say("calc", "psst")
-        assert [wake["reply"] for wake in await woken(calc)] == ["optional"]
-        await calc.say("ann", "4")
-        assert await woken(ann) == [None]
+async def test_a_direct_message_wakes_its_agents(network: Network) -> None:
+    ann, calc = await network.join("ann"), await network.join("calc", "agent")
+    scribe = await network.join("scribe", "agent")
+    sent = await ann.say("calc", "2+2?")
+    assert await woken(calc) == [
+        {"reason": "direct", "reply": "required", "turn": f"calc-{sent['id']}"}
+    ]
+    await scribe.say("calc", "psst")
+    assert [wake["reply"] for wake in await woken(calc)] == ["optional"]
+    await calc.say("ann", "4")
+    assert await woken(ann) == [None]
 
 
 @pytest.mark.behaviour("W-3")
-async def test_in_a_channel_those_wake_who_are_mentioned(networks: Networks) -> None:
-    async with networks.start(config(channels={"general": {}})) as network:
+async def test_in_a_channel_those_wake_who_are_mentioned(in_memory: Networks) -> None:
+    async with in_memory.start(config(channels={"general": {}})) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
         scribe = await network.join("scribe", "agent")
         await ann.call("post_to_channel", channel="general", text="hi @calc")
@@ -45,9 +44,9 @@ async def test_in_a_channel_those_wake_who_are_mentioned(networks: Networks) -> 
 
 @pytest.mark.behaviour("W-3")
 async def test_a_person_who_goes_on_in_a_thread_wakes_the_agent_that_spoke_last(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
-    async with networks.start(config(channels={"general": {}})) as network:
+    async with in_memory.start(config(channels={"general": {}})) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
         scribe = await network.join("scribe", "agent")
         root = await ann.call("post_to_channel", channel="general", text="topic")
@@ -60,8 +59,8 @@ async def test_a_person_who_goes_on_in_a_thread_wakes_the_agent_that_spoke_last(
 
 
 @pytest.mark.behaviour("W-3")
-async def test_a_first_reply_under_an_agents_message_wakes_that_agent(networks: Networks) -> None:
-    async with networks.start(config(channels={"general": {}})) as network:
+async def test_a_first_reply_under_an_agents_message_wakes_that_agent(in_memory: Networks) -> None:
+    async with in_memory.start(config(channels={"general": {}})) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
         root = await calc.call("post_to_channel", channel="general", text="I found something")
         await ann.call("reply", message_id=root["id"], text="what?")
@@ -74,9 +73,9 @@ async def test_a_first_reply_under_an_agents_message_wakes_that_agent(networks: 
     [("humans", True, False), ("all", True, True), ("mentioned", False, False)],
 )
 async def test_the_policy_says_whose_broadcasts_wake_everybody(
-    networks: Networks, policy: str, by_human: bool, by_agent: bool
+    in_memory: Networks, policy: str, by_human: bool, by_agent: bool
 ) -> None:
-    async with networks.start(config(network={"wake": {"broadcast": policy}})) as network:
+    async with in_memory.start(config(network={"wake": {"broadcast": policy}})) as network:
         ann, scribe = await network.join("ann"), await network.join("scribe", "agent")
         calc = await network.join("calc", "agent")
         await ann.call("broadcast_text_message", text="hello")
@@ -93,9 +92,9 @@ async def explain(peer: Peer, agent: str, message: str) -> Any:
 
 
 @pytest.mark.behaviour("W-13")
-async def test_every_decision_can_be_explained(networks: Networks) -> None:
+async def test_every_decision_can_be_explained(in_memory: Networks) -> None:
     file = config(channels={"general": {}}, network={"budgets": {"hops": 1}})
-    async with networks.start(file) as network:
+    async with in_memory.start(file) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc, scribe = await network.join("calc", "agent"), await network.join("scribe", "agent")
         found: dict[str, Any] = {}
@@ -134,36 +133,34 @@ async def test_every_decision_can_be_explained(networks: Networks) -> None:
         assert found["direct"]["wake"]["turn"] == f"calc-{direct['id']}"
 
 
-async def test_only_agents_can_be_explained_and_only_to_readers(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent")
-        spy = await network.join("spy", "agent")
-        sent = await ann.say("calc", "x")
-        assert (await ann.ask("explain_wake", agent="ann", message_id=sent["id"]))["code"] == (
-            "unknown_participant"
-        )
-        assert (await spy.ask("explain_wake", agent="calc", message_id=sent["id"]))["code"] == (
-            "unknown_message"
-        )
-        assert (await explain(calc, "calc", sent["id"]))["woken"] is True
+async def test_only_agents_can_be_explained_and_only_to_readers(network: Network) -> None:
+    ann, calc = await network.join("ann"), await network.join("calc", "agent")
+    spy = await network.join("spy", "agent")
+    sent = await ann.say("calc", "x")
+    assert (await ann.ask("explain_wake", agent="ann", message_id=sent["id"]))["code"] == (
+        "unknown_participant"
+    )
+    assert (await spy.ask("explain_wake", agent="calc", message_id=sent["id"]))["code"] == (
+        "unknown_message"
+    )
+    assert (await explain(calc, "calc", sent["id"]))["woken"] is True
 
 
 @pytest.mark.behaviour("W-11")
-async def test_a_caused_message_inherits_the_interaction_one_hop_on(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent")
-        scribe = await network.join("scribe", "agent")
-        opened = await ann.say("calc", "ask scribe")
-        await calc.say("scribe", "what?", cause=opened["id"])
-        asked = (await scribe.event())["message"]
-        assert (asked["interaction_id"], asked["hop"]) == (f"i{opened['seq']}", 1)
-        assert asked["cause_id"] == opened["id"]
-        await scribe.say("calc", "this", cause=f"scribe-{asked['id']}")
-        answer = (await calc.take(2))[1]["message"]
-        assert (answer["interaction_id"], answer["hop"]) == (f"i{opened['seq']}", 2)
-        await calc.say("ann", "unasked")
-        alone = (await ann.event())["message"]
-        assert (alone["interaction_id"], alone["hop"]) == (f"i{alone['seq']}", 0)
+async def test_a_caused_message_inherits_the_interaction_one_hop_on(network: Network) -> None:
+    ann, calc = await network.join("ann"), await network.join("calc", "agent")
+    scribe = await network.join("scribe", "agent")
+    opened = await ann.say("calc", "ask scribe")
+    await calc.say("scribe", "what?", cause=opened["id"])
+    asked = (await scribe.event())["message"]
+    assert (asked["interaction_id"], asked["hop"]) == (f"i{opened['seq']}", 1)
+    assert asked["cause_id"] == opened["id"]
+    await scribe.say("calc", "this", cause=f"scribe-{asked['id']}")
+    answer = (await calc.take(2))[1]["message"]
+    assert (answer["interaction_id"], answer["hop"]) == (f"i{opened['seq']}", 2)
+    await calc.say("ann", "unasked")
+    alone = (await ann.event())["message"]
+    assert (alone["interaction_id"], alone["hop"]) == (f"i{alone['seq']}", 0)
 
 
 async def bounce(first: Peer, second: Peer, names: tuple[str, str], message: Any) -> list[Any]:
@@ -184,10 +181,8 @@ def is_notice(event: Any) -> bool:
 
 
 @pytest.mark.behaviour("W-12")
-async def test_two_agents_that_answer_each_other_stop_at_the_hop_limit(
-    networks: Networks,
-) -> None:
-    async with networks.start(limited(hops=8)) as network:
+async def test_two_agents_that_answer_each_other_stop_at_the_hop_limit(in_memory: Networks) -> None:
+    async with in_memory.start(limited(hops=8)) as network:
         ann = await network.join("ann")
         calc, scribe = await network.join("calc", "agent"), await network.join("scribe", "agent")
         opening = await ann.ask("send_text_message", to=["calc", "scribe"], text="talk")
@@ -205,13 +200,12 @@ async def test_two_agents_that_answer_each_other_stop_at_the_hop_limit(
 
 
 @pytest.mark.behaviour("W-11")
-async def test_an_interaction_that_an_agent_opened_has_half_the_hops(networks: Networks) -> None:
-    async with networks.start() as network:
-        calc, scribe = await network.join("calc", "agent"), await network.join("scribe", "agent")
-        opening = await scribe.ask("send_text_message", to="calc", text="talk")
-        *sent, refused = await bounce(calc, scribe, ("calc", "scribe"), opening)
-        assert len(sent) == 1 + 4
-        assert refused["details"]["hops"] == 4
+async def test_an_interaction_that_an_agent_opened_has_half_the_hops(network: Network) -> None:
+    calc, scribe = await network.join("calc", "agent"), await network.join("scribe", "agent")
+    opening = await scribe.ask("send_text_message", to="calc", text="talk")
+    *sent, refused = await bounce(calc, scribe, ("calc", "scribe"), opening)
+    assert len(sent) == 1 + 4
+    assert refused["details"]["hops"] == 4
 
 
 @pytest.mark.behaviour("W-12")
@@ -232,8 +226,8 @@ async def test_the_hop_limit_holds_over_a_restart(in_memory: Networks, tmp_path:
 
 
 @pytest.mark.behaviour("W-11")
-async def test_a_person_always_opens_an_interaction(networks: Networks) -> None:
-    async with networks.start(config(network={"budgets": {"hops": 1}})) as network:
+async def test_a_person_always_opens_an_interaction(in_memory: Networks) -> None:
+    async with in_memory.start(config(network={"budgets": {"hops": 1}})) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
         opened = await ann.say("calc", "1")
         last = await calc.say("ann", "2", cause=opened["id"])
@@ -243,22 +237,21 @@ async def test_a_person_always_opens_an_interaction(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("P-28")
-async def test_a_cause_that_never_reached_the_speaker_is_refused(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent")
-        bob, spy = await network.join("bob"), await network.join("spy", "agent")
-        secret = await ann.say("bob", "between us")
-        for cause, code in (
-            (secret["id"], "unknown_message"),
-            ("m99", "unknown_message"),
-            ("calc-m1", "bad_request"),
-            ("spy-m99", "unknown_message"),
-            ("whatever", "bad_request"),
-        ):
-            error = await spy.ask("send_text_message", to="calc", text="x", cause=cause)
-            assert error["code"] == code, cause
-        assert await calc.sync() == []
-        assert await bob.texts() == ["between us"]
+async def test_a_cause_that_never_reached_the_speaker_is_refused(network: Network) -> None:
+    ann, calc = await network.join("ann"), await network.join("calc", "agent")
+    bob, spy = await network.join("bob"), await network.join("spy", "agent")
+    secret = await ann.say("bob", "between us")
+    for cause, code in (
+        (secret["id"], "unknown_message"),
+        ("m99", "unknown_message"),
+        ("calc-m1", "bad_request"),
+        ("spy-m99", "unknown_message"),
+        ("whatever", "bad_request"),
+    ):
+        error = await spy.ask("send_text_message", to="calc", text="x", cause=cause)
+        assert error["code"] == code, cause
+    assert await calc.sync() == []
+    assert await bob.texts() == ["between us"]
 
 
 @pytest.mark.behaviour("P-27")
@@ -267,14 +260,13 @@ async def test_a_cause_that_never_reached_the_speaker_is_refused(networks: Netwo
     ["sender", "sender_id", "sender_kind", "seq", "tseq", "interaction_id", "hop", "sent_at", "id"],
 )
 async def test_what_the_hub_stamps_cannot_be_said_by_a_client(
-    in_memory: Networks, forged: str
+    network: Network, forged: str
 ) -> None:
-    async with in_memory.start() as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        error = await ann.ask("send_text_message", to="bob", text="x", **{forged: "m1"})
-        assert error["code"] == "bad_request"
-        assert forged in error["message"]
-        assert await bob.sync() == []
+    ann, bob = await network.join("ann"), await network.join("bob")
+    error = await ann.ask("send_text_message", to="bob", text="x", **{forged: "m1"})
+    assert error["code"] == "bad_request"
+    assert forged in error["message"]
+    assert await bob.sync() == []
 
 
 async def absent(network: Network, name: str, peer: Peer) -> None:
@@ -283,48 +275,46 @@ async def absent(network: Network, name: str, peer: Peer) -> None:
 
 
 @pytest.mark.behaviour("W-7")
-async def test_an_agent_that_was_down_is_woken_once_when_it_returns(networks: Networks) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
-        await absent(network, "calc", calc)
-        sent = [await ann.say("calc", text) for text in "ab"]
-        back = await network.join("calc", "agent", turns=True)
-        assert back.ready["pending"] == []
-        events = await back.take(2)
-        assert [event["wake"]["turn"] for event in events] == [f"calc-{s['id']}" for s in sent]
-        await back.ack(events[-1]["seq"])
-        await back.sync()
-        network.hub.cursors.flush()
-        await network.quiet()
-        await absent(network, "calc", back)
-        again = await network.join("calc", "agent", turns=True)
-        assert await again.sync() == []
-        pending = again.ready["pending"]  # no turn has ended: the hub still remembers both
-        assert [p["message"]["content"] for p in pending] == ["a", "b"]
-        assert [p.get("started") for p in pending] == [None, None]
-        turn = f"calc-{sent[0]['id']}"
-        start = {"id": turn, "thread_id": "dm.ann.calc", "messages": [s["id"] for s in sent]}
-        await again.call("begin_turn", start=start)
-        await absent(network, "calc", again)
-        third = await network.join("calc", "agent", turns=True)
-        assert [p["started"] for p in third.ready["pending"]] == [turn, turn]
-        await third.call("end_turn", end={"id": turn, "outcome": "cancelled"})
-        await absent(network, "calc", third)
-        last = await network.join("calc", "agent", turns=True)
-        assert last.ready["pending"] == []
+async def test_an_agent_that_was_down_is_woken_once_when_it_returns(network: Network) -> None:
+    ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
+    await absent(network, "calc", calc)
+    sent = [await ann.say("calc", text) for text in "ab"]
+    back = await network.join("calc", "agent", turns=True)
+    assert back.ready["pending"] == []
+    events = await back.take(2)
+    assert [event["wake"]["turn"] for event in events] == [f"calc-{s['id']}" for s in sent]
+    await back.ack(events[-1]["seq"])
+    await back.sync()
+    network.hub.cursors.flush()
+    await network.quiet()
+    await absent(network, "calc", back)
+    again = await network.join("calc", "agent", turns=True)
+    assert await again.sync() == []
+    pending = again.ready["pending"]  # no turn has ended: the hub still remembers both
+    assert [p["message"]["content"] for p in pending] == ["a", "b"]
+    assert [p.get("started") for p in pending] == [None, None]
+    turn = f"calc-{sent[0]['id']}"
+    start = {"id": turn, "thread_id": "dm.ann.calc", "messages": [s["id"] for s in sent]}
+    await again.call("begin_turn", start=start)
+    await absent(network, "calc", again)
+    third = await network.join("calc", "agent", turns=True)
+    assert [p["started"] for p in third.ready["pending"]] == [turn, turn]
+    await third.call("end_turn", end={"id": turn, "outcome": "cancelled"})
+    await absent(network, "calc", third)
+    last = await network.join("calc", "agent", turns=True)
+    assert last.ready["pending"] == []
 
 
 @pytest.mark.behaviour("W-7")
 async def test_for_a_client_without_turns_an_acknowledgement_settles_a_wake(
-    networks: Networks,
+    network: Network,
 ) -> None:
-    async with networks.start() as network:
-        ann, calc = await network.join("ann"), await network.join("calc", "agent")
-        sent = await ann.say("calc", "a")
-        await calc.ack((await calc.event())["seq"])
-        await calc.sync()
-        network.hub.cursors.flush()
-        await network.quiet()
-        assert (await explain(ann, "calc", sent["id"]))["state"] == "ended"
-        back = await network.join("calc", "agent", turns=True)
-        assert back.ready["pending"] == []
+    ann, calc = await network.join("ann"), await network.join("calc", "agent")
+    sent = await ann.say("calc", "a")
+    await calc.ack((await calc.event())["seq"])
+    await calc.sync()
+    network.hub.cursors.flush()
+    await network.quiet()
+    assert (await explain(ann, "calc", sent["id"]))["state"] == "ended"
+    back = await network.join("calc", "agent", turns=True)
+    assert back.ready["pending"] == []
