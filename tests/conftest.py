@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.examples import FULL
 from tests.interaction.peers import Network, Networks
+from tests.interaction.stores import MoodyStore
 
 BROWSER = Path(__file__).parent / "browser"
 WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
@@ -95,9 +96,18 @@ def on_sockets() -> Networks:
 
 
 @pytest.fixture
-async def network(in_memory: Networks, request: pytest.FixtureRequest) -> AsyncIterator[Network]:
+def moody() -> MoodyStore:
+    """The store of `network`, which fails or waits when the test says so."""
+    return MoodyStore()
+
+
+@pytest.fixture
+async def network(
+    in_memory: Networks, moody: MoodyStore, request: pytest.FixtureRequest
+) -> AsyncIterator[Network]:
     """A new network in memory, which the module's `NETWORK` configures."""
-    async with in_memory.start(getattr(request.module, "NETWORK", None)) as network:
+    file = getattr(request.module, "NETWORK", None)
+    async with in_memory.start(file, store=moody) as network:
         yield network
 
 

@@ -15,7 +15,7 @@ from hubbub.protocol.session import SessionState
 from tests.interaction.peers import Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
-TOKENS = config(
+NETWORK = TOKENS = config(
     network={"auth": "tokens"},
     humans={"ann": {"roles": ["owner"]}, "bob": {}},
     agents={"calc": {"kind": "python", "class": "x.py:X"}},
@@ -29,27 +29,22 @@ def let_in(network: Network, participant: str) -> str:
     return token
 
 
-async def owner(network: Network) -> Peer:
-    return await network.join("ann", token=let_in(network, "ann"))
+async def enter(network: Network, participant: str, kind: str = "human") -> Peer:
+    return await network.join(participant, kind, token=let_in(network, participant))
 
 
 @pytest.mark.behaviour("D-1")
-@pytest.mark.parametrize("token", [None, "", "hub_wrong", "\U0001f600"])
-async def test_without_the_right_token_nobody_comes_in(
-    in_memory: Networks, token: str | None
-) -> None:
-    async with in_memory.start(TOKENS) as network:
-        let_in(network, "ann")
+async def test_without_the_right_token_nobody_comes_in(network: Network) -> None:
+    right = let_in(network, "ann")
+    for token in (None, "", "hub_wrong", "\U0001f600"):
         for name in ("ann", "stranger", "operator"):
-            peer = await network.attach()
-            error, code = await peer.refused(participant=name, token=token)
+            error, code = await (await network.attach()).refused(participant=name, token=token)
             assert (error["code"], code) == ("auth_failed", 4500)
             assert ("hubbub token add" in error["message"]) == (name != "operator")
             assert "hub_wrong" not in error["message"]
-
-
-def identifying(network: Network) -> int:
-    return sum(s.state is SessionState.IDENTIFYING for s in network.hub.sessions())
+    _, code = await (await network.attach()).refused(participant="bob", token=right)
+    assert code == 4500, "a token is one participant's"
+    await network.join("ann", token=right)
 
 
 @pytest.mark.behaviour("D-9")
@@ -60,6 +55,11 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
     monkeypatch.setattr("hubbub.network.auth.EACH_S", day)
     for module in ("auth", "joining"):
         monkeypatch.setattr(f"hubbub.network.{module}.LONGEST_S", day)
+
+    def identifying() -> int:
+        sessions = network.hub.sessions()
+        return sum(session.state is SessionState.IDENTIFYING for session in sessions)
+
     async with on_sockets.start(TOKENS) as network:
         token = let_in(network, "ann")
         for _ in range(5):
@@ -68,46 +68,33 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
         waiting = await network.attach()
         frame = {"op": "identify", "version": VERSION, "participant": "ann", "kind": "human"}
         await waiting.send(**frame, token="hub_wrong")
-        await eventually(lambda: identifying(network) == 1)
+        await eventually(lambda: identifying() == 1)
         error, code = await (await network.attach()).refused(token="hub_wrong")
         assert (error["code"], error["temporary"], code) == ("rate_limited", True, 4005)
         assert error["retry_after_s"] > day
         assert "wrong tokens" in error["message"]
         await network.join("ann", token=token)
-        assert identifying(network) == 1, "the first one above the bound still has no answer"
-
-
-@pytest.mark.behaviour("D-1")
-async def test_a_token_proves_one_participant_only(in_memory: Networks) -> None:
-    async with in_memory.start(TOKENS) as network:
-        token = let_in(network, "ann")
-        _error, code = await (await network.attach()).refused(participant="bob", token=token)
-        assert code == 4500
-        await network.join("ann", token=token)
+        assert identifying() == 1, "the first one above the bound still has no answer"
 
 
 @pytest.mark.behaviour("D-2")
-async def test_an_owner_makes_a_token_that_works_at_once(in_memory: Networks) -> None:
-    async with in_memory.start(TOKENS) as network:
-        ann = await owner(network)
-        made = await ann.call("add_token", participant="bob")
-        bob = await network.join("bob", token=made["token"])
-        assert bob.ready["participant"] == "bob"
-        assert await network.hub.store.token_hashes("bob") == [token_hash(made["token"])]
-        guest = await ann.call("add_token", participant="guest")
-        assert (await network.join("guest", token=guest["token"])).ready["kind"] == "human"
-
-
-@pytest.mark.behaviour("D-2")
-async def test_revoking_closes_the_sockets_and_the_door(in_memory: Networks) -> None:
-    async with in_memory.start(TOKENS) as network:
-        ann = await owner(network)
+async def test_an_owner_makes_tokens_that_work_at_once_and_revokes_them(
+    networks: Networks,
+) -> None:
+    async with networks.start(TOKENS) as network:
+        ann = await enter(network, "ann")
         token = (await ann.call("add_token", participant="bob"))["token"]
+        assert await network.hub.store.token_hashes("bob") == [token_hash(token)]
         tabs = [await network.join("bob", token=token) for _ in range(2)]
+        guest = (await ann.call("add_token", participant="guest"))["token"]
+        assert (await network.join("guest", token=guest)).ready["kind"] == "human"
         await ann.call("revoke_tokens", participant="bob")
         assert [await tab.closed() for tab in tabs] == [4504, 4504]
         _error, code = await (await network.attach()).refused(participant="bob", token=token)
         assert code == 4500
+        for name in ("hub", "t5", "a b", "everyone"):
+            refused = await ann.ask("add_token", participant=name)
+            assert refused["code"] == "bad_request", name
 
 
 @pytest.mark.behaviour("D-2")
@@ -124,7 +111,7 @@ async def test_revoking_reaches_who_is_just_coming_in(in_memory: Networks) -> No
 
     store, revoked = Slow(), asyncio.Event()
     async with in_memory.start(TOKENS, store=store) as network:
-        ann = await owner(network)
+        ann = await enter(network, "ann")
         await ann.say("bob", "something for the snapshot")
         token = (await ann.call("add_token", participant="bob"))["token"]
         late = await network.attach()
@@ -151,107 +138,66 @@ async def test_a_token_added_to_the_file_beside_a_running_hub_works(
 
 
 @pytest.mark.behaviour("D-4")
-async def test_only_owners_administer(in_memory: Networks) -> None:
-    async with in_memory.start(TOKENS) as network:
-        peers = [
-            await network.join("bob", token=let_in(network, "bob")),
-            await network.join("calc", "agent", token=let_in(network, "calc")),
-            await network.join("robot", "service", token=let_in(network, "robot")),
-        ]
-        for peer in peers:
-            for call in ("add_token", "revoke_tokens"):
-                assert (await peer.ask(call, participant="bob"))["code"] == "forbidden"
-            assert (await peer.ask("network_status"))["code"] == "forbidden"
-            offered = {info["name"] for info in peer.ready["operations"]}
-            assert not offered & {"add_token", "revoke_tokens", "network_status"}
-        operator = await network.join("operator", "service", token=let_in(network, "operator"))
-        status = await operator.call("network_status")
-        assert (status["present"], status["participants"], status["draining"]) == (3, 4, False)
-
-
-@pytest.mark.parametrize("name", ["hub", "t5", "a b", "everyone"])
-async def test_nobody_gets_a_token_for_an_impossible_name(network: Network, name: str) -> None:
-    ann = await network.join("ann")
-    assert (await ann.ask("add_token", participant=name))["code"] == "bad_request"
-
-
-@pytest.mark.behaviour("D-5")
-async def test_in_an_open_network_a_launched_agent_keeps_its_name(network: Network) -> None:
-    token = let_in(network, "calc")
-    _error, code = await (await network.attach()).refused(participant="calc", kind="agent")
-    assert code == 4500
-    calc = await network.join("calc", "agent", token=token)
-    assert calc.ready["participant"] == "calc"
-    assert (await network.join("ann")).ready["participant"] == "ann"
-
-
-@pytest.mark.behaviour("D-5")
-async def test_the_operators_place_is_its_own_too_once_it_has_a_token(network: Network) -> None:
-    token = let_in(network, "operator")
-    taken = {"participant": "operator", "kind": "service"}
-    error, code = await (await network.attach()).refused(**taken)
-    assert code == 4500
-    assert "user who runs the network" in error["message"]
-    assert "token add" not in error["message"]  # nobody can make one for that name
-    operator = await network.join("operator", "service", token=token)
-    assert "add_token" in {info["name"] for info in operator.ready["operations"]}
-
-
-@pytest.mark.behaviour("D-5")
-async def test_in_an_open_network_people_own_it_and_agents_do_not(network: Network) -> None:
-    assert "head" in await (await network.join("ann")).call("network_status")
-    assert (await (await network.join("calc", "agent")).ask("network_status"))["code"] == (
-        "forbidden"
-    )
-
-
-@pytest.mark.behaviour("D-5")
-async def test_nobody_takes_a_place_in_an_open_network_by_making_a_token(network: Network) -> None:
-    calc = await network.join("calc", "agent", token=let_in(network, "calc"))
-    operator = await network.join("operator", "service", token=let_in(network, "operator"))
-    eve = await network.join("eve")
-    for name in ("calc", "ann"):
+async def test_only_owners_administer(network: Network) -> None:
+    for name, kind in (("bob", "human"), ("calc", "agent"), ("robot", "service")):
+        peer = await enter(network, name, kind)
         for call in ("add_token", "revoke_tokens"):
-            assert (await eve.ask(call, participant=name))["code"] == "forbidden"
-    assert (await calc.call("list_channels"))["channels"] == []  # still there
-    await network.join("ann")
-    assert "token" in await operator.call("add_token", participant="ann")
+            assert (await peer.ask(call, participant="bob"))["code"] == "forbidden"
+        assert (await peer.ask("network_status"))["code"] == "forbidden"
+        offered = {info["name"] for info in peer.ready["operations"]}
+        assert not offered & {"add_token", "revoke_tokens", "network_status"}
+    operator = await enter(network, "operator", "service")
+    status = await operator.call("network_status")
+    assert (status["present"], status["participants"], status["draining"]) == (3, 4, False)
+
+
+@pytest.mark.behaviour("D-5")
+async def test_an_open_network_belongs_to_its_people_but_launched_places_are_kept(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start() as network:
+        let_in(network, "calc")
+        _error, code = await (await network.attach()).refused(participant="calc", kind="agent")
+        assert code == 4500
+        calc = await enter(network, "calc", "agent")
+        assert (await calc.ask("network_status"))["code"] == "forbidden"
+        let_in(network, "operator")
+        taken = {"participant": "operator", "kind": "service"}
+        error, code = await (await network.attach()).refused(**taken)
+        assert code == 4500
+        assert "user who runs the network" in error["message"]
+        assert "token add" not in error["message"]  # nobody can make one for that name
+        operator = await enter(network, "operator", "service")
+        eve = await network.join("eve")
+        assert "head" in await eve.call("network_status")
+        for name in ("calc", "ann"):
+            for call in ("add_token", "revoke_tokens"):
+                assert (await eve.ask(call, participant=name))["code"] == "forbidden"
+        assert (await calc.call("list_channels"))["channels"] == []  # still there
+        await network.join("ann")
+        assert "token" in await operator.call("add_token", participant="ann")
 
 
 @pytest.mark.behaviour("P-29")
-async def test_an_observer_sees_everything_and_is_nobody(network: Network) -> None:
-    ann, bob = await network.join("ann"), await network.join("bob")
-    await ann.say("bob", "before")
-    watch = await network.join("operator", "service", observe=True)
-    assert watch.ready["cursor"] == 1
-    await ann.say("bob", "psst")
-    await ann.call("broadcast_text_message", text="hello")
-    await bob.say("ann", "hi")
-    assert await watch.texts() == ["psst", "hello", "hi"]
-    people = (await ann.call("list_participants"))["participants"]
-    assert [p["id"] for p in people] == ["ann", "bob"]
-    cursor = {"epoch": watch.hello["epoch"], "seq": 0}
-    again = await network.join("operator", "service", observe=True, cursor=cursor)
-    assert await again.take_texts(4) == ["before", "psst", "hello", "hi"]
-
-
-@pytest.mark.behaviour("P-29")
-async def test_a_person_who_observes_is_not_present_for_it(network: Network) -> None:
-    ann = await network.join("ann")
-    watch = await network.join("bob", observe=True)
-    sent = await ann.call("broadcast_text_message", text="hello")
-    assert await watch.texts() == ["hello"]
-    people = (await ann.call("list_participants"))["participants"]
-    assert [p["id"] for p in people] == ["ann"]
-    await watch.ack(sent["seq"])
-    await watch.close()
-    await ann.sync()
-    assert (await ann.call("network_status"))["present"] == 1
-
-
-@pytest.mark.behaviour("P-29")
-async def test_only_an_owner_observes(network: Network) -> None:
-    error, code = await (await network.attach()).refused(
-        participant="calc", kind="agent", observe=True
-    )
-    assert (error["code"], code) == ("forbidden", 4500)
+async def test_an_observer_sees_everything_and_is_nobody(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "before")
+        watch = await network.join("operator", "service", observe=True)
+        person = await network.join("dan", observe=True)
+        assert watch.ready["cursor"] == 1
+        await ann.say("bob", "psst")
+        last = await ann.call("broadcast_text_message", text="hello")
+        assert await watch.texts() == await person.texts() == ["psst", "hello"]
+        people = (await ann.call("list_participants"))["participants"]
+        assert [p["id"] for p in people] == ["ann", "bob"]
+        cursor = {"epoch": watch.hello["epoch"], "seq": 0}
+        again = await network.join("operator", "service", observe=True, cursor=cursor)
+        assert await again.take_texts(3) == ["before", "psst", "hello"]
+        await person.ack(last["seq"])
+        await person.close()
+        await bob.sync()
+        assert (await ann.call("network_status"))["present"] == 2
+        calc = {"participant": "calc", "kind": "agent", "observe": True}
+        error, code = await (await network.attach()).refused(**calc)
+        assert (error["code"], code) == ("forbidden", 4500)

@@ -18,25 +18,35 @@ from hubbub.testing.network import LocalNetwork
 from tests.interaction.peers import Network, Networks, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
+NETWORK = config(network={"limits": {"unacknowledged": 16}})
+
 
 @pytest.mark.behaviour("S-5")
 async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
-    in_memory: Networks,
+    network: Network, moody: MoodyStore
 ) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.say("bob", "1")
-        store.failing = 1
-        error = await ann.ask("send_text_message", to="bob", text="lost")
-        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
-        assert "Traceback" not in error["message"]
-        sent = await ann.say("bob", "2")
-        assert (sent["seq"], sent["tseq"]) == (2, 2)
-        events = await bob.sync()
-        assert [event["message"]["content"] for event in events] == ["1", "2"]
-        assert [event["prev"] for event in events] == [0, 1]
-        assert network.hub.metrics.refused == 1
+    ann, bob = await network.join("ann"), await network.join("bob")
+    moody.failing = 1
+    assert (await ann.ask("send_text_message", to="bob", text="lost"))["op"] == "error"
+    root = await ann.say("bob", "1")
+    moody.failing = 1
+    error = await ann.ask("send_text_message", to="bob", text="lost")
+    assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+    assert "Traceback" not in error["message"]
+    sent = await ann.say("bob", "2")
+    assert (sent["seq"], sent["tseq"]) == (2, 2)
+    moody.failing = 1
+    assert (await ann.ask("reply", message_id=root["id"], text="lost"))["op"] == "error"
+    assert (await ann.call("reply", message_id=root["id"], text="3"))["tseq"] == 1
+    events = await bob.sync()
+    assert [event["message"]["content"] for event in events] == ["1", "2", "3"]
+    assert [event["prev"] for event in events] == [0, 1, 2]
+    assert network.hub.metrics.refused == 3
+    moody.failing = 1
+    assert (await ann.ask("create_channel", name="desk"))["code"] == "store_unavailable"
+    assert (await ann.call("list_channels"))["channels"] == []
+    await ann.call("create_channel", name="desk")
+    assert (await ann.call("post_to_channel", channel="desk", text="x"))["tseq"] == 1
 
 
 @pytest.mark.behaviour("S-13")
@@ -45,8 +55,7 @@ async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_o
 ) -> None:
     path = tmp_path / "hub.db"
     async with in_memory.start(store=open_store(f"sqlite:{path}")) as network:
-        ann = await network.join("ann")
-        await network.join("bob")
+        ann, _ = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "kept")
         assert network.hub.problem == ""
         path.unlink()
@@ -61,99 +70,63 @@ async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_o
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_new_thread_survives_a_refused_commit(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.failing = 1
-        assert (await ann.ask("send_text_message", to="bob", text="lost"))["op"] == "error"
-        root = await ann.say("bob", "kept")
-        store.failing = 1
-        assert (await ann.ask("reply", message_id=root["id"], text="lost"))["op"] == "error"
-        assert (await ann.call("reply", message_id=root["id"], text="kept too"))["tseq"] == 1
-        assert await bob.texts() == ["kept", "kept too"]
+async def test_who_cannot_be_stored_is_sent_away_to_come_back(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann = await network.join("ann", card={"description": "old"})
 
+    async def people() -> dict[str, str]:
+        told = (await ann.call("list_participants"))["participants"]
+        return {each["id"]: each["card"]["description"] for each in told}
 
-@pytest.mark.behaviour("S-5")
-async def test_a_channel_that_could_not_be_stored_can_be_made_again(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann = await network.join("ann")
-        store.failing = 1
-        assert (await ann.ask("create_channel", name="desk"))["code"] == "store_unavailable"
-        assert (await ann.call("list_channels"))["channels"] == []
-        await ann.call("create_channel", name="desk")
-        assert (await ann.call("post_to_channel", channel="desk", text="x"))["tseq"] == 1
-
-
-@pytest.mark.behaviour("S-5")
-async def test_who_cannot_be_stored_is_sent_away_to_come_back(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann = await network.join("ann")
-        store.failing = 1
-        error, code = await (await network.attach()).refused(participant="bob")
-        assert (error["code"], error["temporary"], code) == ("store_unavailable", True, 4001)
-        assert "ref" not in error
-        assert [p["id"] for p in (await ann.call("list_participants"))["participants"]] == ["ann"]
-        await network.join("bob")
-        await ann.say("bob", "welcome")
+    moody.failing = 1
+    error, code = await (await network.attach()).refused(participant="bob")
+    assert (error["code"], error["temporary"], code) == ("store_unavailable", True, 4001)
+    assert "ref" not in error
+    moody.failing = 1
+    await (await network.attach()).refused(card={"description": "new"})
+    assert await people() == {"ann": "old"}
+    before = len(moody.batches)
+    await network.join("ann", card={"description": "new"})
+    assert await people() == {"ann": "new"}
+    assert len(moody.batches) == before + 1
+    await network.join("bob")
+    await ann.say("bob", "welcome")
 
 
 @pytest.mark.behaviour("S-5")
 @pytest.mark.parametrize("failing", [0, 1])
 async def test_two_sockets_of_a_newcomer_at_once_are_one_participant(
-    in_memory: Networks, failing: int
+    network: Network, moody: MoodyStore, failing: int
 ) -> None:
     """The second must not come in on a registration that fails."""
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        bob = await network.join("bob")
-        tabs = [await network.attach() for _ in range(2)]
-        store.gate.clear()
-        for tab in tabs:
-            await tab.send(op="identify", version="hubbub.v1", participant="ann", kind="human")
-        async with soon():
-            await store.waiting.wait()
-        store.failing = failing
-        store.gate.set()
-        answers = [await tab.receive() for tab in tabs]
-        expected = ["error", "ready"] if failing else ["ready", "ready"]
-        assert sorted(answer["op"] for answer in answers) == expected
-        await bob.say("ann", "welcome")
-        inside = next(t for t, a in zip(tabs, answers, strict=True) if a["op"] == "ready")
-        assert await inside.take_texts(1) == ["welcome"]
-        for tab in tabs:
-            await tab.close()
-        await network.gone("ann")
-
-
-async def test_a_card_that_could_not_be_stored_is_stored_the_next_time(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        bob = await network.join("bob")
-        await network.join("ann", card={"description": "old"})
-
-        async def described() -> str:
-            people = (await bob.call("list_participants"))["participants"]
-            return str(next(p for p in people if p["id"] == "ann")["card"]["description"])
-
-        store.failing = 1
-        await (await network.attach()).refused(card={"description": "new"})
-        assert await described() == "old"
-        before = len(store.batches)
-        await network.join("ann", card={"description": "new"})
-        assert await described() == "new"
-        assert len(store.batches) == before + 1
+    bob = await network.join("bob")
+    tabs = [await network.attach() for _ in range(2)]
+    moody.gate.clear()
+    for tab in tabs:
+        await tab.send(op="identify", version="hubbub.v1", participant="ann", kind="human")
+    async with soon():
+        await moody.waiting.wait()
+    moody.failing = failing
+    moody.gate.set()
+    answers = [await tab.receive() for tab in tabs]
+    expected = ["error", "ready"] if failing else ["ready", "ready"]
+    assert sorted(answer["op"] for answer in answers) == expected
+    await bob.say("ann", "welcome")
+    inside = next(t for t, a in zip(tabs, answers, strict=True) if a["op"] == "ready")
+    assert await inside.take_texts(1) == ["welcome"]
+    for tab in tabs:
+        await tab.close()
+    await network.gone("ann")
 
 
 @pytest.mark.behaviour("S-5")
-async def test_reads_that_fail_are_temporary_errors(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
+async def test_reads_that_fail_are_temporary_errors(in_memory: Networks, moody: MoodyStore) -> None:
+    file = config(network={"limits": {"unacknowledged": 1}})
+    async with in_memory.start(file, store=moody) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         sent = await ann.say("bob", "1")
-        store.deaf = True
+        moody.deaf = True
         for call, args in (
             ("read_thread", {"thread": "direct_bob"}),
             ("read_message", {"id": sent["id"]}),
@@ -164,70 +137,40 @@ async def test_reads_that_fail_are_temporary_errors(in_memory: Networks) -> None
             error = await ann.ask(call, **args)
             assert (error["code"], error["temporary"]) == ("store_unavailable", True), call
         assert (await ann.say("bob", "writes go on"))["seq"] == 2
-        assert await bob.texts() == ["1", "writes go on"]
-
-
-@pytest.mark.behaviour("S-5")
-async def test_a_session_that_cannot_be_caught_up_comes_back_later(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(
-        config(network={"limits": {"unacknowledged": 1}}), store=store
-    ) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.say("bob", "1")
-        await ann.say("bob", "2")
-        await bob.take(1)
-        store.deaf = True
+        assert await bob.take_texts(1) == ["1"]
         await bob.ack(1)
-        assert await bob.closed() == 4001
-        store.deaf = False
+        assert await bob.closed() == 4001, "it cannot be caught up, and comes back later"
+        moody.deaf = False
         back = await network.join("bob")
-        assert await back.take_texts(1) == ["2"]
+        assert await back.take_texts(1) == ["writes go on"]
 
 
-@pytest.mark.behaviour("S-2")
-async def test_nothing_is_said_before_it_is_durable(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.gate.clear()
-        ref = await ann.post("send_text_message", to="bob", text="1")
-        async with soon():
-            await store.waiting.wait()
-        assert await bob.sync() == []
-        assert await ann.sync() == []
-        assert ref not in ann._answers
-        store.gate.set()
-        assert (await ann.answer(ref))["value"]["seq"] == 1
-        assert await bob.texts() == ["1"]
-
-
-@pytest.mark.behaviour("S-6")
-async def test_what_queues_during_a_commit_is_one_transaction(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.gate.clear()
-        refs = [await ann.post("send_text_message", to="bob", text="0")]
-        async with soon():
-            await store.waiting.wait()
-        before = len(store.batches)
-        refs += [await ann.post("send_text_message", to="bob", text=str(n)) for n in range(1, 40)]
-        await ann.sync()
-        store.gate.set()
-        for ref in refs:
-            await ann.answer(ref)
-        assert [len(batch.messages) for batch in store.batches[before:]] == [1, 39]
-        assert await bob.texts() == [str(n) for n in range(40)]
+@pytest.mark.behaviour("S-2", "S-6")
+async def test_nothing_is_said_before_it_is_durable_and_what_queues_is_one_transaction(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    moody.gate.clear()
+    refs = [await ann.post("send_text_message", to="bob", text="0")]
+    async with soon():
+        await moody.waiting.wait()
+    assert await bob.sync() == await ann.sync() == []
+    assert refs[0] not in ann._answers
+    before = len(moody.batches)
+    refs += [await ann.post("send_text_message", to="bob", text=str(n)) for n in range(1, 16)]
+    await ann.sync()
+    moody.gate.set()
+    assert [(await ann.answer(ref))["value"]["seq"] for ref in refs] == list(range(1, 17))
+    assert [len(batch.messages) for batch in moody.batches[before:]] == [1, 15]
+    assert await bob.texts() == [str(n) for n in range(16)]
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_hub_that_cannot_write_at_its_start_says_so() -> None:
-    store = MoodyStore()
-    store.failing = 1
+async def test_a_hub_that_cannot_write_at_its_start_says_so(moody: MoodyStore) -> None:
+    moody.failing = 1
     async with soon():
         with pytest.raises(StoreUnavailable):
-            async with LocalNetwork(config(humans={"ann": {}}), store=store):
+            async with LocalNetwork(config(humans={"ann": {}}), store=moody):
                 pytest.fail("it cannot have started")
 
 
@@ -261,6 +204,16 @@ class Clumsy(Mod):
         return weigh, look
 
 
+class Sealed(Mod):
+    name = "sealed"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.content == "forge":
+            draft = Draft("bob", "human", draft.thread_id, draft.type, "forged", draft.recipients)
+            return Replace(draft)
+        return Reject("closed") if draft.type == "broadcast" else PASS
+
+
 @pytest.mark.behaviour("M-3")
 async def test_a_mod_that_breaks_breaks_one_call_only(in_memory: Networks) -> None:
     async with in_memory.start(mods=[Clumsy(ModConfig(on_failure="reject"))]) as network:
@@ -280,31 +233,15 @@ async def test_a_mod_that_breaks_breaks_one_call_only(in_memory: Networks) -> No
 @pytest.mark.behaviour("M-1", "M-2")
 async def test_mods_judge_every_message_before_it_is_stored(in_memory: Networks) -> None:
     rules = ModerationConfig(words=("darn",), max_length=20, on_word="mask")
-    async with in_memory.start(mods=[Moderation(rules)]) as network:
+    mods = [Moderation(rules), Sealed(ModConfig(on_failure="reject"))]
+    async with in_memory.start(mods=mods) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "darn it")
         error = await ann.ask("send_text_message", to="bob", text="x" * 21)
-        assert error["code"] == "rejected"
-        assert error["details"] == {"mod": "moderation"}
+        assert (error["code"], error["details"]) == ("rejected", {"mod": "moderation"})
         assert error["message"].startswith("moderation: ")
         assert await bob.texts() == ["**** it"]
         assert network.hub.log.head == 1
-
-
-class Sealed(Mod):
-    name = "sealed"
-
-    def on_message(self, draft: Draft) -> Verdict:
-        if draft.content == "forge":
-            draft = Draft("bob", "human", draft.thread_id, draft.type, "forged", draft.recipients)
-            return Replace(draft)
-        return Reject("closed") if draft.type == "broadcast" else PASS
-
-
-@pytest.mark.behaviour("M-1")
-async def test_a_mod_can_close_a_thread_and_cannot_forge_a_sender(in_memory: Networks) -> None:
-    async with in_memory.start(mods=[Sealed(ModConfig(on_failure="reject"))]) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
         closed = await ann.ask("broadcast_text_message", text="x")
         assert closed["message"] == "sealed: closed"
         forged = await ann.ask("send_text_message", to="bob", text="forge")
@@ -324,46 +261,38 @@ def test_two_operations_of_one_name_are_refused_at_start() -> None:
 
 
 @pytest.mark.behaviour("P-30")
-async def test_a_draining_hub_sends_everybody_away_to_come_back(network: Network) -> None:
-    ann, bob = await network.join("ann"), await network.join("bob")
-    await network.hub.drain(after_s=2.5)
-    for peer in (ann, bob):
-        assert await peer.closed() == 4006
-        assert {"op": "reconnect", "after_s": 2.5} in peer.strays
-
-
-@pytest.mark.behaviour("P-30")
-async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann = await network.join("ann")
-        await network.join("bob")
-        store.gate.clear()
-        taken = await ann.post("send_text_message", to="bob", text="taken")
-        async with soon():
-            await store.waiting.wait()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(network.hub.drain())
-            await ann.until(lambda: any(s["op"] == "reconnect" for s in ann.strays))
-            error = await ann.ask("send_text_message", to="bob", text="too late")
-            assert (error["code"], error["temporary"]) == ("draining", True)
-            assert error["retry_after_s"] > 0
-            store.gate.set()
-            assert (await ann.answer(taken))["value"]["seq"] == 1
-        assert await ann.closed() == 4006
-        assert network.hub.log.head == 1
-
-
-@pytest.mark.behaviour("P-30")
-async def test_who_comes_to_a_draining_hub_is_told_to_come_back(networks: Networks) -> None:
+async def test_a_draining_hub_sends_everybody_away_to_come_back(networks: Networks) -> None:
     async with networks.start() as network:
-        peer = await network.attach()
-        await network.hub.drain()
-        assert await peer.closed() == 4006
+        ann, stranger = await network.join("ann"), await network.attach()
+        await network.hub.drain(after_s=2.5)
+        for peer in (ann, stranger):
+            assert await peer.closed() == 4006
+            assert {"op": "reconnect", "after_s": 2.5} in peer.strays
         if not networks.sockets:
             late = await network.attach()
             error, code = await late.refused(participant="ann")
             assert (error["code"], error["temporary"], code) == ("draining", True, 4006)
+
+
+@pytest.mark.behaviour("P-30")
+async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, _ = await network.join("ann"), await network.join("bob")
+    moody.gate.clear()
+    taken = await ann.post("send_text_message", to="bob", text="taken")
+    async with soon():
+        await moody.waiting.wait()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(network.hub.drain())
+        await ann.until(lambda: any(s["op"] == "reconnect" for s in ann.strays))
+        error = await ann.ask("send_text_message", to="bob", text="too late")
+        assert (error["code"], error["temporary"]) == ("draining", True)
+        assert error["retry_after_s"] > 0
+        moody.gate.set()
+        assert (await ann.answer(taken))["value"]["seq"] == 1
+    assert await ann.closed() == 4006
+    assert network.hub.log.head == 1
 
 
 @pytest.mark.behaviour("B-10")
