@@ -250,3 +250,35 @@ async def test_a_refused_first_message_does_no_harm_after_a_restart(
             else:
                 await ann.say("bob", "hi")
             await ann.say("carol", "hi")
+
+
+@pytest.mark.behaviour("P-14")
+async def test_who_was_away_reads_its_own_words_if_it_is_a_person(network: Network) -> None:
+    """A person may have said them at another socket; an agent has one."""
+    peers = [await network.join(*who) for who in (("ann", "human"), ("bot", "agent"))]
+    cursors = [{"epoch": peer.hello["epoch"], "seq": peer.ready["head"]} for peer in peers]
+    await peers[0].say("bot", "from ann")
+    await peers[0].call("broadcast_text_message", text="to all")
+    await peers[1].say("ann", "from bot")
+    for peer, name in zip(peers, ("ann", "bot"), strict=True):
+        await peer.close()
+        await network.gone(name)
+    ann = await network.join("ann", cursor=cursors[0])
+    assert await ann.take_texts(3) == ["from ann", "to all", "from bot"]
+    bot = await network.join("bot", "agent", cursor=cursors[1])
+    assert await bot.take_texts(2) == ["from ann", "to all"]
+
+
+@pytest.mark.behaviour("P-14")
+async def test_a_socket_that_fell_behind_is_not_sent_what_it_said_itself(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(config(network={"limits": {"unacknowledged": 2}})) as network:
+        bob, ann = await network.join("bob"), await network.join("ann")
+        for number in range(3):
+            await bob.say("ann", f"bob {number}")
+        await ann.say("bob", "ann")
+        await bob.say("ann", "bob 3")
+        assert await ann.take_texts(2) == ["bob 0", "bob 1"]
+        await ann.ack(2)
+        assert await ann.take_texts(2) == ["bob 2", "bob 3"]

@@ -4,30 +4,43 @@ what agents say among themselves.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hubbub.network.auth import new_token
 from tests.interaction.peers import Network, Networks, Peer, config
 
+LOOKED_AT = "dm.one.two"
+
+
+async def hidden(peer: Peer, message: Any) -> None:
+    """The message does not exist for this peer, nor its thread and the one below it."""
+    for call in ("read_message", "read_receipts"):
+        assert (await peer.ask(call, id=message["id"]))["code"] == "unknown_message"
+    assert (await peer.ask("reply", message_id=message["id"], text="x"))["code"] == (
+        "unknown_message"
+    )
+    thread = message["thread_id"]
+    for name in (thread, f"{thread}.t{message['seq']}"):
+        assert (await peer.ask("read_thread", thread=name))["code"] == "unknown_thread"
+    page = await peer.ask("read_interaction", id=f"i{message['seq']}")
+    if page["op"] == "result":  # an owner, to whom it says that there is something
+        assert (page["value"]["messages"], page["value"]["hidden"]) == ([], 1)
+    else:
+        assert page["code"] == "unknown_interaction"
+
 
 @pytest.mark.behaviour("P-12")
-async def test_an_owner_does_not_read_the_conversations_of_others(network: Network) -> None:
+async def test_an_owner_does_not_read_the_conversations_of_others_but_the_operator_does(
+    network: Network,
+) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     eve = await network.join("eve")  # a person in an open network: she may do what owners do
     assert "head" in await eve.call("network_status")
     secret = await ann.say("bob", "between us")
     await bob.texts()
-    assert (await eve.ask("read_message", id=secret["id"]))["code"] == "unknown_message"
-    assert (await eve.ask("read_thread", thread="dm.ann.bob"))["code"] == "unknown_thread"
-    assert (await eve.ask("reply", message_id=secret["id"], text="oh"))["code"] == (
-        "unknown_message"
-    )
-
-
-async def test_the_operator_reads_what_it_is_asked_to_look_into(network: Network) -> None:
-    ann = await network.join("ann")
-    await network.join("bob")
-    secret = await ann.say("bob", "between us")
+    await hidden(eve, secret)
     operator = await network.join("operator", "service")
     assert (await operator.call("read_message", id=secret["id"]))["content"] == "between us"
     page = await operator.call("read_thread", thread="dm.ann.bob")
@@ -46,26 +59,12 @@ async def test_a_channel_whose_members_are_named_is_closed_to_others(in_memory: 
         assert await ann.call("join_channel", channel="desk") == {"done": True}
 
 
-# What agents say among themselves -------------------------------------------------------------
-
-
-async def among_agents(network: Network) -> tuple[Peer, Peer, str, str]:
-    """Two agents, a message of one to the other, and a reply in the thread below it."""
-    one = await network.join("one", "agent")
-    two = await network.join("two", "agent")
-    said = await one.say("two", "do you know?")
-    below = await two.call("reply", message_id=said["id"], text="no")
-    return one, two, said["id"], below["id"]
-
-
-LOOKED_AT = "dm.one.two"
-
-
-@pytest.mark.behaviour("P-39")
-async def test_an_owner_looks_into_what_agents_say_among_themselves(network: Network) -> None:
-    _one, _two, said, below = await among_agents(network)
+@pytest.mark.behaviour("P-39", "P-12")
+async def test_an_owner_looks_into_what_agents_say_and_leaves_no_trace(network: Network) -> None:
     owner = await network.join("ann")
-    assert (await owner.call("read_message", id=said))["content"] == "do you know?"
+    one, two = await network.join("one", "agent"), await network.join("two", "agent")
+    said = (await one.say("two", "do you know?"))["id"]
+    below = (await two.call("reply", message_id=said, text="no"))["id"]
     assert (await owner.call("read_message", id=below))["content"] == "no"
     for thread, content in ((LOOKED_AT, "do you know?"), (f"{LOOKED_AT}.t{said[1:]}", "no")):
         page = await owner.call("read_thread", thread=thread)
@@ -74,32 +73,18 @@ async def test_an_owner_looks_into_what_agents_say_among_themselves(network: Net
     assert [(each["participant"], each["woken"]) for each in receipts] == [("two", True)]
     page = await owner.call("read_interaction", id="i" + said[1:])
     assert ([message["id"] for message in page["messages"]], page["hidden"]) == ([said], 0)
-
-
-@pytest.mark.behaviour("P-39", "P-12")
-async def test_a_look_delivers_and_lists_and_marks_nothing(network: Network) -> None:
-    owner = await network.join("ann")
-    one, *_ = await among_agents(network)
-    await owner.call("read_thread", thread=LOOKED_AT)
     await one.say("two", "still there?")
     assert await owner.sync() == []
     assert (await owner.call("list_threads"))["threads"] == []
     assert (await network.join("ann")).ready["threads"] == []
-    error = await owner.ask("mark_read", thread=LOOKED_AT, upto=1)
-    assert error["code"] == "unknown_thread"
-    error = await owner.ask("mark_unread", thread=LOOKED_AT, since=1)
-    assert error["code"] == "unknown_thread"
-
-
-@pytest.mark.behaviour("P-39", "P-12")
-async def test_an_owner_does_not_speak_where_it_only_looks(network: Network) -> None:
-    owner = await network.join("ann")
-    one, _two, said, _below = await among_agents(network)
-    assert (await owner.ask("reply", message_id=said, text="oh"))["code"] == "unknown_message"
-    error = await owner.ask("send_text_message", to=LOOKED_AT, text="oh")
-    assert error["code"] == "unknown_thread"
-    error = await owner.ask("send_text_message", to="one", text="oh", cause=said)
-    assert error["code"] == "unknown_message"
+    for call, args, code in (
+        ("mark_read", {"thread": LOOKED_AT, "upto": 1}, "unknown_thread"),
+        ("mark_unread", {"thread": LOOKED_AT, "since": 1}, "unknown_thread"),
+        ("reply", {"message_id": said, "text": "oh"}, "unknown_message"),
+        ("send_text_message", {"to": LOOKED_AT, "text": "oh"}, "unknown_thread"),
+        ("send_text_message", {"to": "one", "text": "oh", "cause": said}, "unknown_message"),
+    ):
+        assert (await owner.ask(call, **args))["code"] == code, call
     await owner.send(op="signal", type="typing", thread_id=LOOKED_AT, data=True)
     await owner.sync()
     await one.sync()
@@ -107,32 +92,19 @@ async def test_an_owner_does_not_speak_where_it_only_looks(network: Network) -> 
 
 
 @pytest.mark.behaviour("P-39", "P-12")
-@pytest.mark.parametrize("others", [["bob"], ["two", "bob"], ["two", "web", "bob"]])
-async def test_a_conversation_with_a_person_in_it_is_closed_to_owners(
-    network: Network, others: list[str]
-) -> None:
-    one, owner = await network.join("one", "agent"), await network.join("ann")
-    for name, kind in (("two", "agent"), ("bob", "human"), ("web", "service")):
-        await network.join(name, kind)
-    said = await one.say(others, "between us")
-    await one.call("reply", message_id=said["id"], text="and below")
-    assert (await owner.ask("read_message", id=said["id"]))["code"] == "unknown_message"
-    assert (await owner.ask("read_receipts", id=said["id"]))["code"] == "unknown_message"
-    for thread in (said["thread_id"], f"{said['thread_id']}.t{said['seq']}"):
-        assert (await owner.ask("read_thread", thread=thread))["code"] == "unknown_thread"
-    page = await owner.call("read_interaction", id=f"i{said['seq']}")
-    assert (page["messages"], page["hidden"]) == ([], 1)
-
-
-@pytest.mark.behaviour("P-39")
-async def test_services_are_no_people_and_channels_no_conversations(in_memory: Networks) -> None:
+async def test_a_conversation_with_a_person_in_it_is_closed_to_owners(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": ["one", "web"]}})
     async with in_memory.start(file) as network:
-        one, _web = await network.join("one", "agent"), await network.join("web", "service")
-        owner = await network.join("ann")
-        said = await one.say("web", "to the web")
-        assert (await owner.call("read_message", id=said["id"]))["content"] == "to the web"
-        posted = await one.call("post_to_channel", channel="desk", text="to the desk")
+        one, owner = await network.join("one", "agent"), await network.join("ann")
+        for name, kind in (("two", "agent"), ("bob", "human"), ("web", "service")):
+            await network.join(name, kind)
+        for others in (["bob"], ["two", "bob"], ["two", "web", "bob"]):
+            said = await one.say(others, "between us")
+            await one.call("reply", message_id=said["id"], text="and below")
+            await hidden(owner, said)
+        said = await one.say("web", "a service is no person")
+        assert (await owner.call("read_message", id=said["id"]))["content"]
+        posted = await one.call("post_to_channel", channel="desk", text="no conversation")
         assert (await owner.ask("read_message", id=posted["id"]))["code"] == "unknown_message"
         assert (await owner.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
 
@@ -149,11 +121,6 @@ async def test_nobody_but_owners_looks_into_what_agents_say(in_memory: Networks)
             peers[name] = await network.join(name, kind, token=token)
         said = await peers["one"].say("two", "do you know?")
         for name in ("bob", "spy"):
-            asked = peers[name].ask
-            assert (await asked("read_message", id=said["id"]))["code"] == "unknown_message"
-            assert (await asked("read_receipts", id=said["id"]))["code"] == "unknown_message"
-            assert (await asked("read_thread", thread=LOOKED_AT))["code"] == "unknown_thread"
-            error = await asked("read_interaction", id=f"i{said['seq']}")
-            assert error["code"] == "unknown_interaction"
+            await hidden(peers[name], said)
         page = await peers["ann"].call("read_thread", thread=LOOKED_AT)
         assert [message["content"] for message in page["messages"]] == ["do you know?"]

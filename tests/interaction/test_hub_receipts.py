@@ -9,10 +9,11 @@ import pytest
 
 from hubbub.network.operations import wakes
 from hubbub.network.wakes import SENTENCES, Reason
-from tests.interaction.peers import Network, Networks, Peer, config, eventually
+from tests.interaction.peers import Network, Peer, config, eventually
 from tests.interaction.stores import MoodyStore
 
-DESK = config(channels={"desk": {"members": "all"}})
+pytestmark = pytest.mark.behaviour("P-35")
+NETWORK = config(channels={"desk": {"members": "all"}})
 
 
 async def receipts(peer: Peer, message: Any) -> dict[str, Any]:
@@ -29,9 +30,9 @@ async def has(network: Network, participant: str, seq: int) -> None:
     await eventually(lambda: known.cursor >= seq)
 
 
-@pytest.mark.behaviour("P-35")
+@pytest.mark.behaviour("P-12")
 async def test_a_message_arrives_and_is_read(network: Network) -> None:
-    ann, bob = await network.join("ann"), await network.join("bob")
+    ann, bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
     sent = await ann.say("bob", "hello")
     expected = {
         "kind": "human",
@@ -53,136 +54,6 @@ async def test_a_message_arrives_and_is_read(network: Network) -> None:
     await bob.close()
     await network.gone("bob")
     assert await receipts(ann, sent) == {"bob": {**done, "present": False}}
-
-
-@pytest.mark.behaviour("P-35", "W-13")
-async def test_receipts_tell_whom_a_message_woke_and_why(in_memory: Networks) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        busy = await network.join("busy", "agent", turns=True)
-        for name in ("calm", "zed"):
-            await network.join(name, "agent")
-        await network.join("robot", "service")
-        sent = await ann.call("post_to_channel", channel="desk", text="@busy and @bob, please")
-        found = await receipts(bob, sent)
-        assert list(found) == ["busy", "calm", "zed", "bob", "robot"], "agents first"
-        turn = f"busy-{sent['id']}"
-        assert found["busy"] == {
-            "kind": "agent",
-            "present": True,
-            "delivered": False,
-            "woken": True,
-            "reason": "mention",
-            "explanation": SENTENCES[Reason.MENTION],
-            "turn": turn,
-            "state": "pending",
-        }
-        assert (found["calm"]["woken"], found["calm"]["reason"]) == (False, "not_mentioned")
-        assert found["bob"]["reason"] == found["robot"]["reason"] == "not_an_agent"
-        assert "read" not in found["robot"]
-        start = {"id": turn, "thread_id": "channel.desk", "messages": [sent["id"]]}
-        await busy.call("begin_turn", start=start)
-        assert (await receipts(bob, sent))["busy"]["state"] == "running"
-        await busy.call("end_turn", end={"id": turn, "outcome": "finished"})
-        assert (await receipts(bob, sent))["busy"]["state"] == "ended"
-
-
-@pytest.mark.behaviour("P-35")
-async def test_receipts_name_the_turn_that_took_several_messages_together(network: Network) -> None:
-    ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
-    first, second = await ann.say("bot", "one"), await ann.say("bot", "two")
-    turn = f"bot-{first['id']}"
-    messages = [first["id"], second["id"]]
-    start = {"id": turn, "thread_id": "dm.ann.bot", "messages": messages}
-    assert (await receipts(ann, second))["bot"]["turn"] == f"bot-{second['id']}"
-    await bot.call("begin_turn", start=start)
-    assert (await receipts(ann, second))["bot"]["turn"] == turn
-
-
-@pytest.mark.behaviour("P-35")
-async def test_receipts_and_the_explanation_of_a_wake_say_the_same(in_memory: Networks) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, _bob = await network.join("ann"), await network.join("bob")
-        for name in ("one", "two"):
-            await network.join(name, "agent")
-        said = [
-            await ann.say("one", "a"),
-            await ann.say(["one", "bob"], "b"),
-            await ann.call("broadcast_text_message", text="c"),
-            await ann.call("post_to_channel", channel="desk", text="d @two"),
-        ]
-        compared = 0
-        for message in said:
-            for name, receipt in (await receipts(ann, message)).items():
-                if receipt["kind"] == "agent":
-                    why = await ann.call("explain_wake", agent=name, message_id=message["id"])
-                    told = {key: receipt[key] for key in ("woken", "reason", "explanation")}
-                    assert told == {key: why[key] for key in told}
-                    assert receipt.get("turn") == why.get("wake", {}).get("turn")
-                    compared += 1
-        assert compared == 6
-
-
-@pytest.mark.behaviour("P-35", "P-33")
-async def test_who_came_later_has_neither_received_nor_read(in_memory: Networks) -> None:
-    async with in_memory.start(DESK) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        sent = await ann.call("post_to_channel", channel="desk", text="early birds")
-        await bob.event()
-        await bob.ack(sent["seq"])
-        await bob.call("mark_read", thread="channel_desk", upto=1)
-        carol = await network.join("carol")
-        await network.join("late", "agent")
-        later = await ann.call("post_to_channel", channel="desk", text="good morning")
-        await carol.event()
-        await carol.ack(later["seq"])
-        await has(network, "carol", later["seq"])
-        found = await receipts(ann, sent)
-        assert (found["bob"]["delivered"], found["bob"]["read"]) == (True, True)
-        assert (found["carol"]["delivered"], found["carol"]["read"]) == (False, False)
-        assert found["carol"]["reason"] == found["late"]["reason"] == "not_received"
-        await bob.call("leave_channel", channel="desk")
-        await bob.call("join_channel", channel="desk")
-        found = await receipts(ann, sent)
-        assert found["bob"]["delivered"], "who left and came back was there"
-        assert not (await receipts(ann, later))["bob"]["delivered"]
-
-
-@pytest.mark.behaviour("P-35")
-async def test_a_notice_of_the_hub_has_receipts_of_both(network: Network) -> None:
-    ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
-    sent = await ann.say("bot", "hello?")
-    turn = f"bot-{sent['id']}"
-    await bot.call(
-        "begin_turn",
-        start={"id": turn, "thread_id": "dm.ann.bot", "messages": [sent["id"]]},
-    )
-    await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
-    notice = (await ann.event())["message"]
-    found = await receipts(ann, notice)
-    assert list(found) == ["bot", "ann"]
-    assert {each["reason"] for each in found.values()} == {"system"}
-
-
-@pytest.mark.behaviour("P-35")
-async def test_very_many_readers_are_cut_after_the_agents(
-    in_memory: Networks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wakes, "MOST_RECEIPTS", 3)
-    async with in_memory.start() as network:
-        ann = await network.join("ann")
-        for name, kind in (("p1", "human"), ("a1", "agent"), ("p2", "human"), ("a2", "agent")):
-            await network.join(name, kind)
-        sent = await ann.call("broadcast_text_message", text="all")
-        answer = await ann.call("read_receipts", id=sent["id"])
-        assert [each["participant"] for each in answer["receipts"]] == ["a1", "a2", "p1"]
-        assert answer["more"] is True
-
-
-@pytest.mark.behaviour("P-35", "P-12")
-async def test_receipts_of_messages_that_are_not_ones_own_do_not_exist(network: Network) -> None:
-    ann, _bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
-    sent = await ann.say("bob", "between us")
     assert (await carol.ask("read_receipts", id=sent["id"]))["code"] == "unknown_message"
     assert (await ann.ask("read_receipts", id="m99"))["code"] == "unknown_message"
     assert (await ann.ask("read_receipts", id="hello"))["code"] == "bad_request"
@@ -190,13 +61,105 @@ async def test_receipts_of_messages_that_are_not_ones_own_do_not_exist(network: 
     assert list(await receipts(operator, sent)) == ["bob"]
 
 
-async def test_receipts_take_few_reads(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(DESK, store=store) as network:
-        ann = await network.join("ann")
-        await asyncio.gather(*(network.join(f"p{n}") for n in range(30)))
-        sent = await ann.call("post_to_channel", channel="desk", text="all")
-        await asyncio.gather(*(network.join(f"late{n}") for n in range(30)))
-        before = store.asked
-        assert len(await receipts(ann, sent)) == 60
-        assert store.asked - before <= 3
+@pytest.mark.behaviour("W-13")
+async def test_receipts_tell_whom_a_message_woke_and_why(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    busy = await network.join("busy", "agent", turns=True)
+    for name in ("calm", "zed"):
+        await network.join(name, "agent")
+    await network.join("robot", "service")
+    sent = await ann.call("post_to_channel", channel="desk", text="@busy and @bob, please")
+    found = await receipts(bob, sent)
+    assert list(found) == ["busy", "calm", "zed", "bob", "robot"], "agents first"
+    turn = f"busy-{sent['id']}"
+    assert found["busy"] == {
+        "kind": "agent",
+        "present": True,
+        "delivered": False,
+        "woken": True,
+        "reason": "mention",
+        "explanation": SENTENCES[Reason.MENTION],
+        "turn": turn,
+        "state": "pending",
+    }
+    assert (found["calm"]["woken"], found["calm"]["reason"]) == (False, "not_mentioned")
+    assert found["bob"]["reason"] == found["robot"]["reason"] == "not_an_agent"
+    assert "read" not in found["robot"]
+    more = await ann.call("post_to_channel", channel="desk", text="@busy and this")
+    assert (await receipts(ann, more))["busy"]["turn"] == f"busy-{more['id']}"
+    messages = [sent["id"], more["id"]]
+    start = {"id": turn, "thread_id": "channel.desk", "messages": messages}
+    await busy.call("begin_turn", start=start)
+    for message in (sent, more):  # the turn took both
+        found = (await receipts(bob, message))["busy"]
+        assert (found["turn"], found["state"]) == (turn, "running")
+    await busy.call("end_turn", end={"id": turn, "outcome": "finished"})
+    assert (await receipts(bob, sent))["busy"]["state"] == "ended"
+    await ann.until(lambda: bool(ann.events))
+    notice = ann.events[-1]["message"]  # of the hub: nobody has answered
+    told = await receipts(ann, notice)
+    assert (told["ann"]["reason"], told["busy"]["reason"]) == ("system", "system")
+
+
+async def test_receipts_and_the_explanation_of_a_wake_say_the_same(network: Network) -> None:
+    ann, _bob = await network.join("ann"), await network.join("bob")
+    for name in ("one", "two"):
+        await network.join(name, "agent")
+    said = [
+        await ann.say("one", "a"),
+        await ann.say(["one", "bob"], "b"),
+        await ann.call("broadcast_text_message", text="c"),
+        await ann.call("post_to_channel", channel="desk", text="d @two"),
+    ]
+    compared = 0
+    for message in said:
+        for name, receipt in (await receipts(ann, message)).items():
+            if receipt["kind"] == "agent":
+                why = await ann.call("explain_wake", agent=name, message_id=message["id"])
+                told = {key: receipt[key] for key in ("woken", "reason", "explanation")}
+                assert told == {key: why[key] for key in told}
+                assert receipt.get("turn") == why.get("wake", {}).get("turn")
+                compared += 1
+    assert compared == 6
+
+
+@pytest.mark.behaviour("P-33")
+async def test_who_came_later_has_neither_received_nor_read(network: Network) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    sent = await ann.call("post_to_channel", channel="desk", text="early birds")
+    await bob.event()
+    await bob.ack(sent["seq"])
+    await bob.call("mark_read", thread="channel_desk", upto=1)
+    carol = await network.join("carol")
+    await network.join("late", "agent")
+    later = await ann.call("post_to_channel", channel="desk", text="good morning")
+    await carol.event()
+    await carol.ack(later["seq"])
+    await has(network, "carol", later["seq"])
+    found = await receipts(ann, sent)
+    assert (found["bob"]["delivered"], found["bob"]["read"]) == (True, True)
+    assert (found["carol"]["delivered"], found["carol"]["read"]) == (False, False)
+    assert found["carol"]["reason"] == found["late"]["reason"] == "not_received"
+    await bob.call("leave_channel", channel="desk")
+    await bob.call("join_channel", channel="desk")
+    found = await receipts(ann, sent)
+    assert found["bob"]["delivered"], "who left and came back was there"
+    assert not (await receipts(ann, later))["bob"]["delivered"]
+
+
+async def test_receipts_of_very_many_take_few_reads_and_are_cut_after_the_agents(
+    network: Network, moody: MoodyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await network.join("ann")
+    names = [f"p{n}" for n in range(20)]
+    await asyncio.gather(*(network.join(name) for name in names))
+    await network.join("zed", "agent")
+    sent = await ann.call("post_to_channel", channel="desk", text="all")
+    await asyncio.gather(*(network.join(f"late{n}") for n in range(20)))
+    before = moody.asked
+    assert len(await receipts(ann, sent)) == 41
+    assert moody.asked - before <= 3
+    monkeypatch.setattr(wakes, "MOST_RECEIPTS", 3)
+    answer = await ann.call("read_receipts", id=sent["id"])
+    cut = [each["participant"] for each in answer["receipts"]]
+    assert (cut[0], len(cut), answer["more"]) == ("zed", 3, True)

@@ -13,6 +13,7 @@ from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("W-14")
+NETWORK = config(channels={"desk": {"members": "all"}})
 
 TWO = ("calc", "libby")
 
@@ -116,7 +117,7 @@ async def test_nobody_is_told_where_one_of_them_has_done_something(
     assert [n for n in await notices(room.ann) if n["content"]["code"] == "silence"] == []
 
 
-async def test_nobody_is_told_where_a_person_has_stopped_one_of_them(network: Network) -> None:
+async def test_a_person_is_told_only_the_one_thing_that_matters(network: Network) -> None:
     room = await Room.of(network)
     await room.broadcast()
     turn = await room.begin("libby")
@@ -125,21 +126,17 @@ async def test_nobody_is_told_where_a_person_has_stopped_one_of_them(network: Ne
     await network.quiet()
     (stopped,) = await notices(room.ann)
     assert stopped["content"]["code"] == "stopped"
-
-
-async def test_a_person_who_waits_for_a_reply_is_told_of_that_alone(in_memory: Networks) -> None:
-    async with in_memory.start(config(channels={"desk": {"members": "all"}})) as network:
-        room = await Room.of(network)
-        await room.broadcast("@libby hello")
-        await room.is_silent("calc")
-        await room.is_silent("libby")
-        await network.quiet()
-        (notice,) = await notices(room.ann)
-        assert notice["text_representation"] == "libby has read this and decided not to answer."
-
-
-async def test_messages_that_one_turn_took_up_together_are_told_of_once(network: Network) -> None:
-    room = await Room.of(network)
+    room.turns["libby"].clear()
+    for agent in room.agents.values():
+        await agent.sync()
+    await room.broadcast("@libby hello")  # for a reply she waits
+    await room.is_silent("calc")
+    await room.is_silent("libby")
+    await network.quiet()
+    (notice,) = await notices(room.ann)
+    assert notice["text_representation"] == "libby has read this and decided not to answer."
+    for agent in room.agents.values():
+        await agent.sync()
     await room.broadcast("hello")
     await room.is_silent("calc")
     last = await room.broadcast("anybody?")
@@ -151,18 +148,17 @@ async def test_messages_that_one_turn_took_up_together_are_told_of_once(network:
 
 
 async def test_messages_of_agents_and_messages_that_wake_nobody_are_not_told_of(
-    in_memory: Networks,
+    network: Network,
 ) -> None:
-    async with in_memory.start(config(channels={"desk": {"members": "all"}})) as network:
-        room = await Room.of(network)
-        await room.ann.call("post_to_channel", channel="desk", text="nobody in particular")
-        sent = await room.agents["calc"].call("broadcast_text_message", text="@libby hello")
-        heard, woken = await room.agents["libby"].sync()
-        assert (heard.get("wake"), woken["message"]["id"]) == (None, sent["id"])
-        room.turns["libby"] = [woken, heard]  # it says that it was about both
-        await room.is_silent("libby")
-        await network.quiet()
-        assert await notices(room.ann) == []
+    room = await Room.of(network)
+    await room.ann.call("post_to_channel", channel="desk", text="nobody in particular")
+    sent = await room.agents["calc"].call("broadcast_text_message", text="@libby hello")
+    heard, woken = await room.agents["libby"].sync()
+    assert (heard.get("wake"), woken["message"]["id"]) == (None, sent["id"])
+    room.turns["libby"] = [woken, heard]  # it says that it was about both
+    await room.is_silent("libby")
+    await network.quiet()
+    assert await notices(room.ann) == []
 
 
 async def test_a_hub_that_died_before_it_told_tells_after_its_start_and_never_again(

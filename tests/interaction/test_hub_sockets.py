@@ -78,6 +78,12 @@ class RawSocket:
             if found is opcode:
                 return payload
 
+    async def answered(self) -> None:
+        """The hub still answers."""
+        await self.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
+        while json.loads(await self.until(Opcode.TEXT))["op"] != "result":
+            pass
+
     async def close_code(self) -> int:
         return int.from_bytes((await self.until(Opcode.CLOSE))[:2], "big")
 
@@ -137,12 +143,19 @@ async def test_who_never_identifies_is_closed() -> None:
 
 
 @pytest.mark.behaviour("B-7")
-async def test_who_answers_no_ping_is_closed() -> None:
+async def test_who_answers_no_ping_is_closed_and_who_answers_stays_however_silent() -> None:
     file = config(network={"limits": {"heartbeat": 0.02, "heartbeat_reply": 0.02}})
     async with serving(file) as (_hub, at), raw(at) as peer:
         await peer.send(Opcode.TEXT, HELLO)
         assert await peer.until(Opcode.PING) == b""
         assert await peer.close_code() == 4003
+    file = config(network={"limits": {"heartbeat": 0.01, "heartbeat_reply": DEADLINE_S}})
+    async with serving(file) as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO)
+        for _ in range(5):
+            await peer.until(Opcode.PING)
+            await peer.send(Opcode.PONG, b"")
+        await peer.answered()
 
 
 @pytest.mark.behaviour("B-9")
@@ -158,19 +171,6 @@ async def test_who_pings_and_never_reads_the_answers_is_cut_off() -> None:
                     peer.writer.write(pings)
                     await peer.writer.drain()
         await eventually(lambda: len(hub.sessions()) == 0)
-
-
-@pytest.mark.behaviour("B-7")
-async def test_who_answers_pings_stays_however_silent() -> None:
-    file = config(network={"limits": {"heartbeat": 0.01, "heartbeat_reply": DEADLINE_S}})
-    async with serving(file) as (_hub, at), raw(at) as peer:
-        await peer.send(Opcode.TEXT, HELLO)
-        for _ in range(5):
-            await peer.until(Opcode.PING)
-            await peer.send(Opcode.PONG, b"")
-        await peer.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
-        while json.loads(await peer.until(Opcode.TEXT))["op"] != "result":
-            pass
 
 
 @pytest.mark.behaviour("B-9")
@@ -204,55 +204,52 @@ async def test_who_reads_nothing_is_closed_and_gets_it_all_later(
         assert await back.sync() == []
 
 
-@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
-async def test_fragments_and_binary_frames_are_read_as_text(opcode: Opcode) -> None:
-    async with serving() as (_hub, at), raw(at) as peer:
-        await peer.send(opcode, HELLO[:20], fin=False)
-        await peer.send(Opcode.PING, b"in between")
-        await peer.send(Opcode.CONT, HELLO[20:40], fin=False)
-        await peer.send(Opcode.CONT, HELLO[40:])
-        assert await peer.until(Opcode.PONG) == b"in between"
-        assert json.loads(await peer.until(Opcode.TEXT))["op"] == "ready"
-
-
-async def test_a_message_between_the_fragments_of_another_is_an_error() -> None:
-    async with serving() as (_hub, at), raw(at) as peer:
-        await peer.send(Opcode.TEXT, HELLO[:20], fin=False)
-        await peer.send(Opcode.TEXT, HELLO)
-        assert await peer.close_code() == 1002
+async def test_fragments_and_binary_frames_are_read_as_text() -> None:
+    async with serving() as (_hub, at):
+        for opcode in (Opcode.TEXT, Opcode.BINARY):
+            async with raw(at) as peer:
+                await peer.send(opcode, HELLO[:20], fin=False)
+                await peer.send(Opcode.PING, b"in between")
+                await peer.send(Opcode.CONT, HELLO[20:40], fin=False)
+                await peer.send(Opcode.CONT, HELLO[40:])
+                assert await peer.until(Opcode.PONG) == b"in between"
+                assert json.loads(await peer.until(Opcode.TEXT))["op"] == "ready"
+        async with raw(at) as peer:
+            await peer.send(Opcode.TEXT, HELLO[:20], fin=False)
+            await peer.send(Opcode.TEXT, HELLO)  # no other message may come between them
+            assert await peer.close_code() == 1002
 
 
 async def test_a_client_need_not_wait_for_the_handshake() -> None:
     early = Frame(Opcode.TEXT, HELLO).serialize(mask=True)
-    for cut in (len(early), 1, 7, len(early) - 1):
-        async with serving() as (_hub, at), raw(at, early=early[:cut]) as peer:
-            peer.writer.write(early[cut:])
-            ops = [json.loads(await peer.until(Opcode.TEXT))["op"] for _ in range(2)]
-            assert ops == ["hello", "ready"]
-            await peer.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
-            while json.loads(await peer.until(Opcode.TEXT))["op"] != "result":
-                pass
+    async with serving() as (_hub, at):
+        for cut in (len(early), 1, 7, len(early) - 1):
+            async with raw(at, early=early[:cut]) as peer:
+                peer.writer.write(early[cut:])
+                ops = [json.loads(await peer.until(Opcode.TEXT))["op"] for _ in range(2)]
+                assert ops == ["hello", "ready"]
+                await peer.answered()
+
+
+BROKEN = [
+    (b"\x81\x02hi", 1002),  # not masked
+    (b"\xc1\x80maskx", 1002),  # a reserved bit
+    (b"\x83\x80mask", 1002),  # a reserved opcode
+    (b"\x89\xfe\x00\x7emask" + b"x" * 126, 1002),  # a ping that is too long
+    (b"\x80\x80mask", 1002),  # a continuation of nothing
+    (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of some exabytes
+]
 
 
 @pytest.mark.behaviour("B-8")
-@pytest.mark.parametrize(
-    ("frame", "code"),
-    [
-        (b"\x81\x02hi", 1002),  # not masked
-        (b"\xc1\x80maskx", 1002),  # a reserved bit
-        (b"\x83\x80mask", 1002),  # a reserved opcode
-        (b"\x89\xfe\x00\x7emask" + b"x" * 126, 1002),  # a ping that is too long
-        (b"\x80\x80mask", 1002),  # a continuation of nothing
-        (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of some exabytes
-    ],
-)
-async def test_broken_frames_end_their_own_connection_only(frame: bytes, code: int) -> None:
-    async with serving() as (_hub, at), raw(at) as peer, raw(at) as other:
+async def test_broken_frames_end_their_own_connection_only() -> None:
+    async with serving() as (_hub, at), raw(at) as other:
         await other.send(Opcode.TEXT, HELLO)
-        peer.writer.write(frame)
-        assert await peer.close_code() == code
-        while json.loads(await other.until(Opcode.TEXT))["op"] != "ready":
-            pass
+        for frame, code in BROKEN:
+            async with raw(at) as peer:
+                peer.writer.write(frame)
+                assert await peer.close_code() == code, frame
+        await other.answered()
 
 
 @pytest.mark.behaviour("B-1")
@@ -299,23 +296,16 @@ async def test_too_many_connections_are_told_so(limits: dict[str, int], limit: s
             await wire.close()
 
 
-async def test_compression_can_be_switched_on() -> None:
-    async with (
-        serving(config(network={"compression": True})) as (_hub, at),
-        connect(at.url, compression="deflate", proxy=None) as socket,
-    ):
-        assert socket.protocol.extensions
-        assert json.loads(await socket.recv())["op"] == "hello"
-        await socket.send(HELLO.decode())
-        assert json.loads(await socket.recv())["op"] == "ready"
-
-
 async def test_compression_is_off_unless_it_is_switched_on() -> None:
-    async with (
-        serving() as (_hub, at),
-        connect(at.url, compression="deflate", proxy=None) as socket,
-    ):
-        assert not socket.protocol.extensions
+    for on in (True, False):
+        async with (
+            serving(config(network={"compression": on})) as (_hub, at),
+            connect(at.url, compression="deflate", proxy=None) as socket,
+        ):
+            assert bool(socket.protocol.extensions) is on
+            assert json.loads(await socket.recv())["op"] == "hello"
+            await socket.send(HELLO.decode())
+            assert json.loads(await socket.recv())["op"] == "ready"
 
 
 @pytest.mark.behaviour("D-7")
@@ -324,6 +314,9 @@ async def test_the_port_answers_browsers_and_monitors() -> None:
         assert "<title>town</title>" in (await http(at, "/"))[2]
         status, headers, _body = await http(at, "/")
         assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        status, only_head, body = await http(at, "/", method="HEAD")
+        assert (status, body) == (200, "")
+        assert only_head["Content-Length"] == str(len((await http(at, "/"))[2].encode()))
         assert (await http(at, "/healthz"))[::2] == (200, "ok\n")
         assert (await http(at, "/readyz"))[::2] == (200, "ready\n")
         status, headers, body = await http(at, "/metrics")
@@ -363,59 +356,42 @@ async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -
 
 
 @pytest.mark.behaviour("D-7")
-async def test_head_is_answered_without_a_body() -> None:
-    async with serving() as (_hub, at):
-        status, headers, body = await http(at, "/", method="HEAD")
-        assert (status, body) == (200, "")
-        assert headers["Content-Length"] == str(len((await http(at, "/"))[2].encode()))
-
-
-@pytest.mark.behaviour("D-7")
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Host": "evil.example"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-    ],
-)
-async def test_pages_of_other_sites_get_nothing(headers: dict[str, str]) -> None:
+async def test_pages_of_other_sites_get_nothing() -> None:
     async with serving() as (hub, at):
-        for path in ("/", "/metrics", "/healthz"):
-            assert (await http(at, path, **headers))[0] == 403
-        if "Origin" in headers:
-            with pytest.raises(InvalidStatus) as refused:
-                await connect(at.url, additional_headers=headers, proxy=None)
-            assert refused.value.response.status_code == 403
+        for headers in (
+            {"Host": "evil.example"},
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+        ):
+            for path in ("/", "/metrics", "/healthz"):
+                assert (await http(at, path, **headers))[0] == 403
+            if "Origin" in headers:
+                with pytest.raises(InvalidStatus) as refused:
+                    await connect(at.url, additional_headers=headers, proxy=None)
+                assert refused.value.response.status_code == 403
         assert hub.sessions() == []
-
-
-@pytest.mark.behaviour("D-7")
-async def test_a_page_of_this_hub_may_connect() -> None:
-    async with (
-        serving() as (_hub, at),
-        connect(at.url, origin=Origin(f"http://{at.address}"), proxy=None) as socket,
-    ):
-        assert json.loads(await socket.recv())["op"] == "hello"
+        async with connect(at.url, origin=Origin(f"http://{at.address}"), proxy=None) as socket:
+            assert json.loads(await socket.recv())["op"] == "hello", "a page of this hub"
 
 
 @pytest.mark.behaviour("D-6")
-@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
-async def test_an_open_network_is_not_shown_to_other_machines(listen: str) -> None:
-    async with Hub(config(), open_store("sqlite::memory:")) as hub:
-        with pytest.raises(UserError, match="auth: tokens"):
-            async with serve_hub(hub, listen):
-                pytest.fail("it cannot listen")
-
-
-@pytest.mark.behaviour("D-6")
-async def test_a_network_with_tokens_may_be_shown() -> None:
-    file = config(network={"auth": "tokens"})
-    async with (
-        Hub(file, open_store("sqlite::memory:")) as hub,
-        serve_hub(hub, "0.0.0.0:0") as listening,
-    ):
-        assert listening.port > 0
+async def test_where_a_hub_cannot_or_must_not_listen_is_told_in_a_sentence() -> None:
+    tokens = config(network={"auth": "tokens"})
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        used = f"127.0.0.1:{taken.getsockname()[1]}"
+        for file, listen, says in (
+            (config(), "0.0.0.0:0", "auth: tokens"),  # an open network is not shown to others
+            (config(), "[::]:0", "auth: tokens"),
+            (config(), used, f"{used} is in use"),
+            (tokens, "192.0.2.1:4820", r"cannot listen on 192\.0\.2\.1"),
+        ):
+            async with Hub(file, open_store("sqlite::memory:")) as hub:
+                with pytest.raises(UserError, match=says):
+                    async with serve_hub(hub, listen):
+                        pytest.fail("it cannot listen")
+    async with Hub(tokens, open_store("sqlite::memory:")) as hub:
+        async with serve_hub(hub, "0.0.0.0:0") as listening:
+            assert listening.port > 0
 
 
 async def test_who_comes_in_a_crowd_is_let_in_when_the_hub_looks_up() -> None:
@@ -438,23 +414,6 @@ def _is_connected(one: socket.socket) -> bool:
     except OSError:
         return False
     return True
-
-
-async def test_a_port_in_use_is_told_in_a_sentence() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
-        async with Hub(config(), open_store("sqlite::memory:")) as hub:
-            with pytest.raises(UserError, match=f"127.0.0.1:{port} is in use"):
-                async with serve_hub(hub, f"127.0.0.1:{port}"):
-                    pytest.fail("it cannot listen")
-
-
-async def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
-    file = config(network={"auth": "tokens"})
-    async with Hub(file, open_store("sqlite::memory:")) as hub:
-        with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1"):
-            async with serve_hub(hub, "192.0.2.1:4820"):
-                pytest.fail("it cannot listen")
 
 
 class Rest:

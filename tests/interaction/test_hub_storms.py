@@ -22,26 +22,19 @@ async def used(peer: Peer, message: Any) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("H-112")
-async def test_each_word_to_what_was_overheard_counts_as_a_wake(in_memory: Networks) -> None:
-    async with in_memory.start(limited(wakes=4, agents=16)) as network:
-        ann = await network.join("ann")
-        (crier,) = await crowd(network, "crier")
-        opened = await ann.call("post_to_channel", channel="desk", text="well?")
-        for count in (1, 2, 3, 4):
-            await crier.call("post_to_channel", channel="desk", text="me", cause=opened["id"])
-            assert (await used(ann, opened))["wakes"] == count
-        assert (await used(ann, opened))["agents"] == 1
-        assert await notices(ann) == [], "at the limit nothing was kept from anybody yet"
-
-
-@pytest.mark.behaviour("H-112")
-async def test_past_the_limit_who_overhears_has_one_more_word(in_memory: Networks) -> None:
-    async with in_memory.start(limited(wakes=1)) as network:
+async def test_each_word_to_what_was_overheard_counts_as_a_wake_and_past_the_limit_is_one_more(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited(wakes=3, agents=16)) as network:
         ann = await network.join("ann")
         one, two = await crowd(network, "one", "two")
         opened = await ann.call("post_to_channel", channel="desk", text="well?")
         said = {"channel": "desk", "text": "me", "cause": opened["id"]}
-        await one.call("post_to_channel", **said)
+        for count in (1, 2, 3):
+            await one.call("post_to_channel", **said)
+            assert (await used(ann, opened))["wakes"] == count
+        assert (await used(ann, opened))["agents"] == 1
+        assert await notices(ann) == [], "at the limit nothing was kept from anybody yet"
         for crier in (one, two):
             last = await crier.call("post_to_channel", **said)
             assert last["id"], "it is kept and delivered"
@@ -60,22 +53,14 @@ async def test_who_was_woken_by_a_message_may_answer_it_as_often_as_it_likes(
 ) -> None:
     async with in_memory.start(limited(wakes=1)) as network:
         ann = await network.join("ann")
-        bob, _ = await crowd(network, "bob", "cy")
-        opened = await ann.say("bob", "go")
-        for _ in range(3):
-            await bob.say("ann", "word for word", cause=opened["id"])
-        assert (await used(ann, opened))["wakes"] == 1
-        kept = await bob.say("cy", "and you?", cause=opened["id"])
-        assert kept["not_woken"] == {"cy": "budget_wakes"}
-
-
-async def test_a_turn_speaks_with_the_wake_that_has_started_it(in_memory: Networks) -> None:
-    async with in_memory.start(limited(wakes=1)) as network:
-        ann = await network.join("ann")
+        await crowd(network, "cy")
         worker = await Worker.woken(network, "bob", ann)
-        for _ in range(3):
-            await worker.peer.say("ann", "word for word", cause=worker.turn)
+        for cause in (worker.asked["id"], worker.turn):  # the message, or the turn about it
+            for _ in range(2):
+                await worker.peer.say("ann", "word for word", cause=cause)
         assert (await used(ann, worker.asked))["wakes"] == 1
+        kept = await worker.peer.say("cy", "and you?", cause=worker.turn)
+        assert kept["not_woken"] == {"cy": "budget_wakes"}
 
 
 @pytest.mark.behaviour("H-112")

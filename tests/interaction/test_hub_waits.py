@@ -22,53 +22,44 @@ async def ask(peer: Peer, to: str, **more: Any) -> Frame:
 
 
 @pytest.mark.behaviour("H-55")
-async def test_two_who_ask_each_other_are_told(network: Network) -> None:
-    a, b = await agents(network, "a", "b")
-    assert (await ask(a, "b"))["op"] == "result"
-    error = await ask(b, "a")
-    assert error["code"] == "wait_cycle"
-    assert error["details"]["cycle"] == ["b", "a", "b"]
-    assert "b -> a -> b" in error["message"]
-    assert (await b.say("a", "an answer"))["id"]  # without waiting it may
-
-
-@pytest.mark.behaviour("H-55")
-async def test_a_circle_of_many_is_named(network: Network) -> None:
+async def test_who_ask_each_other_in_a_circle_are_told(network: Network) -> None:
     a, b, c, d = await agents(network, "a", "b", "c", "d")
     for peer, to in ((a, "b"), (b, "c"), (d, "a"), (d, "b")):
         assert (await ask(peer, to))["op"] == "result"
     error = await ask(c, "a")
     assert (error["code"], error["details"]["cycle"]) == ("wait_cycle", ["c", "a", "b", "c"])
+    assert "c -> a -> b -> c" in error["message"]
+    assert (await ask(b, "a"))["details"]["cycle"] == ["b", "a", "b"]
     assert (await ask(c, "e"))["code"] == "unknown_participant"
+    assert (await c.say("a", "without waiting it may"))["id"]
 
 
 @pytest.mark.behaviour("H-56")
-async def test_an_answer_ends_the_wait(network: Network) -> None:
-    a, b = await agents(network, "a", "b")
-    await ask(a, "b")
-    await b.say("a", "here")
-    assert (await ask(b, "a"))["op"] == "result"
-
-
-@pytest.mark.behaviour("H-56")
-async def test_a_word_to_others_is_no_answer(network: Network) -> None:
+async def test_only_an_answer_or_giving_up_ends_a_wait(network: Network) -> None:
     a, b, c = await agents(network, "a", "b", "c")
-    await ask(a, "b")
+    asked = (await ask(a, "b"))["value"]["id"]
     await b.say("c", "hello")
     await c.say("a", "hello")
     await b.call("broadcast_text_message", text="@a hello")
-    assert (await ask(b, "a"))["code"] == "wait_cycle"
-
-
-@pytest.mark.behaviour("H-56")
-async def test_a_wait_can_be_given_up_by_who_waits(network: Network) -> None:
-    a, b = await agents(network, "a", "b")
-    asked = (await ask(a, "b"))["value"]["id"]
     await b.call("stop_waiting", message=asked)
+    assert (await ask(b, "a"))["code"] == "wait_cycle", "it is a who waits"
+    for _ in range(2):
+        await a.call("stop_waiting", message=asked)
+    answer = await ask(b, "a")
+    assert answer["op"] == "result"
+    await a.say("b", "here")
+    assert (await ask(a, "b"))["op"] == "result"
+    await b.say("a", "here")
+    sent = await a.call("delegate", to="b", task="count", awaits=True)
     assert (await ask(b, "a"))["code"] == "wait_cycle"
-    await a.call("stop_waiting", message=asked)
-    await a.call("stop_waiting", message=asked)
-    assert (await ask(b, "a"))["op"] == "result"
+    await b.call("report", request=sent["id"], status="result", text="1")
+    answer = await ask(b, "a")
+    assert answer["op"] == "result", "a report is an answer too"
+    await b.call("stop_waiting", message=answer["value"]["id"])
+    await a.sync()
+    await a.call("delegate", to="b", task="count", deadline_s=0.02, awaits=True)
+    await a.event()
+    assert (await ask(b, "a"))["op"] == "result", "and so is the failure of a request"
 
 
 @pytest.mark.behaviour("H-56")
@@ -102,16 +93,23 @@ async def test_who_goes_waits_for_nobody(network: Network) -> None:
     assert (await ask(b, "a"))["op"] == "result"
 
 
+class Hush(Mod):
+    name = "hush"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        return Reject("hush") if draft.content == "hush" else Pass()
+
+
 @pytest.mark.behaviour("H-56")
-async def test_what_is_not_in_the_log_is_not_waited_for(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store, mods=[Hush(ModConfig())]) as network:
+async def test_what_is_not_in_the_log_is_not_waited_for(
+    in_memory: Networks, moody: MoodyStore
+) -> None:
+    async with in_memory.start(store=moody, mods=[Hush(ModConfig())]) as network:
         a, b = await agents(network, "a", "b")
-        store.failing = 1
+        moody.failing = 1
         assert (await ask(a, "b"))["code"] == "store_unavailable"
-        assert (await a.ask("send_text_message", to="b", text="hush", awaits=True))["code"] == (
-            "rejected"
-        )
+        hushed = await a.ask("send_text_message", to="b", text="hush", awaits=True)
+        assert hushed["code"] == "rejected"
         assert (await ask(a, "b", cause="m99"))["code"] == "unknown_message"
         first = await ask(a, "b", cid="c")
         await b.say("a", "here")
@@ -121,38 +119,12 @@ async def test_what_is_not_in_the_log_is_not_waited_for(in_memory: Networks) -> 
         assert (await ask(b, "a"))["op"] == "result"
 
 
-class Hush(Mod):
-    name = "hush"
-
-    def on_message(self, draft: Draft) -> Verdict:
-        return Reject("hush") if draft.content == "hush" else Pass()
-
-
-async def test_only_a_direct_message_to_one_is_waited_for(network: Network) -> None:
+async def test_only_an_agents_direct_message_to_one_is_waited_for(network: Network) -> None:
+    ann = await network.join("ann")
     a, *_ = await agents(network, "a", "b", "c")
     error = await a.ask("send_text_message", to=["b", "c"], text="?", awaits=True)
     assert (error["code"], "awaits" in error["message"]) == ("bad_request", True)
     error = await a.ask("broadcast_text_message", text="@b ?", awaits=True)
     assert error["code"] == "bad_request"
-
-
-async def test_people_wait_for_nobody(network: Network) -> None:
-    ann = await network.join("ann")
-    (a,) = await agents(network, "a")
     assert (await ask(ann, "a"))["op"] == "result"
-    assert (await ask(a, "ann"))["op"] == "result"
-
-
-async def test_the_failure_of_a_request_is_an_answer_too(network: Network) -> None:
-    a, b = await agents(network, "a", "b")
-    await a.call("delegate", to="b", task="count", deadline_s=0.02, awaits=True)
-    await a.event()
-    assert (await ask(b, "a"))["op"] == "result"
-
-
-async def test_a_report_is_an_answer_too(network: Network) -> None:
-    a, b = await agents(network, "a", "b")
-    sent = await a.call("delegate", to="b", task="count", awaits=True)
-    assert (await ask(b, "a"))["code"] == "wait_cycle"
-    await b.call("report", request=sent["id"], status="result", text="1")
-    assert (await ask(b, "a"))["op"] == "result"
+    assert (await ask(a, "ann"))["op"] == "result", "people wait for nobody"
