@@ -389,9 +389,11 @@ async def test_where_a_hub_cannot_or_must_not_listen_is_told_in_a_sentence() -> 
                 with pytest.raises(UserError, match=says):
                     async with serve_hub(hub, listen):
                         pytest.fail("it cannot listen")
-    async with Hub(tokens, open_store("sqlite::memory:")) as hub:
-        async with serve_hub(hub, "0.0.0.0:0") as listening:
-            assert listening.port > 0
+    async with (
+        Hub(tokens, open_store("sqlite::memory:")) as hub,
+        serve_hub(hub, "0.0.0.0:0") as listening,
+    ):
+        assert listening.port > 0
 
 
 async def test_who_comes_in_a_crowd_is_let_in_when_the_hub_looks_up() -> None:

@@ -1,19 +1,31 @@
-"""Every test that takes `peer` runs in process and over a real socket."""
+"""`peer` is in process; a test that takes `any_peer` runs over a real socket too."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
 from tests.unit.client.peer import Peer, memory_peer, socket_peer
 
 
-@pytest.fixture(params=["memory", "websocket"])
-async def peer(request: pytest.FixtureRequest) -> AsyncIterator[Peer]:
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with _leaving_no_task(memory_peer()) as peer:
+        yield peer
+
+
+@pytest.fixture(params=[memory_peer, socket_peer])
+async def any_peer(request: pytest.FixtureRequest) -> AsyncIterator[Peer]:
+    async with _leaving_no_task(request.param()) as peer:
+        yield peer
+
+
+@asynccontextmanager
+async def _leaving_no_task(opening: AbstractAsyncContextManager[Peer]) -> AsyncIterator[Peer]:
     before = asyncio.all_tasks()
-    opening = memory_peer() if request.param == "memory" else socket_peer()
     async with opening as peer:
         yield peer
     left = [task for task in asyncio.all_tasks() - before if task.get_name().startswith("hubbub")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
@@ -47,20 +46,28 @@ def test_who_goes_is_idle_everywhere() -> None:
     assert activities.note("bot", "one", "busy", 2.0) == "working"
 
 
-@pytest.mark.parametrize(
-    "data", [None, False, "", "idle", {}, {"state": None}, {"state": "idle", "turn": "bot-m1"}]
-)
-def test_who_names_no_state_is_idle(data: JsonValue) -> None:
-    activities = Activities()
-    activities.note("bot", "one", {"state": "thinking"}, 1.0)
-    assert activities.note("bot", "one", data, 2.0) == "idle"
+def test_who_names_no_state_is_idle() -> None:
+    cases: list[JsonValue] = [
+        None,
+        False,
+        "",
+        "idle",
+        {},
+        {"state": None},
+        {"state": "idle", "turn": "bot-m1"},
+    ]
+    for data in cases:
+        activities = Activities()
+        activities.note("bot", "one", {"state": "thinking"}, 1.0)
+        assert activities.note("bot", "one", data, 2.0) == "idle"
 
 
-@pytest.mark.parametrize("data", [True, 7, ["a"], "typing away", {"state": 3}])
-def test_any_other_data_is_work(data: JsonValue) -> None:
-    activities = Activities()
-    assert activities.note("bot", "one", data, 1.0) == "working"
-    assert told(activities) == {("bot", "one"): data}
+def test_any_other_data_is_work() -> None:
+    cases: list[JsonValue] = [True, 7, ["a"], "typing away", {"state": 3}]
+    for data in cases:
+        activities = Activities()
+        assert activities.note("bot", "one", data, 1.0) == "working"
+        assert told(activities) == {("bot", "one"): data}
 
 
 def test_what_an_agent_says_at_length_is_remembered_by_its_state() -> None:

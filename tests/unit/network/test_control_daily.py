@@ -26,25 +26,25 @@ def test_a_network_without_limits_counts_nothing() -> None:
 
 
 @pytest.mark.behaviour("H-6")
-@pytest.mark.parametrize(
-    ("whose", "spared"),
-    [("network", None), ("thread", ("a", 2)), ("agent", ("b", 1))],
-)
-def test_a_limit_is_of_the_network_each_thread_or_each_agent(
-    whose: str, spared: tuple[str, int] | None
-) -> None:
-    accounts = daily(**{whose: DailyBudget(wakes=2)})
-    accounts.wake("a", 1)
-    assert accounts.refuses("a", 1) is None
-    accounts.wake("a", 1)
-    reached = accounts.refuses("a", 1)
-    assert reached is not None
-    assert (reached.whose, reached.limit, reached.used, reached.of) == (whose, "wakes", 2, 2)
-    assert reached.reason == Reason(f"daily_{whose}")
-    if spared is not None:
-        assert accounts.refuses(*spared) is None
-    accounts.wake("a", 1, -1)
-    assert accounts.refuses("a", 1) is None
+def test_a_limit_is_of_the_network_each_thread_or_each_agent() -> None:
+    cases: list[tuple[str, tuple[str, int] | None]] = [
+        ("network", None),
+        ("thread", ("a", 2)),
+        ("agent", ("b", 1)),
+    ]
+    for whose, spared in cases:
+        accounts = daily(**{whose: DailyBudget(wakes=2)})
+        accounts.wake("a", 1)
+        assert accounts.refuses("a", 1) is None
+        accounts.wake("a", 1)
+        reached = accounts.refuses("a", 1)
+        assert reached is not None
+        assert (reached.whose, reached.limit, reached.used, reached.of) == (whose, "wakes", 2, 2)
+        assert reached.reason == Reason(f"daily_{whose}")
+        if spared is not None:
+            assert accounts.refuses(*spared) is None
+        accounts.wake("a", 1, -1)
+        assert accounts.refuses("a", 1) is None
 
 
 @pytest.mark.behaviour("H-6")
@@ -89,11 +89,10 @@ def test_what_the_store_has_of_today_is_counted() -> None:
 
 
 @pytest.mark.behaviour("H-7")
-@pytest.mark.parametrize(
-    ("tokens", "whose"), [(70, []), (71, ["agent"]), (91, ["network", "agent"])]
-)
-def test_a_question_must_fit_into_all_of_them(tokens: int, whose: list[str]) -> None:
-    accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
-    accounts.spend("a", 1, Cost(0, 20))
-    accounts.lease("a", 1, 10, 0.0)
-    assert [each.whose for each in accounts.too_dear("a", 1, tokens, 0.0)] == whose
+def test_a_question_must_fit_into_all_of_them() -> None:
+    cases: list[tuple[int, list[str]]] = [(70, []), (71, ["agent"]), (91, ["network", "agent"])]
+    for tokens, whose in cases:
+        accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
+        accounts.spend("a", 1, Cost(0, 20))
+        accounts.lease("a", 1, 10, 0.0)
+        assert [each.whose for each in accounts.too_dear("a", 1, tokens, 0.0)] == whose

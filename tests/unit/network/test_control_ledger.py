@@ -21,12 +21,13 @@ def test_half_of_a_limit_is_at_least_one() -> None:
 
 
 @pytest.mark.behaviour("H-1")
-@pytest.mark.parametrize(("wakes", "refused"), [(1, None), (2, "wakes"), (3, "wakes")])
-def test_wakes_are_counted_against_their_limit(wakes: int, refused: str | None) -> None:
-    ledger = account(wakes=2)
-    for _ in range(wakes):
-        ledger.wake("bot")
-    assert ledger.refuses("bot") == refused
+def test_wakes_are_counted_against_their_limit() -> None:
+    cases: list[tuple[int, str | None]] = [(1, None), (2, "wakes"), (3, "wakes")]
+    for wakes, refused in cases:
+        ledger = account(wakes=2)
+        for _ in range(wakes):
+            ledger.wake("bot")
+        assert ledger.refuses("bot") == refused
 
 
 @pytest.mark.behaviour("H-1")
@@ -50,9 +51,10 @@ def test_a_wake_that_is_taken_back_leaves_nothing() -> None:
 
 
 @pytest.mark.behaviour("H-1")
-@pytest.mark.parametrize(("now", "barrier"), [(1059, None), (1060, None), (1060.1, "wall_clock")])
-def test_time_is_a_barrier_once_it_is_over(now: float, barrier: str | None) -> None:
-    assert account(wall_clock=60).barrier(now) == barrier
+def test_time_is_a_barrier_once_it_is_over() -> None:
+    cases: list[tuple[float, str | None]] = [(1059, None), (1060, None), (1060.1, "wall_clock")]
+    for now, barrier in cases:
+        assert account(wall_clock=60).barrier(now) == barrier
 
 
 @pytest.mark.behaviour("H-1")
@@ -79,11 +81,12 @@ def test_money_adds_up_in_spite_of_binary_fractions() -> None:
 
 
 @pytest.mark.behaviour("H-7")
-@pytest.mark.parametrize(("estimate", "broken"), [(9, ()), (10, ()), (11, ("tokens",))])
-def test_an_estimate_fits_up_to_the_limit(estimate: int, broken: tuple[str, ...]) -> None:
-    ledger = account(tokens=100)
-    ledger.spend(Cost(40, 50))
-    assert ledger.too_dear(estimate, 5.0) == broken
+def test_an_estimate_fits_up_to_the_limit() -> None:
+    cases: list[tuple[int, tuple[str, ...]]] = [(9, ()), (10, ()), (11, ("tokens",))]
+    for estimate, broken in cases:
+        ledger = account(tokens=100)
+        ledger.spend(Cost(40, 50))
+        assert ledger.too_dear(estimate, 5.0) == broken
 
 
 @pytest.mark.behaviour("H-11")

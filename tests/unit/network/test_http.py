@@ -19,9 +19,8 @@ def headers(*pairs: tuple[str, str]) -> Headers:
     return found
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_addresses_localhost_and_the_hubs_own_name_are_fine() -> None:
+    for host in (
         "127.0.0.1:4820",
         "127.0.0.1",
         "localhost:4820",
@@ -30,15 +29,12 @@ def headers(*pairs: tuple[str, str]) -> Headers:
         "192.168.1.7:4820",
         "hub.lan:4820",
         "HUB.lan",
-    ],
-)
-def test_addresses_localhost_and_the_hubs_own_name_are_fine(host: str) -> None:
-    assert refusal(headers(("Host", host)), "hub.lan") is None
+    ):
+        assert refusal(headers(("Host", host)), "hub.lan") is None
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_a_name_that_somebody_else_may_own_is_refused() -> None:
+    for host in (
         "example.org",
         "example.org:4820",
         "127.0.0.1.example.org",
@@ -47,12 +43,10 @@ def test_addresses_localhost_and_the_hubs_own_name_are_fine(host: str) -> None:
         "",
         ":4820",
         "[::1].example.org",
-    ],
-)
-def test_a_name_that_somebody_else_may_own_is_refused(host: str) -> None:
-    reason = refusal(headers(("Host", host)), "hub.lan")
-    assert reason is not None
-    assert reason.startswith("Host")
+    ):
+        reason = refusal(headers(("Host", host)), "hub.lan")
+        assert reason is not None
+        assert reason.startswith("Host")
 
 
 def test_a_request_without_a_host_or_with_two_is_refused() -> None:
@@ -66,9 +60,8 @@ def test_programs_send_no_origin_and_pages_of_this_hub_its_own() -> None:
     assert refusal(headers(host, ("Origin", "http://localhost:4820")), "localhost") is None
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
+def test_pages_from_elsewhere_are_refused() -> None:
+    for origin in (
         "null",
         "",
         "http://localhost",
@@ -80,20 +73,17 @@ def test_programs_send_no_origin_and_pages_of_this_hub_its_own() -> None:
         "ftp://localhost:4820",
         "localhost:4820",
         "//localhost:4820",
-    ],
-)
-def test_pages_from_elsewhere_are_refused(origin: str) -> None:
-    found = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
-    assert found is not None
-    assert found.startswith("Origin")
+    ):
+        found = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
+        assert found is not None
+        assert found.startswith("Origin")
 
 
 NAMED = ("newsroom.example.org", "other.example.org:8443")
 
 
-@pytest.mark.parametrize(
-    ("host", "origin"),
-    [
+def test_a_configured_name_is_the_hubs_own_directly_and_behind_a_proxy() -> None:
+    cases: list[tuple[str, str]] = [
         ("newsroom.example.org", "https://newsroom.example.org"),
         ("Newsroom.Example.org:4820", "http://newsroom.example.org:4820"),
         ("newsroom.example.org:443", "https://newsroom.example.org"),
@@ -102,30 +92,25 @@ NAMED = ("newsroom.example.org", "other.example.org:8443")
         # A proxy that names the hub by the hub's own address.
         ("127.0.0.1:4820", "https://newsroom.example.org"),
         ("127.0.0.1:4820", "https://other.example.org:8443"),
-    ],
-)
-def test_a_configured_name_is_the_hubs_own_directly_and_behind_a_proxy(
-    host: str, origin: str
-) -> None:
-    assert refusal(headers(("Host", host)), "0.0.0.0", NAMED) is None
-    assert refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED) is None
+    ]
+    for host, origin in cases:
+        assert refusal(headers(("Host", host)), "0.0.0.0", NAMED) is None
+        assert refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED) is None
 
 
-@pytest.mark.parametrize(
-    ("host", "origin"),
-    [
+def test_a_configured_name_opens_no_other_port_or_site() -> None:
+    cases: list[tuple[str, str]] = [
         ("127.0.0.1:4820", "https://newsroom.example.org:8443"),
         ("127.0.0.1:4820", "https://other.example.org"),
         ("127.0.0.1:4820", "https://example.org"),
         ("newsroom.example.org", "https://newsroom.example.org.evil.example"),
         ("newsroom.example.org", "https://newsroom.example.org:8443"),
         ("newsroom.example.org", "ftp://newsroom.example.org"),
-    ],
-)
-def test_a_configured_name_opens_no_other_port_or_site(host: str, origin: str) -> None:
-    found = refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED)
-    assert found is not None
-    assert "network.hosts" in found
+    ]
+    for host, origin in cases:
+        found = refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED)
+        assert found is not None
+        assert "network.hosts" in found
 
 
 def test_a_refusal_names_the_setting_and_what_came() -> None:
@@ -183,9 +168,8 @@ async def respond(
     return await side.respond(Request(path, sent, method))
 
 
-@pytest.mark.parametrize(
-    ("path", "trouble", "status", "body"),
-    [
+async def test_few_paths_are_answered_and_nothing_else() -> None:
+    cases: list[tuple[str, str, int, bytes]] = [
         ("/", "", 200, b"<h1>join</h1>"),
         ("/?from=mail", "", 200, b"<h1>join</h1>"),
         ("/healthz", "", 200, b"ok\n"),
@@ -196,23 +180,20 @@ async def respond(
         ("/admin", "", 404, b"There is nothing here; try /\n"),
         ("/healthz/../metrics", "", 404, b"There is nothing here; try /\n"),
         ("/HEALTHZ", "", 404, b"There is nothing here; try /\n"),
-    ],
-)
-async def test_few_paths_are_answered_and_nothing_else(
-    path: str, trouble: str, status: int, body: bytes
-) -> None:
-    response = await respond(path, trouble=trouble)
-    assert response is not None
-    assert (response.status_code, response.body) == (status, body)
-    assert response.headers["Content-Length"] == str(len(body))
-    assert response.headers["X-Content-Type-Options"] == "nosniff"
-    page = path.partition("?")[0] == "/"
-    assert response.headers["Cache-Control"] == ("no-cache" if page else "no-store")
-    policy = response.headers.get("Content-Security-Policy")
-    assert policy == (None if page else "default-src 'none'"), "a page brings its own"
-    asked = await respond(path, trouble=trouble, method="HEAD")
-    assert asked is not None
-    assert (asked.status_code, asked.headers, asked.body) == (status, response.headers, b"")
+    ]
+    for path, trouble, status, body in cases:
+        response = await respond(path, trouble=trouble)
+        assert response is not None
+        assert (response.status_code, response.body) == (status, body)
+        assert response.headers["Content-Length"] == str(len(body))
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        page = path.partition("?")[0] == "/"
+        assert response.headers["Cache-Control"] == ("no-cache" if page else "no-store")
+        policy = response.headers.get("Content-Security-Policy")
+        assert policy == (None if page else "default-src 'none'"), "a page brings its own"
+        asked = await respond(path, trouble=trouble, method="HEAD")
+        assert asked is not None
+        assert (asked.status_code, asked.headers, asked.body) == (status, response.headers, b"")
 
 
 async def test_other_methods_are_told_which_there_are() -> None:
@@ -221,9 +202,12 @@ async def test_other_methods_are_told_which_there_are() -> None:
     assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("upgrade", ["websocket", "WebSocket"])
-async def test_a_websocket_handshake_goes_on_whatever_its_path(upgrade: str) -> None:
-    assert await respond("/anything", upgrade=upgrade) is None
+async def test_a_websocket_handshake_goes_on_whatever_its_path() -> None:
+    for upgrade in (
+        "websocket",
+        "WebSocket",
+    ):
+        assert await respond("/anything", upgrade=upgrade) is None
 
 
 async def test_a_foreign_page_cannot_begin_a_handshake() -> None:

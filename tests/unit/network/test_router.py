@@ -29,9 +29,8 @@ EVERYBODY = Known("ann", "bob", "carol", "dave", *(f"bot-{n}" for n in range(9))
 
 
 @pytest.mark.behaviour("P-11")
-@pytest.mark.parametrize(
-    ("to", "thread"),
-    [
+def test_a_target_is_a_person_a_group_or_a_thread() -> None:
+    cases: list[tuple[str | list[str], str]] = [
         ("bob", "dm.ann.bob"),
         (["bob"], "dm.ann.bob"),
         (["carol", "bob"], "dm.ann.bob.carol"),
@@ -46,15 +45,13 @@ EVERYBODY = Known("ann", "bob", "carol", "dave", *(f"bot-{n}" for n in range(9))
         ("channel.general.t5", "channel.general.t5"),
         ("broadcast", "broadcast"),
         ([f"bot-{n}" for n in range(7)], "dm.ann." + ".".join(f"bot-{n}" for n in range(7))),
-    ],
-)
-def test_a_target_is_a_person_a_group_or_a_thread(to: str | list[str], thread: str) -> None:
-    assert resolve_target(to, "ann", EVERYBODY) == thread
+    ]
+    for to, thread in cases:
+        assert resolve_target(to, "ann", EVERYBODY) == thread
 
 
-@pytest.mark.parametrize(
-    ("to", "code", "says"),
-    [
+def test_a_target_that_is_none_is_an_error_with_the_nearest_name() -> None:
+    cases: list[tuple[str | list[str], ErrorCode, str]] = [
         ("bobb", ErrorCode.UNKNOWN_PARTICIPANT, "did you mean bob?"),
         ("zzz", ErrorCode.UNKNOWN_PARTICIPANT, "'zzz'"),
         ("", ErrorCode.UNKNOWN_PARTICIPANT, "''"),
@@ -67,25 +64,21 @@ def test_a_target_is_a_person_a_group_or_a_thread(to: str | list[str], thread: s
         ([f"bot-{n}" for n in range(8)], ErrorCode.LIMIT, "at most 8"),
         ("x" * 3000, ErrorCode.UNKNOWN_PARTICIPANT, "..."),
         (["x" * 3000, "bob"], ErrorCode.UNKNOWN_PARTICIPANT, "..."),
-    ],
-)
-def test_a_target_that_is_none_is_an_error_with_the_nearest_name(
-    to: str | list[str], code: ErrorCode, says: str
-) -> None:
-    with pytest.raises(OperationError) as caught:
-        resolve_target(to, "ann", EVERYBODY)
-    assert caught.value.code == code
-    assert says in caught.value.message
-    assert len(caught.value.message) < 200
+    ]
+    for to, code, says in cases:
+        with pytest.raises(OperationError) as caught:
+            resolve_target(to, "ann", EVERYBODY)
+        assert caught.value.code == code
+        assert says in caught.value.message
+        assert len(caught.value.message) < 200
 
 
 READERS = {"ann", "bob", "long-name", "x_"}
 
 
 @pytest.mark.behaviour("P-16")
-@pytest.mark.parametrize(
-    ("text", "ids", "unresolved"),
-    [
+def test_names_in_a_text_count_outside_code_when_somebody_has_them() -> None:
+    cases: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
         ("hi @ann", ("ann",), ()),
         ("@ann and @bob, @ann again", ("ann", "bob"), ()),
         ("(@ann) @bob! @bob's", ("ann", "bob"), ()),
@@ -108,13 +101,10 @@ READERS = {"ann", "bob", "long-name", "x_"}
         ("no names here", (), ()),
         ("äöü@ann", (), ()),
         ("@annä", ("ann",), ()),
-    ],
-)
-def test_names_in_a_text_count_outside_code_when_somebody_has_them(
-    text: str, ids: tuple[str, ...], unresolved: tuple[str, ...]
-) -> None:
-    found = find_mentions(text, (), READERS)
-    assert (found.ids, found.unresolved) == (ids, unresolved)
+    ]
+    for text, ids, unresolved in cases:
+        found = find_mentions(text, (), READERS)
+        assert (found.ids, found.unresolved) == (ids, unresolved)
 
 
 def test_explicit_mentions_come_first_and_once() -> None:

@@ -6,23 +6,20 @@ from hubbub.errors import UserError
 from hubbub.network.server import Listening, parse_listen
 
 
-@pytest.mark.parametrize(
-    ("listen", "host", "port"),
-    [
+def test_a_listen_line_is_a_host_and_a_port() -> None:
+    cases: list[tuple[str, str, int]] = [
         ("127.0.0.1:4820", "127.0.0.1", 4820),
         ("localhost:0", "localhost", 0),
         ("[::1]:4820", "::1", 4820),
         ("::1:4820", "::1", 4820),
         ("0.0.0.0:65535", "0.0.0.0", 65535),
-    ],
-)
-def test_a_listen_line_is_a_host_and_a_port(listen: str, host: str, port: int) -> None:
-    assert parse_listen(listen) == (host, port)
+    ]
+    for listen, host, port in cases:
+        assert parse_listen(listen) == (host, port)
 
 
-@pytest.mark.parametrize(
-    "listen",
-    [
+def test_any_other_line_is_told_what_one_looks_like() -> None:
+    cases: list[str] = [
         "",
         ":",
         "4820",
@@ -34,11 +31,10 @@ def test_a_listen_line_is_a_host_and_a_port(listen: str, host: str, port: int) -
         "h:-1",
         "h:²",
         "h:" + "9" * 5000,
-    ],
-)
-def test_any_other_line_is_told_what_one_looks_like(listen: str) -> None:
-    with pytest.raises(UserError, match=r"127\.0\.0\.1:4820"):
-        parse_listen(listen)
+    ]
+    for listen in cases:
+        with pytest.raises(UserError, match=r"127\.0\.0\.1:4820"):
+            parse_listen(listen)
 
 
 def test_an_address_of_version_6_is_written_in_brackets() -> None:

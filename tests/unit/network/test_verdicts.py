@@ -52,38 +52,36 @@ def test_who_decides_is_in_the_config() -> None:
     assert approvers_of(NetworkFile(), "x") == ()
 
 
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
+def test_a_refusal_tells_what_was_done() -> None:
+    cases: list[tuple[ApprovalState, str]] = [
         ("approved", "ann has approved it (fine)"),
         ("denied", "ann has denied it (fine)"),
         ("started", "approved by ann, and its call has been started"),
         ("expired", "nobody decided in time"),
         ("cancelled", "its turn is over"),
         ("pending", "nobody has decided yet"),
-    ],
-)
-def test_a_refusal_tells_what_was_done(state: ApprovalState, words: str) -> None:
-    approval = Approval(
-        id="a1",
-        agent="calc",
-        turn="calc-m1",
-        thread_id="dm.ann.calc",
-        call="1",
-        tool="t",
-        arguments={},
-        hash="",
-        asked_at=NOW,
-        expires_at=NOW,
-        state=state,
-        decided_by="ann",
-        decided_at=NOW,
-        verdict="fine",
-    )
-    error = not_pending(approval)
-    assert words in error.message
-    assert error.details["state"] == state
-    assert error.details["decided_by"] == "ann"
+    ]
+    for state, words in cases:
+        approval = Approval(
+            id="a1",
+            agent="calc",
+            turn="calc-m1",
+            thread_id="dm.ann.calc",
+            call="1",
+            tool="t",
+            arguments={},
+            hash="",
+            asked_at=NOW,
+            expires_at=NOW,
+            state=state,
+            decided_by="ann",
+            decided_at=NOW,
+            verdict="fine",
+        )
+        error = not_pending(approval)
+        assert words in error.message
+        assert error.details["state"] == state
+        assert error.details["decided_by"] == "ann"
 
 
 REQUEST = Request(

@@ -153,29 +153,29 @@ def facts(case: Case, *, at_hop_limit: bool = False) -> Facts:
 
 
 @pytest.mark.behaviour("W-2", "W-3", "W-4", "W-5")
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_who_wakes_is_what_the_table_says(case: Case) -> None:
-    found = decide(facts(case), case.policy)
-    woken = {d.participant: (d.reason, d.reply) for d in found if d.reply is not None}
-    assert woken == case.wakes
-    assert len(found) == len({decision.participant for decision in found})
+def test_who_wakes_is_what_the_table_says() -> None:
+    for case in CASES.values():
+        found = decide(facts(case), case.policy)
+        woken = {d.participant: (d.reason, d.reply) for d in found if d.reply is not None}
+        assert woken == case.wakes
+        assert len(found) == len({decision.participant for decision in found})
 
 
 @pytest.mark.behaviour("W-12")
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_at_the_hop_limit_a_message_wakes_nobody_and_says_why(case: Case) -> None:
-    found = decide(facts(case, at_hop_limit=True), case.policy)
-    assert all(decision.reply is None for decision in found)
-    assert {d.participant for d in found if d.reason is Reason.HOP_LIMIT} == set(case.wakes)
+def test_at_the_hop_limit_a_message_wakes_nobody_and_says_why() -> None:
+    for case in CASES.values():
+        found = decide(facts(case, at_hop_limit=True), case.policy)
+        assert all(decision.reply is None for decision in found)
+        assert {d.participant for d in found if d.reason is Reason.HOP_LIMIT} == set(case.wakes)
 
 
 @pytest.mark.behaviour("W-1")
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_people_are_never_woken(case: Case) -> None:
-    for decision in decide(facts(case), case.policy):
-        if decision.participant not in AGENTS:
-            assert decision.reply is None
-            assert decision.reason in (Reason.NOT_AN_AGENT, Reason.SYSTEM)
+def test_people_are_never_woken() -> None:
+    for case in CASES.values():
+        for decision in decide(facts(case), case.policy):
+            if decision.participant not in AGENTS:
+                assert decision.reply is None
+                assert decision.reason in (Reason.NOT_AN_AGENT, Reason.SYSTEM)
 
 
 def test_everybody_whom_a_message_names_has_a_decision() -> None:
@@ -249,9 +249,8 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
 
 
 @pytest.mark.behaviour("W-13")
-@pytest.mark.parametrize(
-    ("own", "received", "type", "kind", "reason"),
-    [
+def test_a_message_without_a_decision_is_explained_from_itself() -> None:
+    cases: list[tuple[bool, bool, MessageType, SenderKind, Reason]] = [
         (True, False, "direct", "agent", Reason.OWN),
         (True, True, "channel", "agent", Reason.OWN),
         (False, False, "direct", "human", Reason.NOT_RECEIVED),
@@ -259,13 +258,10 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
         (False, True, "channel", "system", Reason.SYSTEM),
         (False, True, "channel", "human", Reason.NOT_MENTIONED),
         (False, True, "broadcast", "agent", Reason.BROADCAST_POLICY),
-    ],
-)
-def test_a_message_without_a_decision_is_explained_from_itself(
-    own: bool, received: bool, type: MessageType, kind: SenderKind, reason: Reason
-) -> None:
-    found = explain_absence(own=own, received=received, type=type, sender_kind=kind)
-    assert found is reason
+    ]
+    for own, received, type, kind, reason in cases:
+        found = explain_absence(own=own, received=received, type=type, sender_kind=kind)
+        assert found is reason
 
 
 PLACES: dict[Place, tuple[MessageType, bool]] = {
@@ -300,15 +296,19 @@ def said(rule: Rule, *mentions: str) -> Facts:
 
 
 @pytest.mark.behaviour("H-104")
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.place in PLACES])
-def test_a_row_of_the_table_is_what_the_hub_decides(rule: Rule) -> None:
-    policies: dict[str | None, WakePolicy] = {"humans": HUMANS, "all": ALL, "mentioned": MENTIONED}
-    for policy in [policies[rule.policy]] if rule.policy else policies.values():
-        mentions = () if rule.whom is Whom.LAST_SPEAKER else ("calc", "bob")
-        found = {who: reply for who, _, reply in decide(said(rule, *mentions), policy) if reply}
-        assert set(found) == WOKEN[rule.whom]
-        asked = {who: rule.mentioned if who == "calc" else None for who in found}
-        assert found == {who: also or rule.reply for who, also in asked.items()}
+def test_a_row_of_the_table_is_what_the_hub_decides() -> None:
+    for rule in [rule for rule in RULES if rule.place in PLACES]:
+        policies: dict[str | None, WakePolicy] = {
+            "humans": HUMANS,
+            "all": ALL,
+            "mentioned": MENTIONED,
+        }
+        for policy in [policies[rule.policy]] if rule.policy else policies.values():
+            mentions = () if rule.whom is Whom.LAST_SPEAKER else ("calc", "bob")
+            found = {who: reply for who, _, reply in decide(said(rule, *mentions), policy) if reply}
+            assert set(found) == WOKEN[rule.whom]
+            asked = {who: rule.mentioned if who == "calc" else None for who in found}
+            assert found == {who: also or rule.reply for who, also in asked.items()}
 
 
 @pytest.mark.behaviour("H-104")

@@ -81,16 +81,14 @@ def test_arguments_that_are_needed_are_named_when_all_are_left_out() -> None:
     assert "to" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
+def test_every_frame_of_a_client_is_read() -> None:
+    cases: list[tuple[bytes, type]] = [
         (b'{"op":"ack","seq":5}', Ack),
         (b'{"op":"signal","type":"typing","thread_id":"direct_bob"}', Signal),
         (b'{"op":"identify","version":"hubbub.v9","participant":"ann","kind":"human"}', Identify),
-    ],
-)
-def test_every_frame_of_a_client_is_read(data: bytes, kind: type) -> None:
-    assert type(DECODER.decode(data)) is kind
+    ]
+    for data, kind in cases:
+        assert type(DECODER.decode(data)) is kind
 
 
 @pytest.mark.behaviour("P-9")
@@ -130,9 +128,8 @@ DEEP = b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"bob","conte
 
 
 @pytest.mark.behaviour("B-8")
-@pytest.mark.parametrize(
-    ("data", "code", "says"),
-    [
+def test_bad_input_is_one_error_that_says_what_is_wrong() -> None:
+    cases: list[tuple[bytes, str, str]] = [
         (b"", "bad_frame", "JSON"),
         (b"hello", "bad_frame", "JSON"),
         (b'{"op":"ack"', "bad_frame", "JSON"),
@@ -210,14 +207,13 @@ DEEP = b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"bob","conte
         (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":1e400}}', "bad_frame", "1e400"),
         (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":NaN}}', "bad_frame", "NaN"),
         (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":"7"}}', "bad_request", "kilos"),
-    ],
-)
-def test_bad_input_is_one_error_that_says_what_is_wrong(data: bytes, code: str, says: str) -> None:
-    error = refusal(data)
-    assert error.code == code, error
-    assert says in error.message
-    assert error.temporary is False
-    ErrorFrame.model_validate_json(encode_error(error, error.ref))
+    ]
+    for data, code, says in cases:
+        error = refusal(data)
+        assert error.code == code, error
+        assert says in error.message
+        assert error.temporary is False
+        ErrorFrame.model_validate_json(encode_error(error, error.ref))
 
 
 @pytest.mark.behaviour("P-9")
@@ -236,11 +232,18 @@ def test_a_misspelled_argument_is_named_though_the_right_one_is_missing_too() ->
     assert refusal(call(to="bob")).message == "args.text: field required"
 
 
-@pytest.mark.parametrize("field", ["seq", "sender_id", "hop", "interaction_id", "sent_at", "tseq"])
-def test_what_only_the_hub_may_say_is_refused_by_name(field: str) -> None:
-    error = refusal(call(to="bob", text="hi", **{field: 1}))
-    assert error.code == ErrorCode.BAD_REQUEST
-    assert field in error.message
+def test_what_only_the_hub_may_say_is_refused_by_name() -> None:
+    for field in (
+        "seq",
+        "sender_id",
+        "hop",
+        "interaction_id",
+        "sent_at",
+        "tseq",
+    ):
+        error = refusal(call(to="bob", text="hi", **{field: 1}))
+        assert error.code == ErrorCode.BAD_REQUEST
+        assert field in error.message
 
 
 def test_a_wrong_type_is_told_with_its_place() -> None:
@@ -249,11 +252,12 @@ def test_a_wrong_type_is_told_with_its_place() -> None:
     assert error.details["field"] == "args.text"
 
 
-@pytest.mark.parametrize("to", [7, {}, {"text": 1}])
-def test_the_place_of_a_wrong_type_is_a_path_in_the_frame(to: object) -> None:
-    error = refusal(call(to=to, text="hi"))
-    assert error.message == "args.to: input should be a valid string"
-    assert error.details["field"] == "args.to"
+def test_the_place_of_a_wrong_type_is_a_path_in_the_frame() -> None:
+    cases: list[object] = [7, {}, {"text": 1}]
+    for to in cases:
+        error = refusal(call(to=to, text="hi"))
+        assert error.message == "args.to: input should be a valid string"
+        assert error.details["field"] == "args.to"
 
 
 def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
@@ -266,17 +270,21 @@ def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
 
 
 @pytest.mark.behaviour("B-11")
-@pytest.mark.parametrize("piece", ["[],", "[[[]]],", '{"a":{}},'])
-def test_a_frame_has_so_many_objects_and_lists_and_no_more(piece: str) -> None:
-    roomy = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
-    many = (piece * (100 * 1024 // len(piece))).rstrip(",")
-    frames = (DEEP % f"[{many}]".encode(), b'{"op":"ack","seq":1,"x":[%b]}' % many.encode())
-    for data, ref in zip(frames, ("r1", None), strict=True):
-        with pytest.raises(FrameError) as caught:
-            roomy.decode(data)
-        assert (caught.value.code, caught.value.ref) == (ErrorCode.TOO_LARGE, ref)
-        assert "at most 16384 objects and lists" in caught.value.message
-    assert roomy.decode(DEEP % json.dumps(many + '"\\[').encode()).op == "call"
+def test_a_frame_has_so_many_objects_and_lists_and_no_more() -> None:
+    for piece in (
+        "[],",
+        "[[[]]],",
+        '{"a":{}},',
+    ):
+        roomy = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
+        many = (piece * (100 * 1024 // len(piece))).rstrip(",")
+        frames = (DEEP % f"[{many}]".encode(), b'{"op":"ack","seq":1,"x":[%b]}' % many.encode())
+        for data, ref in zip(frames, ("r1", None), strict=True):
+            with pytest.raises(FrameError) as caught:
+                roomy.decode(data)
+            assert (caught.value.code, caught.value.ref) == (ErrorCode.TOO_LARGE, ref)
+            assert "at most 16384 objects and lists" in caught.value.message
+        assert roomy.decode(DEEP % json.dumps(many + '"\\[').encode()).op == "call"
 
 
 def test_a_call_that_is_too_large_to_be_read_is_answered_all_the_same() -> None:
@@ -305,16 +313,19 @@ def test_a_ref_of_the_wrong_kind_does_not_come_back() -> None:
     assert refusal(frame(op="call", ref=["r"], name="weigh", args={})).ref is None
 
 
-@pytest.mark.parametrize("ref", ["\\u0000", "\\ud800", "r\\udfff"])
-def test_a_ref_that_cannot_be_sent_does_not_come_back(ref: str) -> None:
-    error = refusal(b'{"op":"call","ref":"%b","name":"weigh","args":{}}' % ref.encode())
-    assert error.ref is None
-    assert ErrorFrame.model_validate_json(encode_error(error, error.ref)).ref is None
+def test_a_ref_that_cannot_be_sent_does_not_come_back() -> None:
+    for ref in (
+        "\\u0000",
+        "\\ud800",
+        "r\\udfff",
+    ):
+        error = refusal(b'{"op":"call","ref":"%b","name":"weigh","args":{}}' % ref.encode())
+        assert error.ref is None
+        assert ErrorFrame.model_validate_json(encode_error(error, error.ref)).ref is None
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_what_a_validator_forgives_is_found_all_the_same() -> None:
+    for data in (
         # Each of these validates as a model: only the second look can see what is wrong.
         b'{"op":"call","ref":"r1","name":"list_participants","args":{},"ref":"r2"}',
         b'{"op":"call","ref":"r1","name":"send_text_message","args":{"to":"a","text":"b",'
@@ -328,12 +339,10 @@ def test_a_ref_that_cannot_be_sent_does_not_come_back(ref: str) -> None:
         b'{"op":"call","ref":"r1","name":"list_participants","args":{},"x":1e999}',
         b'{"op":"call","ref":"r1","name":"list_participants","args":{},"x":"\\ud83d"}',
         b'{"op":"call","ref":"r1","name":"weigh","args":{"extra":{"a":1,"a":2}}}',
-    ],
-)
-def test_what_a_validator_forgives_is_found_all_the_same(data: bytes) -> None:
-    error = refusal(data)
-    assert error.code == ErrorCode.BAD_FRAME
-    assert error.ref in ("r1", "r2")
+    ):
+        error = refusal(data)
+        assert error.code == ErrorCode.BAD_FRAME
+        assert error.ref in ("r1", "r2")
 
 
 COLONS = st.sampled_from([":", '"', "\\", ",", "{", "}", "\\u0000", "\\u003a", "x"])

@@ -27,9 +27,8 @@ def message(content: JsonValue, text: str | None = None) -> Message:
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "representation", "text"),
-    [
+def test_a_message_reads_as_its_representation_its_text_or_compact_json() -> None:
+    cases: list[tuple[JsonValue, str | None, str]] = [
         ("hello", None, "hello"),
         ("hello", "said hello", "said hello"),
         ({"a": [1, "ä"]}, None, '{"a":[1,"ä"]}'),
@@ -37,12 +36,9 @@ def message(content: JsonValue, text: str | None = None) -> Message:
         ({"a": 1}, "", ""),
         (None, None, "null"),
         (True, None, "true"),
-    ],
-)
-def test_a_message_reads_as_its_representation_its_text_or_compact_json(
-    content: JsonValue, representation: str | None, text: str
-) -> None:
-    assert message(content, representation).text == text
+    ]
+    for content, representation, text in cases:
+        assert message(content, representation).text == text
 
 
 def test_messages_cannot_be_changed() -> None:
@@ -67,13 +63,12 @@ def test_a_summary_needs_no_messages() -> None:
 
 
 @pytest.mark.behaviour("M-392")
-@pytest.mark.parametrize(("field", "most"), [("name", 255), ("media_type", 127), ("uri", 2048)])
-def test_what_is_said_of_an_attachment_has_an_end_and_an_old_log_is_read(
-    field: str, most: int
-) -> None:
-    given = {"name": "a", "uri": "file:f1"}
-    NewAttachment.model_validate({**given, field: "x" * most})
-    longer = {**given, field: "x" * (most + 1)}
-    with pytest.raises(ValidationError, match=field):
-        NewAttachment.model_validate(longer)
-    assert len(getattr(Attachment.model_validate(longer), field)) == most + 1
+def test_what_is_said_of_an_attachment_has_an_end_and_an_old_log_is_read() -> None:
+    cases: list[tuple[str, int]] = [("name", 255), ("media_type", 127), ("uri", 2048)]
+    for field, most in cases:
+        given = {"name": "a", "uri": "file:f1"}
+        NewAttachment.model_validate({**given, field: "x" * most})
+        longer = {**given, field: "x" * (most + 1)}
+        with pytest.raises(ValidationError, match=field):
+            NewAttachment.model_validate(longer)
+        assert len(getattr(Attachment.model_validate(longer), field)) == most + 1

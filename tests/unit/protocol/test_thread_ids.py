@@ -94,9 +94,8 @@ def test_any_text_is_a_canonical_id_or_none_and_never_an_error(text: str, reader
         assert kind_of(found) in ("direct", "channel", "broadcast", "mod")
 
 
-@pytest.mark.parametrize(
-    ("shown", "meant"),
-    [
+def test_relative_ids_are_read_from_the_readers_place() -> None:
+    cases: list[tuple[str, str]] = [
         ("direct_bob", "dm.alice.bob"),
         ("direct_alice+bob", "dm.alice.bob"),
         ("direct_carol+bob", "dm.alice.bob.carol"),
@@ -108,15 +107,13 @@ def test_any_text_is_a_canonical_id_or_none_and_never_an_error(text: str, reader
         ("direct_bob.t7", "dm.alice.bob.t7"),
         ("channel_t5", "channel.t5"),
         ("channel.t5.t6", "channel.t5.t6"),
-    ],
-)
-def test_relative_ids_are_read_from_the_readers_place(shown: str, meant: str) -> None:
-    assert canonical(shown, "alice") == meant
+    ]
+    for shown, meant in cases:
+        assert canonical(shown, "alice") == meant
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_thread_id_means_none() -> None:
+    cases: list[str] = [
         "",
         "bob",
         "direct_",
@@ -142,10 +139,9 @@ def test_relative_ids_are_read_from_the_readers_place(shown: str, meant: str) ->
         "broadcast\n",
         "channel.général",
         "channel." + "x" * 65,
-    ],
-)
-def test_what_is_no_thread_id_means_none(text: str) -> None:
-    assert canonical(text, "alice") is None
+    ]
+    for text in cases:
+        assert canonical(text, "alice") is None
 
 
 def test_members_in_another_order_mean_the_same_thread() -> None:
@@ -166,39 +162,59 @@ def test_a_group_of_eight_has_a_name_for_each_of_them() -> None:
     assert "agent-3" not in shown
 
 
-@pytest.mark.parametrize("name", ["a", "A_b-9", "x" * 64, "-", "42"])
-def test_ids_are_letters_digits_dash_and_underscore_up_to_64(name: str) -> None:
-    assert is_id(name)
-    assert is_participant_id(name)
+def test_ids_are_letters_digits_dash_and_underscore_up_to_64() -> None:
+    cases: list[str] = ["a", "A_b-9", "x" * 64, "-", "42"]
+    for name in cases:
+        assert is_id(name)
+        assert is_participant_id(name)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65, "a\n", "a+b", "@ann", "a\0"])
-def test_anything_else_is_no_id(name: str) -> None:
-    assert not is_id(name)
-    assert not is_participant_id(name)
+def test_anything_else_is_no_id() -> None:
+    cases: list[str] = ["", "a b", "a.b", "ä", "x" * 65, "a\n", "a+b", "@ann", "a\0"]
+    for name in cases:
+        assert not is_id(name)
+        assert not is_participant_id(name)
 
 
-@pytest.mark.parametrize("name", [*sorted(RESERVED_IDS), "t5", "t123456"])
-def test_reserved_names_and_names_like_replies_are_nobodys(name: str) -> None:
-    assert is_id(name)
-    assert not is_participant_id(name)
+def test_reserved_names_and_names_like_replies_are_nobodys() -> None:
+    cases: list[str] = [*sorted(RESERVED_IDS), "t5", "t123456"]
+    for name in cases:
+        assert is_id(name)
+        assert not is_participant_id(name)
 
 
-@pytest.mark.parametrize("name", ["direct_bob", "channel_general", "mod_tasks", "direct_"])
-def test_names_that_read_like_threads_are_nobodys(name: str) -> None:
-    assert is_id(name)
-    assert not is_participant_id(name)
-    assert not is_channel_name(name)
+def test_names_that_read_like_threads_are_nobodys() -> None:
+    for name in (
+        "direct_bob",
+        "channel_general",
+        "mod_tasks",
+        "direct_",
+    ):
+        assert is_id(name)
+        assert not is_participant_id(name)
+        assert not is_channel_name(name)
 
 
-@pytest.mark.parametrize("name", ["general", "t5", "directions", "channel", "mod-x"])
-def test_a_channel_may_have_any_other_name(name: str) -> None:
-    assert is_channel_name(name)
+def test_a_channel_may_have_any_other_name() -> None:
+    for name in (
+        "general",
+        "t5",
+        "directions",
+        "channel",
+        "mod-x",
+    ):
+        assert is_channel_name(name)
 
 
-@pytest.mark.parametrize("name", ["t", "t0", "tom", "t5x", "T5"])
-def test_names_that_only_begin_like_a_reply_are_fine(name: str) -> None:
-    assert is_participant_id(name)
+def test_names_that_only_begin_like_a_reply_are_fine() -> None:
+    for name in (
+        "t",
+        "t0",
+        "tom",
+        "t5x",
+        "T5",
+    ):
+        assert is_participant_id(name)
 
 
 def test_only_direct_threads_carry_their_members() -> None:

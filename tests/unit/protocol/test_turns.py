@@ -19,21 +19,17 @@ def turn(*costs: float | None) -> Turn:
     )
 
 
-@pytest.mark.parametrize(
-    ("costs", "together"),
-    [
+def test_a_turn_costs_what_its_steps_are_known_to_cost() -> None:
+    cases: list[tuple[tuple[float | None, ...], float | None]] = [
         ((), None),
         ((None, None), None),
         ((0.0,), 0.0),
         ((0.1, 0.2), 0.3),
         ((0.25, None, 0.5), 0.75),
         ((1e-9,) * 10, 1e-8),
-    ],
-)
-def test_a_turn_costs_what_its_steps_are_known_to_cost(
-    costs: tuple[float | None, ...], together: float | None
-) -> None:
-    assert turn(*costs).cost_usd == together
+    ]
+    for costs, together in cases:
+        assert turn(*costs).cost_usd == together
 
 
 def test_tokens_are_counted_whether_they_have_a_price_or_not() -> None:
