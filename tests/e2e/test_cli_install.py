@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -70,57 +72,39 @@ def calls(bin_: Path) -> list[str]:
     return (bin_.parent / "calls.txt").read_text().splitlines()
 
 
-def test_without_python_one_sentence_says_what_is_needed(bin_: Path) -> None:
+def test_a_python_that_is_new_enough_is_looked_for_or_named(bin_: Path, program: Program) -> None:
+    none = "needs Python 3.11 or newer, and none is on the PATH"
     ran = install(bin_)
-    assert ran.returncode == 2
-    assert "needs Python 3.11 or newer, and none is on the PATH" in ran.stderr
-    assert "PYTHON=" in ran.stderr
-
-
-def test_a_python_that_is_too_old_is_none(bin_: Path, program: Program) -> None:
-    program("python3", "exit 1")
+    assert (ran.returncode, none in ran.stderr, "PYTHON=" in ran.stderr) == (2, True, True)
+    for name in ("python3", "python3.11"):
+        program(name, "exit 1")  # too old
     ran = install(bin_)
-    assert ran.returncode == 2
-    assert "needs Python 3.11 or newer" in ran.stderr
-
-
-def test_the_first_python_that_is_new_enough_is_used(bin_: Path, program: Program) -> None:
-    program("python3.11", "exit 1")
-    program("python3.12", FINE)
-    ran = install(bin_)
-    assert ran.returncode == 0, ran.stderr
-    assert calls(bin_)[-1] == "pip -m pip install --quiet -e . constraint=constraints.txt"
-
-
-def test_a_python_can_be_named(bin_: Path, program: Program) -> None:
+    assert (ran.returncode, none in ran.stderr) == (2, True)
     program("my-python", FINE)
     assert install(bin_).returncode == 2
     assert install(bin_, python="my-python").returncode == 0
+    shutil.rmtree(bin_.parent / ".venv")
+    program("python3.12", FINE)
+    assert install(bin_).returncode == 0
+    assert calls(bin_)[-1] == "pip -m pip install --quiet -e . constraint=constraints.txt"
 
 
 def test_a_python_without_venv_is_told_with_its_remedy(bin_: Path, program: Program) -> None:
     program("python3", 'case "$1 $2" in "-m venv") exit 1 ;; esac')
     ran = install(bin_)
-    assert ran.returncode == 2
-    assert "python3-venv" in ran.stderr
+    assert (ran.returncode, "python3-venv" in ran.stderr) == (2, True)
     assert not (bin_.parent / ".venv").exists()
 
 
-def test_uv_is_used_where_it_is(bin_: Path, program: Program) -> None:
+def test_uv_is_used_where_it_is_and_pip_where_uv_does_not_manage(
+    bin_: Path, program: Program
+) -> None:
     program("python3", FINE)
-    program(
-        "uv",
-        'echo "uv $*" >> calls.txt\ncase "$1" in venv) mkdir -p .venv/bin ;; esac',
-    )
-    ran = install(bin_)
-    assert ran.returncode == 0, ran.stderr
+    program("uv", 'echo "uv $*" >> calls.txt\ncase "$1" in venv) mkdir -p .venv/bin ;; esac')
+    assert install(bin_).returncode == 0
     made, installed = calls(bin_)
     assert made.startswith("uv venv --quiet --python ")
     assert installed == "uv pip install --quiet --python .venv/bin/python -c constraints.txt -e ."
-
-
-def test_where_uv_does_not_manage_pip_does(bin_: Path, program: Program) -> None:
-    program("python3", FINE)
     program("uv", "exit 1")
     ran = install(bin_)
     assert ran.returncode == 0, ran.stderr
@@ -139,26 +123,44 @@ def test_a_venv_of_a_python_that_is_gone_is_made_anew(bin_: Path, program: Progr
     assert not (stale / "leftover").exists()
 
 
-def test_make_alone_shows_what_there_is() -> None:
+def test_make_alone_shows_what_there_is_and_ci_runs_it() -> None:
     outer = ("MAKELEVEL", "MAKEFLAGS", "MFLAGS")  # of the `make test` that runs this
     environ = {name: value for name, value in os.environ.items() if name not in outer}
     ran = subprocess.run(
         ["make"], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
     )
-    targets = [
-        "help",
-        "run",
-        "test",
-        "test-model",
-        "check",
-        "bench",
-        "bench-guard",
-        "docs",
-        "screenshots",
-        "clean",
-    ]
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     told = [line.split()[:2] for line in ran.stdout.splitlines()]
-    assert told == [["make", target] for target in targets]
+    assert told == [["make", target] for target in phony.split()]
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    text = script.read_text()
+    assert text.index("set -euo pipefail") < text.index("make check") < text.index("make test")
+
+
+def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Path) -> None:
+    """The three parts, with a Python that notes how it is called, and fails in the second."""
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\necho "$HYPOTHESIS_PROFILE $*" >> {tmp_path}/calls\n'
+        'case "$*" in *"(slow or"*) exit 3 ;; esac\n'
+    )
+    python.chmod(0o755)
+    environ = {k: v for k, v in os.environ.items() if k != "HYPOTHESIS_PROFILE"}
+    command = ["sh", str(ROOT / "scripts" / "test.sh"), str(python), "2"]
+    ran = subprocess.run(
+        [*command, "fast", "slow", "page"], env=environ, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 3
+    told = [line.partition(":")[0] for line in ran.stdout.splitlines() if line]
+    failed = "Part 2 of 3 failed; what comes after it was not run."
+    assert told == ["Part 1 of 3, fast", "Part 2 of 3, slow", failed]
+    profiles = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
+    assert profiles == ["fast", "-m", "full"], "the second looks for nginx"
+    ran = subprocess.run([*command, "page"], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1].startswith("All passed, in ")
+    unknown = subprocess.run([*command, "all"], capture_output=True, text=True, check=False)
+    assert (unknown.returncode, "fast, slow, page" in unknown.stderr) == (2, True)
 
 
 def test_the_pinned_versions_cover_every_dependency_and_name_no_host() -> None:
@@ -166,20 +168,6 @@ def test_the_pinned_versions_cover_every_dependency_and_name_no_host() -> None:
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
-    names = {name_of(requirement) for requirement in wanted}
+    names = {re.split(r"[<>=!~;\[ ]", each)[0].lower().replace("_", "-") for each in wanted}
     assert names - pinned == set()
     assert not any("/" in line.partition("#")[0] for line in lines)
-
-
-def name_of(requirement: str) -> str:
-    """`prompt_toolkit>=3,<4` is prompt-toolkit."""
-    for mark in "<>=!~;[ ":
-        requirement = requirement.partition(mark)[0]
-    return requirement.lower().replace("_", "-")
-
-
-def test_ci_is_executable_and_stops_at_the_first_failure() -> None:
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    text = script.read_text()
-    assert text.index("set -euo pipefail") < text.index("make check") < text.index("make test")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.config_network import ConfigNetwork, run_config
+from tests.e2e.support.config_network import ROOT, ConfigNetwork, run_config, run_here
 from tests.unit.configs.people import Person
 
 pytestmark = pytest.mark.slow
 
+QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 QUESTION = "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
 
 
@@ -53,9 +54,9 @@ async def _see_it_in_the_terminal(network: ConfigNetwork) -> None:
 
 
 async def test_the_librarian_knows_what_was_said_before_a_restart(tmp_path: Path) -> None:
-    async with run_config("quickstart", tmp_path) as network:
+    async with run_here(QUICKSTART, tmp_path) as network:
         ann = await network.join("ann")
         await ann.posts("general", "The password of the wiki is tulip.")
-    async with run_config("quickstart", tmp_path) as network:
+    async with run_here(QUICKSTART, tmp_path) as network:
         ben = await network.join("ben")
         assert "tulip" in await ben.asks("librarian", "what is the password of the wiki?")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import shutil
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -20,7 +18,9 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.testing.model_server import ModelServer, load_script
 from tests.doc_pages import blocks, example
 from tests.e2e.support.agents import all_present, running_agent
-from tests.e2e.support.hubs import DEADLINE_S, ROOT, running_hub
+from tests.e2e.support.config_network import ROOT, environment, run_here
+from tests.e2e.support.forked import DEADLINE_S, Forked, hubbub
+from tests.e2e.support.hubs import running_hub
 from tests.unit.configs.people import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -28,40 +28,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 README = "README.md"
 TUTORIAL = "docs/tutorial.md"
 OTHER_LANGUAGE = "docs/how-to/connect-from-another-language.md"
-
-
-def _environment(folder: Path, **more: str) -> dict[str, str]:
-    """What a reader's shell has: nothing of this machine's models and networks."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HUBBUB_", "OPENAI_"))}
-    return {**kept, "HUBBUB_STATE_DIR": str(folder), "PYTHONUNBUFFERED": "1", **more}
-
-
-@asynccontextmanager
-async def _up(config: Path, folder: Path, environment: Mapping[str, str]) -> AsyncIterator[str]:
-    """`hubbub up` on a free port; gives the URL."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hubbub", "up", str(config), "--json", "--direct-texts",
-        "--listen", "127.0.0.1:0", "--store", f"sqlite:{folder / 'network.db'}",
-        stdout=PIPE, cwd=folder, env={**environment, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    drain = asyncio.create_task(asyncio.sleep(0))
-    try:
-        line = await asyncio.wait_for(process.stdout.readline(), DEADLINE_S)
-        drain = asyncio.create_task(_read_on(process.stdout))
-        yield str(json.loads(line)["url"])
-        process.terminate()
-        assert await asyncio.wait_for(process.wait(), DEADLINE_S) == 0
-    finally:
-        drain.cancel()
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def _read_on(output: asyncio.StreamReader) -> None:
-    while await output.readline():
-        pass
 
 
 @asynccontextmanager
@@ -90,8 +56,8 @@ async def test_the_raw_participant_of_the_readme_prints_what_is_shown_every_time
 ) -> None:
     config = ROOT / "configs" / "quickstart.yaml"
     (shown,) = [b.text for b in blocks(ROOT / README) if b.text.startswith("here are")]
-    async with _up(config, tmp_path, _environment(tmp_path)) as url:
-        await all_present(url, "calculator", "concierge", "librarian")
+    async with run_here(config, tmp_path) as network:
+        url = network.url
         file = tmp_path / "raw.py"
         file.write_text(example(README, "raw.py").replace("ws://127.0.0.1:4820", url))
         assert await _printed_by(file) == shown
@@ -108,9 +74,12 @@ async def _printed_by(program: Path) -> str:
 
 
 @asynccontextmanager
-async def _chat(folder: Path, environment: Mapping[str, str]) -> AsyncIterator[Process]:
+async def _chat(folder: Path) -> AsyncIterator[Process]:
     """`hubbub chat --as ann`; typed into and read by `_said_and_shown`."""
-    process = await _hubbub(folder, environment, "chat", "--as", "ann")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", "chat", "--as", "ann",
+        stdin=PIPE, stdout=PIPE, cwd=folder, env=environment(folder),
+    )  # fmt: skip
     try:
         yield process
         await asyncio.wait_for(process.communicate(b"/quit\n"), DEADLINE_S)
@@ -119,13 +88,6 @@ async def _chat(folder: Path, environment: Mapping[str, str]) -> AsyncIterator[P
         if process.returncode is None:
             process.kill()
             await process.wait()
-
-
-async def _hubbub(folder: Path, environment: Mapping[str, str], *words: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hubbub", *words,
-        stdin=PIPE, stdout=PIPE, cwd=folder, env={**environment, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
 
 
 async def _said_and_shown(chat: Process, step: str) -> None:
@@ -151,11 +113,13 @@ async def _said_and_shown(chat: Process, step: str) -> None:
     assert shown == []
 
 
-async def _output(folder: Path, environment: Mapping[str, str], *words: str) -> str:
-    process = await _hubbub(folder, environment, *words)
-    output, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-    assert process.returncode == 0
-    return output.decode()
+async def _output(folder: Path, *words: str) -> str:
+    """What a command writes."""
+    output = folder / "output.txt"
+    output.unlink(missing_ok=True)
+    command = Forked(folder, output, environment(folder), hubbub, *words)
+    assert await command.wait() == 0
+    return output.read_text()
 
 
 @pytest.mark.behaviour("U-4")
@@ -164,23 +128,21 @@ async def test_the_tutorial_leads_where_it_says_ids_included(tmp_path: Path) -> 
         (tmp_path / name).write_text(example(TUTORIAL, name))
     config = tmp_path / "hubbub.yaml"
     async with ModelServer(load_script(tmp_path / "model.yaml")) as model:
-        environment = _environment(tmp_path, OPENAI_BASE_URL=model.base_url)
+        variables = {"OPENAI_BASE_URL": model.base_url}
         config.write_text(example(TUTORIAL, "first/hubbub.yaml"))
-        async with _up(config, tmp_path, environment), _chat(tmp_path, environment):
-            pass
+        async with run_here(config, tmp_path) as network:
+            await network.join("ann")
         with config.open("a") as file:
             file.write(example(TUTORIAL, "poll.yaml"))
-        async with _up(config, tmp_path, environment) as url, _chat(tmp_path, environment) as chat:
-            await all_present(url, "poll")
+        async with run_here(config, tmp_path), _chat(tmp_path) as chat:
             await _said_and_shown(chat, "votes")
         config.write_text(example(TUTORIAL, "hubbub.yaml"))
-        async with _up(config, tmp_path, environment) as url:
-            await all_present(url, "poll", "host")
-            async with _chat(tmp_path, environment) as chat:
+        async with run_here(config, tmp_path, variables):
+            async with _chat(tmp_path) as chat:
                 await _said_and_shown(chat, "question")
                 await _said_and_shown(chat, "again")
             commands = example(TUTORIAL, "look.sh").splitlines()
-            told = [await _output(tmp_path, environment, *line.split()[1:]) for line in commands]
+            told = [await _output(tmp_path, *line.split()[1:]) for line in commands]
         assert model.mistakes == []
     assert "host-m7" in told[0]
     assert "@poll pizza" in told[1]

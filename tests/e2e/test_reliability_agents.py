@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,12 +14,13 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer, Script
-from tests.e2e.support.agents import all_present, running_agent
+from tests.e2e.support.agents import all_present, llm_config, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 PARTS = 4
+WRITER: Mapping[str, JsonValue] = {"kind": "llm", "instruction": "Write."}
 COURIER = """
 import asyncio
 from pathlib import Path
@@ -147,10 +147,9 @@ async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing
         ]
     )
     async with ModelServer(script) as model, running_hub(tmp_path) as hub:
-        config = _llm_config(tmp_path, hub, model.base_url)
+        arguments = llm_config(tmp_path, hub, model, "writer", WRITER)
         for gate in ("first", "second", "third"):
             model.release(gate)
-        arguments = ["--config", str(config), "--name", "writer"]
         async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
             await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
@@ -187,8 +186,7 @@ async def test_an_llm_agent_killed_between_sending_and_being_told_sends_nothing_
     finish = Answer(calls=[Call(tool="finish", arguments={})])
     script = Script(answers=[Answer(calls=calls), finish, finish])
     async with ModelServer(script) as model, running_hub(tmp_path) as hub:
-        config = _llm_config(tmp_path, hub, model.base_url)
-        arguments = ["--config", str(config), "--name", "writer"]
+        arguments = llm_config(tmp_path, hub, model, "writer", WRITER)
         async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
             await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
@@ -210,12 +208,11 @@ async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three
     """In a tool, or in a hook before the model is asked for the first time."""
     (tmp_path / "deadly.py").write_text(DEADLY)
     place = "deadly.py:kill_it" if where == "tools" else "deadly.py:Deadly"
-    deadly: JsonValue = {"kind": "llm", "instruction": "Write.", where: [place]}
+    deadly: Mapping[str, JsonValue] = {**WRITER, where: [place]}
     calls = [Call(tool="kill_it", arguments={"how": how}) for how in range(3)]
     script = Script(answers=[Answer(calls=[call]) for call in calls])
     async with ModelServer(script) as model, running_hub(tmp_path) as hub:
-        config = _llm_config(tmp_path, hub, model.base_url, deadly)
-        arguments = ["--config", str(config), "--name", "writer"]
+        arguments = llm_config(tmp_path, hub, model, "writer", deadly)
         async with _ann(hub) as (ann, _), running_agent(tmp_path, arguments) as agent:
             await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
@@ -224,16 +221,3 @@ async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three
                 await agent.start()
             turn = await _the_only_turn(ann, "writer")
     assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
-
-
-def _llm_config(
-    folder: Path, hub: HubProcess, base_url: str, agent: JsonValue | None = None
-) -> Path:
-    path = folder / "agents.yaml"
-    config: dict[str, JsonValue] = {
-        "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
-        "models": {"default": {"model": "scripted", "base_url": base_url, "api_key": "any"}},
-        "agents": {"writer": agent or {"kind": "llm", "instruction": "Write."}},
-    }
-    path.write_text(json.dumps(config))
-    return path

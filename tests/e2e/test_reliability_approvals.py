@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from pydantic import JsonValue
 
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Backoff, Client, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.protocol.control import Approval, Approvals
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
-from tests.e2e.support.agents import AgentProcess, all_present, running_agent
+from tests.e2e.support.agents import AgentProcess, all_present, llm_config, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 POLL_S = 0.02
-TURN = "clerk-m1"
 STAGES = ["requested", "announced", "decided", "running", "resumed"]
+VICTIMS = ["hub", "agent", "both"]
 TOOLS = '''
 import asyncio
 from pathlib import Path
@@ -44,14 +47,19 @@ async def pay(amount: int) -> str:
         await asyncio.sleep(0.01)
     return f"paid {amount}"
 '''
+
+
+def rule(tool: str, hold: str | None = None, **when: Any) -> Rule:
+    arguments = {"amount": 7} if tool == "pay" else {}
+    answer = Answer(calls=[Call(tool=tool, arguments=arguments)], hold=hold)
+    return Rule(when=When(**when), answer=answer)
+
+
 PLAY = Script(
     rules=[
-        Rule(when=When(step=1), answer=Answer(calls=[Call(tool="pay", arguments={"amount": 7})])),
-        Rule(
-            when=When(step=2),
-            answer=Answer(calls=[Call(tool="finish", arguments={"reason": "done"})], hold="second"),
-        ),
-        Rule(when=When(step=3), answer=Answer(calls=[Call(tool="finish", arguments={})])),
+        rule("pay", step=1),
+        *(rule("finish", hold=victim, step=2, incoming=f"{victim}-resumed") for victim in VICTIMS),
+        rule("finish"),
     ]
 )
 
@@ -62,8 +70,10 @@ class Office:
     def __init__(
         self, folder: Path, hub: HubProcess, agent: AgentProcess, model: ModelServer, ann: Client
     ):
-        self.folder, self.hub, self.agent, self.model, self.ann = folder, hub, agent, model, ann
+        self.hub, self.agent, self.model, self.ann = hub, agent, model, ann
+        self.gate, self._file = folder / "gate", folder / "paid.txt"
         self.announced = asyncio.Event()
+        self.turn_id = ""
 
     async def listen(self) -> None:
         async for item in self.ann.events():
@@ -73,38 +83,46 @@ class Office:
                     self.announced.set()
                 await self.ann.ack(item.seq)
 
+    def clear(self) -> None:
+        self.announced.clear()
+        self._file.write_text("")
+        self.gate.unlink(missing_ok=True)
+
     @property
     def paid(self) -> list[str]:
-        file = self.folder / "paid.txt"
-        return file.read_text().split() if file.exists() else []
+        return self._file.read_text().split()
 
-    async def approvals(self, state: str) -> tuple[Approval, ...]:
-        return Approvals.model_validate(
-            await self.ann.call("list_approvals", state=state)
-        ).approvals
+    async def approval(self) -> Approval:
+        """That of this turn, once it is there."""
+        while True:
+            told = await self.ann.call("list_approvals", state="all")
+            for each in Approvals.model_validate(told).approvals:
+                if each.turn == self.turn_id:
+                    return each
+            await asyncio.sleep(POLL_S)  # nothing announces it
 
-    async def pending(self) -> Approval:
-        while not (found := await self.approvals("pending")):  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(POLL_S)
-        (approval,) = found
-        return approval
+    async def approve(self) -> None:
+        approval = await self.approval()
+        await self.ann.call("approve", id=approval.id, hash=approval.hash)
 
-    async def bring_to(self, stage: str) -> None:
-        """Until the approval is at this stage."""
-        await self.ann.call("send_text_message", to="clerk", text="pay the bill")
-        approval = await self.pending()
+    async def bring_to(self, victim: str, stage: str) -> None:
+        """Until the approval of a new turn is at this stage."""
+        told = await self.ann.call("send_text_message", to="clerk", text=f"pay {victim}-{stage}")
+        assert isinstance(told, dict)
+        self.turn_id = f"clerk-{told['id']}"
+        await self.approval()
         if stage == "announced":
             await self.announced.wait()
         if stage in ("decided", "running", "resumed"):
-            await self.ann.call("approve", id=approval.id, hash=approval.hash)
+            await self.approve()
         while stage == "running" and not self.paid:  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(POLL_S)
         if stage == "resumed":
-            await self.model.held("second")
+            await self.model.held(victim)
 
     async def kill(self, victim: str) -> None:
         """kill -9, and start it again."""
-        victims: list[Any] = [self.hub] if victim != "agent" else []
+        victims: list[HubProcess | AgentProcess] = [self.hub] if victim != "agent" else []
         victims += [self.agent] if victim != "hub" else []
         for process in victims:
             await process.kill()
@@ -114,20 +132,25 @@ class Office:
     async def turn(self) -> Turn:
         """The record of the turn, when it has ended."""
         while True:
-            turn = Turn.model_validate(await self.ann.call("read_turn", id=TURN))
+            turn = Turn.model_validate(await self.ann.call("read_turn", id=self.turn_id))
             if turn.end is not None:
                 return turn
             await asyncio.sleep(POLL_S)
 
 
-@asynccontextmanager
-async def office(folder: Path) -> AsyncIterator[Office]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def office(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Office]:
+    folder = tmp_path_factory.mktemp("office")
     (folder / "tools.py").write_text(TOOLS)
+    clerk: Mapping[str, JsonValue] = {
+        "instruction": "Pay.",
+        "tools": ["tools.py:pay", "send_text_message"],
+    }
     async with ModelServer(PLAY) as model, running_hub(folder) as hub:
-        config = _config(folder, hub, model.base_url)
-        arguments = ["--config", str(config), "--name", "clerk"]
+        arguments = llm_config(folder, hub, model, "clerk", clerk)
+        quick = Backoff(first_s=0.02, most_s=0.1)
         async with (
-            Client(WebSocketTransport(hub.url), "ann", "human") as ann,
+            Client(WebSocketTransport(hub.url), "ann", "human", backoff=quick) as ann,
             running_agent(folder, arguments) as agent,
         ):
             await all_present(hub.url, "clerk")
@@ -135,56 +158,41 @@ async def office(folder: Path) -> AsyncIterator[Office]:
             listening = asyncio.create_task(made.listen())
             yield made
             listening.cancel()
+            assert "Traceback" not in agent.output()
 
 
 @pytest.mark.behaviour("H-95")
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("victim", ["hub", "agent", "both"])
+@pytest.mark.parametrize("victim", VICTIMS)
 async def test_a_kill_leaves_one_decision_and_one_run_at_most(
-    tmp_path: Path, stage: str, victim: str
+    office: Office, stage: str, victim: str
 ) -> None:
+    office.clear()
     if stage != "running":
-        (tmp_path / "gate").touch()
-    async with office(tmp_path) as desk, asyncio.timeout(DEADLINE_S):
-        if stage != "resumed":
-            desk.model.release("second")
-        await desk.bring_to(stage)
-        await desk.kill(victim)
+        office.gate.touch()
+    async with asyncio.timeout(DEADLINE_S):
+        await office.bring_to(victim, stage)
+        await office.kill(victim)
         if stage in ("requested", "announced"):
-            approval = await desk.pending()
-            await desk.ann.call("approve", id=approval.id, hash=approval.hash)
-        (tmp_path / "gate").touch()
-        desk.model.release("second")
-        turn = await desk.turn()
-        (approval,) = await desk.approvals("all")
+            await office.approve()
+        office.gate.touch()
+        office.model.release(victim)
+        turn = await office.turn()
+        approval = await office.approval()
         with pytest.raises(OperationError, match="not_pending"):
-            await desk.ann.call("deny", id=approval.id)
+            await office.ann.call("deny", id=approval.id)
     assert (approval.state, approval.decided_by) == ("started", "ann")
     (call,) = turn.steps[0].calls
     assert turn.end is not None
     assert turn.end.outcome == "finished"
     if call.error is None:
-        assert (call.result, desk.paid) == ("paid 7", ["7"])
+        assert (call.result, office.paid) == ("paid 7", ["7"])
     else:
         assert call.error == "interrupted"
-        assert len(desk.paid) <= 1
+        assert len(office.paid) <= 1
     # The result is told to the hub while the model is asked: both may be gone before it is kept.
     unsaved = (victim, stage) == ("both", "resumed")
     may_be_lost = unsaved or (victim != "hub" and stage in ("decided", "running"))
     assert call.error is None or may_be_lost
     if stage == "running":
         assert (call.error is None) == (victim == "hub")
-    assert "Traceback" not in desk.agent.output()
-
-
-def _config(folder: Path, hub: HubProcess, base_url: str) -> Path:
-    path = folder / "agents.yaml"
-    config: dict[str, JsonValue] = {
-        "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
-        "models": {"default": {"model": "scripted", "base_url": base_url, "api_key": "any"}},
-        "agents": {
-            "clerk": {"instruction": "Pay.", "tools": ["tools.py:pay", "send_text_message"]}
-        },
-    }
-    path.write_text(json.dumps(config))
-    return path

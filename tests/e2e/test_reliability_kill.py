@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -33,16 +32,14 @@ STREAMS = [
 
 
 @pytest.mark.behaviour("R-1", "S-1")
-async def test_twenty_kills_under_load_lose_nothing_and_double_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_twenty_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     hub = HubProcess(tmp_path, channels=["general"])
     ledger, stop = Ledger(), asyncio.Event()
     await hub.start()
     try:
         async with AsyncExitStack() as stack:
             crowd = await _join(hub, ledger, stop, stack)
-            served_after = await _kill_again_and_again(hub, ledger)
+            await _kill_again_and_again(hub, ledger)
             stop.set()
             async with asyncio.timeout(DEADLINE_S):
                 await asyncio.gather(*crowd.writers)
@@ -56,12 +53,6 @@ async def test_twenty_kills_under_load_lose_nothing_and_double_nothing(
     ledger.check_log(hub.database, STREAMS)
     assert ledger.fresh_starts == 0, "every client resumed where it was"
     assert "Traceback" not in hub.stderr()
-    with capsys.disabled():
-        total = sum(map(len, ledger.acked.values()))
-        print(
-            f"\n{KILLS} kills, {total} acknowledged messages; first acknowledgement after a start: "
-            f"median {sorted(served_after)[KILLS // 2]:.2f} s, worst {max(served_after):.2f} s"
-        )
 
 
 class _Crowd:
@@ -95,16 +86,12 @@ async def _join(
     return crowd
 
 
-async def _kill_again_and_again(hub: HubProcess, ledger: Ledger) -> list[float]:
-    """Kill after a random number of acknowledgements; returns the seconds until the next one."""
+async def _kill_again_and_again(hub: HubProcess, ledger: Ledger) -> None:
+    """Each time after a random number of acknowledgements."""
     chance = random.Random(SEED)
-    served_after = []
     for _ in range(KILLS):
         async with asyncio.timeout(DEADLINE_S):
-            await ledger.more_acks(chance.randint(20, 200))
+            await ledger.more_acks(chance.randint(10, 100))
             await hub.kill()
-            began = time.monotonic()
             await hub.start()
             await ledger.more_acks(1)
-        served_after.append(time.monotonic() - began)
-    return served_after

@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack
 
 import pytest
+import pytest_asyncio
 
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
@@ -19,7 +19,11 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants, Turns
 from hubbub.protocol.turns import Turn
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 WITHIN_S = 60.0
 AGENTS = '''
@@ -85,25 +89,20 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (home / "hubbub.yaml").write_text(CONFIG)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HUBBUB_")}
     environment["HUBBUB_STATE_DIR"] = str(home / "state")
-    with (home / "stderr.txt").open("wb") as stderr, (home / "stdout.txt").open("wb") as stdout:
+    with (home / "stderr.txt").open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-m", "hubbub", "up", "--json"],
-            cwd=home, env=environment, stdout=stdout, stderr=stderr,
+            cwd=home, env=environment, stdout=subprocess.PIPE, stderr=stderr,
         )  # fmt: skip
-        try:
-            yield _listening(home / "stdout.txt", process)
-        finally:
-            process.terminate()
-            process.wait(WITHIN_S)
-
-
-def _listening(output: Path, process: subprocess.Popen[bytes]) -> str:
-    while process.poll() is None:
-        for line in output.read_text().splitlines():
-            told = json.loads(line)
-            if told["event"] == "up":
-                return str(told["url"])
-    raise AssertionError(f"it ended with {process.returncode}")
+        assert process.stdout is not None
+        with process.stdout as output:
+            try:
+                first = json.loads(output.readline())  # nobody reads the rest
+                assert first["event"] == "up"
+                yield str(first["url"])
+            finally:
+                process.terminate()
+                process.wait(WITHIN_S)
 
 
 class Person:
@@ -131,58 +130,62 @@ class Person:
         return Turn.model_validate(await self.client.call("read_turn", id=summary.id))
 
 
-@asynccontextmanager
-async def person(url: str, name: str) -> AsyncIterator[Person]:
-    async with Client(WebSocketTransport(url), name, "human") as client:
-        yield Person(client)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def people(url: str) -> AsyncIterator[dict[str, Person]]:
+    """Each has said already what an agent does not survive: the agents die at the same time."""
+    async with AsyncExitStack() as stack:
+        found = {}
+        for name in ("ann", "bob", "cem", "dora", "eve", "fay"):
+            client = Client(WebSocketTransport(url), name, "human")
+            found[name] = Person(await stack.enter_async_context(client))
+        await found["ann"].asks("crasher", "die")
+        await found["cem"].asks("hanger", "hang")
+        await found["dora"].asks("stillborn", "hello")
+        for _ in range(2):
+            post = {"channel": "desk", "text": "listeners die"}
+            await found["fay"].client.call("post_to_channel", **post)
+        yield found
 
 
 @pytest.mark.behaviour("R-7")
 async def test_a_message_that_kills_an_agent_ends_after_three_lives_and_the_next_is_answered(
-    url: str,
+    people: dict[str, Person],
 ) -> None:
-    async with person(url, "ann") as ann, person(url, "bob") as bob:
-        await ann.asks("crasher", "die")
-        told = await ann.hears("crasher failed", "died 3 times")
-        assert told.sender_kind == "system"
-        turn = await ann.last_turn("crasher")
-        assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
-        await bob.asks("crasher", "hello")
-        await bob.hears("you said hello")
+    ann, bob = people["ann"], people["bob"]
+    told = await ann.hears("crasher failed", "died 3 times")
+    assert told.sender_kind == "system"
+    turn = await ann.last_turn("crasher")
+    assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")
+    await bob.asks("crasher", "hello")
+    await bob.hears("you said hello")
 
 
 @pytest.mark.behaviour("R-11")
 async def test_overheard_messages_that_kill_an_agent_are_left_behind_and_the_next_is_answered(
-    url: str,
+    people: dict[str, Person],
 ) -> None:
-    async with person(url, "fay") as fay:
-        for _ in range(2):
-            await fay.client.call("post_to_channel", channel="desk", text="listeners die")
-        await fay.asks("listener", "hello")
-        await fay.hears("you said hello")
+    await people["fay"].asks("listener", "hello")
+    await people["fay"].hears("you said hello")
 
 
 @pytest.mark.behaviour("R-9")
 async def test_an_agent_that_hangs_with_the_interpreters_lock_is_replaced_and_answers(
-    url: str,
+    people: dict[str, Person],
 ) -> None:
-    async with person(url, "cem") as cem:
-        await cem.asks("hanger", "hang")
-        await cem.hears("you said hang")
-        turn = await cem.last_turn("hanger")
-        assert turn.attempts == 2  # and the message was not lost with the first
+    await people["cem"].hears("you said hang")
+    turn = await people["cem"].last_turn("hanger")
+    assert turn.attempts == 2  # and the message was not lost with the first
 
 
 @pytest.mark.behaviour("R-10")
 async def test_who_waits_for_an_agent_that_cannot_live_is_told_and_who_writes_later_too(
-    url: str,
+    people: dict[str, Person],
 ) -> None:
-    async with person(url, "dora") as dora, person(url, "eve") as eve:
-        await dora.asks("stillborn", "hello")
-        told = await dora.hears("stillborn does not run", "exit code 9")
-        assert told.sender_kind == "system"
-        await eve.asks("stillborn", "anybody?")
-        await eve.hears("stillborn does not run", "waits until")
-        listed = await eve.client.call("list_participants")
-        people = Participants.model_validate(listed).participants
-        assert [p.id for p in people if p.down] == ["stillborn"]
+    told = await people["dora"].hears("stillborn does not run", "exit code 9")
+    assert told.sender_kind == "system"
+    eve = people["eve"]
+    await eve.asks("stillborn", "anybody?")
+    await eve.hears("stillborn does not run", "waits until")
+    listed = await eve.client.call("list_participants")
+    present = Participants.model_validate(listed).participants
+    assert [p.id for p in present if p.down] == ["stillborn"]

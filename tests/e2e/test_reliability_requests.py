@@ -19,7 +19,7 @@ from tests.e2e.support.hubs import DEADLINE_S, HubProcess
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 KILLS = 6
-ASKED = 60
+ASKED = 36
 SEED = 20_26
 QUICK = Backoff(first_s=0.02, most_s=0.1)
 
@@ -81,7 +81,7 @@ async def _ask(boss: Client, book: _Book, chance: random.Random) -> None:
     """Ask for work of which a third is done, a third is dropped, and a third takes too long."""
     for n in range(ASKED):
         task = ("do", "drop", "wait")[n % 3]
-        deadline_s = chance.uniform(0.2, 1.0) if task == "wait" else 60.0
+        deadline_s = chance.uniform(0.1, 0.4) if task == "wait" else 60.0
         told = await boss.call(
             "delegate", cid=f"task-{n}", to="work", task=task, deadline_s=deadline_s
         )

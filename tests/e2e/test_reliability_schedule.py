@@ -23,7 +23,7 @@ from tests.e2e.support.hubs import DEADLINE_S, HubProcess
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 QUICK = Backoff(first_s=0.02, most_s=0.1)
-KILLS = 4
+KILLS = 3
 REMINDERS = 3
 LINES = 300
 HEADER = json.dumps({"transcript": 1, "network": "old", "epoch": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
@@ -40,7 +40,7 @@ async def test_reminders_come_once_each_though_the_hub_is_killed(tmp_path: Path)
             events = ann.events()
             for _ in range(KILLS):
                 async with asyncio.timeout(DEADLINE_S):
-                    for _ in range(2 * REMINDERS):
+                    for _ in range(REMINDERS):
                         while not isinstance(await anext(events), Event):
                             pass
                 await hub.kill()

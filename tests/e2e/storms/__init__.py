@@ -1,1 +1,1 @@
-"""Storms: agents that set each other going, in networks of real processes. Each must end."""
+"""Storms: agents that set each other going, in whole networks. Each must end."""

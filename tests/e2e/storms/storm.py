@@ -12,15 +12,14 @@ from typing import Any
 import yaml
 from pydantic import JsonValue
 
-from hubbub.client import Client, RunFile, WebSocketTransport
+from hubbub.client import Client, WebSocketTransport
 from hubbub.network.caller import OPERATOR
 from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, InteractionWake, Receipts
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
-from tests.e2e.support.agents import all_present
-from tests.e2e.support.config_network import ConfigNetwork, run_config
+from tests.e2e.support.config_network import Network, run_here
 from tests.unit.configs.people import Person
 
 __all__ = [
@@ -48,15 +47,18 @@ Agents = dict[str, dict[str, Any]]  # as in the YAML
 
 
 def python_agents(kind: str, names: Sequence[str]) -> Agents:
-    """Agents of a class of the cast, in the shared process."""
-    agent = {"kind": "python", "class": f"{CAST}:{kind}", "process": "shared"}
+    """Agents of a class of the cast."""
+    agent = {"kind": "python", "class": f"{CAST}:{kind}"}
     return {name: dict(agent) for name in names}
 
 
 def model_agents(names: Sequence[str], tools: Sequence[str]) -> Agents:
-    """Agents that do what the scripted model says, in the shared process."""
+    """Agents that do what the scripted model says."""
     return {
-        name: {"instruction": f"You are {name}.", "tools": list(tools), "process": "shared"}
+        name: {
+            "instruction": f"You are {name}.",
+            "tools": list(tools),
+        }
         for name in names
     }
 
@@ -79,7 +81,7 @@ def scripted(*rules: Rule, people: bool = True) -> Script:
 class Storm:
     """A running network, seen whole by its operator."""
 
-    def __init__(self, network: ConfigNetwork, operator: Client, agents: Sequence[str]):
+    def __init__(self, network: Network, operator: Client, agents: Sequence[str]):
         self.network, self._operator, self._agents = network, operator, agents
         self.log: list[Message] = []
         """Every message, in order."""
@@ -124,8 +126,8 @@ class Storm:
         wakes = [w for i in {m.interaction_id for m in self.log} for w in await self.wakes(i)]
         left = [f"{w.turn} ({w.state}, {w.message_id})" for w in wakes if w.state != "ended"]
         said = [f"{m.id} {m.sender_id} in {m.thread_id}: {m.text[:80]}" for m in self.log[-20:]]
-        more = "\n".join([*said, *self.network.output[-20:]])
-        return f"{len(self.log)} messages, still there are: {', '.join(left) or 'no turns'}\n{more}"
+        still = ", ".join(left) or "no turns"
+        return "\n".join([f"{len(self.log)} messages, still there are: {still}", *said])
 
     async def _is_quiet(self) -> bool:
         """Whether every turn that was asked for has ended, and nothing was said meanwhile."""
@@ -210,9 +212,9 @@ async def brewing(
     network: Mapping[str, Any] | None = None,
     channels: Sequence[str] = (),
 ) -> AsyncIterator[Storm]:
-    """`hubbub up` with these agents and the bystander `clock`, who works in a process of his own.
+    """A network of these agents and the bystander `clock`. Models are played by `script`.
 
-    Models are played by `script`, over HTTP. Everybody is there when this begins.
+    Everybody is there when this begins.
     """
     clock = {"clock": {"kind": "python", "class": f"{CAST}:Clock"}}
     config: dict[str, Any] = {
@@ -230,10 +232,12 @@ async def brewing(
         config["models"] = {
             "default": {"model": "scripted", "base_url": model.base_url, "api_key": "any"}
         }
-        (folder / "storm.yaml").write_text(yaml.safe_dump(config))
-        async with run_config(str(folder / "storm"), folder) as running:
-            await all_present(running.url, *config["agents"])
-            async with _operator(running, folder) as operator:
+        path = folder / "storm.yaml"
+        path.write_text(yaml.safe_dump(config))
+        async with run_here(path, folder) as running:
+            transport, token = WebSocketTransport(running.url), running.run_file().tokens[OPERATOR]
+            seer = Client(transport, OPERATOR, "service", token=token, observe=True)
+            async with seer as operator:
                 storm = Storm(running, operator, tuple(agents))
                 watching = asyncio.create_task(storm.watch())
                 try:
@@ -243,12 +247,3 @@ async def brewing(
                     with suppress(asyncio.CancelledError):
                         await watching
         assert model.mistakes == []
-
-
-@asynccontextmanager
-async def _operator(running: ConfigNetwork, folder: Path) -> AsyncIterator[Client]:
-    (path,) = (folder / "run").glob("*")
-    token = RunFile.model_validate_json(path.read_bytes()).tokens[OPERATOR]
-    transport = WebSocketTransport(running.url)
-    async with Client(transport, OPERATOR, "service", token=token, observe=True) as operator:
-        yield operator

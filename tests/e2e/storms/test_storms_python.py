@@ -84,8 +84,8 @@ async def test_eight_that_answer_by_broadcast_what_they_merely_overhear(tmp_path
 
 
 @pytest.mark.behaviour("H-113")
-async def test_a_worm_among_twenty_agents(tmp_path: Path) -> None:
-    agents = python_agents("Forwarder", [f"w{n}" for n in range(20)])
+async def test_a_worm_among_twelve_agents(tmp_path: Path) -> None:
+    agents = python_agents("Forwarder", [f"w{n}" for n in range(12)])
     async with brewing(tmp_path, agents) as storm:
         ann, ben = await storm.network.join("ann"), await storm.network.join("ben")
         await ann.tells("w0", WORM)
@@ -96,5 +96,4 @@ async def test_a_worm_among_twenty_agents(tmp_path: Path) -> None:
         await storm.check_budget(interaction, wakes=WAKES)
         told = storm.notices(interaction)
         assert told["budget_wakes"] == 1
-        assert told["budget_agents"] <= 1, "that too, if sixteen come before sixty-four"
         assert await ann.asks("w0", "are you there?") == HERE

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.operations import Participants
-from tests.e2e.support.hubs import DEADLINE_S, ROOT
+from hubbub.testing.model_server import ModelServer
+from tests.e2e.support.forked import DEADLINE_S, Forked, hubbub
+from tests.e2e.support.hubs import HubProcess
 
-__all__ = ["AgentProcess", "all_present", "running_agent"]
+__all__ = ["AgentProcess", "all_present", "llm_config", "running_agent"]
 
 
 class AgentProcess:
@@ -24,29 +27,24 @@ class AgentProcess:
 
     def __init__(self, folder: Path, *arguments: str):
         self._folder, self._arguments = folder, arguments
-        self._process: Process | None = None
+        self._process: Forked | None = None
 
     async def start(self) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HUBBUB_")}
-        environment |= {"HUBBUB_STATE_DIR": str(self._folder), "PYTHONPATH": str(ROOT)}
-        with (self._folder / "agent.txt").open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "hubbub", "agent", "run", *self._arguments,
-                stdout=output, stderr=output, cwd=self._folder, env=environment,
-            )  # fmt: skip
+        environment["HUBBUB_STATE_DIR"] = str(self._folder)
+        output, command = self._folder / "agent.txt", ("agent", "run", *self._arguments)
+        self._process = Forked(self._folder, output, environment, hubbub, *command)
 
     async def kill(self) -> None:
         """kill -9, if it runs."""
-        process = self._process
-        assert process is not None, "started before"
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await asyncio.wait_for(process.wait(), DEADLINE_S)
+        assert self._process is not None, "started before"
+        self._process.send_signal(signal.SIGKILL)
+        await self._process.wait()
 
     async def ended(self) -> int:
         """Its exit code, once it has ended by itself."""
         assert self._process is not None, "started before"
-        return await asyncio.wait_for(self._process.wait(), DEADLINE_S)
+        return await self._process.wait()
 
     def output(self) -> str:
         """All that its processes have written so far."""
@@ -75,3 +73,17 @@ async def all_present(url: str, *agents: str) -> None:
                 found = Participants.model_validate(await watcher.call("list_participants"))
                 if {p.id for p in found.participants if p.present} >= set(agents):
                     return
+
+
+def llm_config(
+    folder: Path, hub: HubProcess, model: ModelServer, name: str, agent: Mapping[str, JsonValue]
+) -> list[str]:
+    """Writes the config of an agent with this model; gives the arguments that start it."""
+    config: JsonValue = {
+        "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
+        "models": {"default": {"model": "scripted", "base_url": model.base_url, "api_key": "any"}},
+        "agents": {name: dict(agent)},
+    }
+    path = folder / f"{name}.yaml"
+    path.write_text(json.dumps(config))
+    return ["--config", str(path), "--name", name]

@@ -1,21 +1,30 @@
-"""`hubbub up` with a shipped config, as a user runs it, on a free port and a fresh store."""
+"""Networks of a config: `hubbub up` as a user runs it, or the same parts in this process."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+import pytest
+
+from hubbub.app.agents import from_config, run_job
+from hubbub.app.happenings import Happening, NetworkUp
+from hubbub.app.launch import RUN, TOKENS, URL
+from hubbub.app.network import serve
 from hubbub.client import Client, RunFile, WebSocketTransport
+from hubbub.config.loader import load
+from tests.e2e.support.agents import all_present
 from tests.unit.configs.people import Person
 
-__all__ = ["ROOT", "ConfigNetwork", "environment", "run_config"]
+__all__ = ["ROOT", "ConfigNetwork", "Network", "environment", "run_config", "run_here"]
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 60.0
@@ -24,21 +33,39 @@ _ADDRESS = re.compile(r"ws://127\.0\.0\.1:[1-9]\d*")
 _OURS = ("OPENAI_", "HUBBUB_")
 
 
-class ConfigNetwork:
-    """A running `hubbub up`. `output` is what its terminal shows, line by line."""
+class Network:
+    """A network that runs, for people who join it."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack):
+        self._folder, self._stack = folder, stack
+        self.output: list[str] = []
+        """What it has shown, line by line."""
+        self.url = ""
+
+    def run_file(self) -> RunFile:
+        (path,) = (self._folder / "run").glob("*")
+        return RunFile.model_validate_json(path.read_bytes())
+
+    async def join(self, name: str) -> Person:
+        """A person who joins by the client library, with the token that `hubbub chat` would use."""
+        token = self.run_file().tokens.get(name)
+        client = Client(WebSocketTransport(self.url), name, "human", token=token)
+        return Person(await self._stack.enter_async_context(client))
+
+
+class ConfigNetwork(Network):
+    """A running `hubbub up`."""
 
     def __init__(self, process: Process, folder: Path, stack: AsyncExitStack):
-        self._process, self._folder, self._stack = process, folder, stack
-        self.output: list[str] = []
-        self.url = ""
+        super().__init__(folder, stack)
+        self._process = process
         self._news = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Returns when the hub listens."""
         self._reading = asyncio.create_task(self._read())
-        line = await self.shows(_ADDRESS)
-        found = _ADDRESS.search(line)
+        found = _ADDRESS.search(await self.shows(_ADDRESS))
         assert found is not None
         self.url = found[0]
 
@@ -54,13 +81,6 @@ class ConfigNetwork:
 
     def _found(self, pattern: re.Pattern[str] | str) -> str | None:
         return next((line for line in self.output if re.search(pattern, line)), None)
-
-    async def join(self, name: str) -> Person:
-        """A person who joins by the client library, with the token that `hubbub chat` would use."""
-        runs = (RunFile.model_validate_json(p.read_bytes()) for p in self._folder.glob("run/*"))
-        token = next((run.tokens.get(name) for run in runs), None)
-        client = Client(WebSocketTransport(self.url), name, "human", token=token)
-        return Person(await self._stack.enter_async_context(client))
 
     async def stop(self) -> int:
         """Ctrl-C; gives the exit code."""
@@ -112,3 +132,44 @@ async def run_config(
         if process.returncode is None:
             process.kill()  # its agents end with it
             await process.wait()
+
+
+@asynccontextmanager
+async def run_here(
+    config: Path, folder: Path, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[Network]:
+    """The network of a config with its hub, sockets, log and agents, all in this process.
+
+    Everybody is there when this begins.
+    """
+    environ = environment(folder, **(variables or {}))
+    stop, up = asyncio.Event(), asyncio.Event()
+    async with AsyncExitStack() as people:
+        network = Network(folder, people)
+
+        def report(happening: Happening) -> None:
+            if isinstance(happening, NetworkUp):
+                network.url = happening.url
+                up.set()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("HUBBUB_STATE_DIR", str(folder))
+            place = {"listen": "127.0.0.1:0", "store": environ["HUBBUB_STORE"]}
+            loaded = load(config, environ=environ, overrides=place)
+            serving = asyncio.create_task(serve(loaded, report, stop=stop, with_agents=False))
+            await asyncio.wait_for(up.wait(), DEADLINE_S)
+            tokens = json.dumps(network.run_file().tokens)
+            told = {**environ, URL: network.url, RUN: "here", TOKENS: tokens}
+            agents = asyncio.create_task(run_job(from_config(config, [], None, None, told)))
+            try:
+                await all_present(network.url, *loaded.file.agents)
+                yield network
+                assert not (loaded.file.agents and agents.done()), agents
+            finally:
+                await people.aclose()
+                agents.cancel()
+                with suppress(asyncio.CancelledError):
+                    await agents
+                stop.set()
+                await asyncio.wait_for(serving, DEADLINE_S)

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import structlog
@@ -23,18 +24,27 @@ from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
 
 
-async def main(config: Path) -> None:
-    """Serve the network of `config` until SIGTERM."""
+def serve(config: str, tell: Connection | None = None) -> None:
+    """Serve the network of `config` until SIGTERM; `tell` gets what else is printed."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(Path(config), tell))
+
+
+async def _serve(config: Path, tell: Connection | None) -> None:
     file = load(config).file
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     hub = Hub(file, open_store(file.network.store), mods=load_mods(file.mods))
     async with hub, serve_hub(hub) as listening:
-        print(json.dumps({"port": listening.port, "pid": os.getpid()}), flush=True)
+        told = {"port": listening.port, "pid": os.getpid()}
+        if tell is None:
+            print(json.dumps(told), flush=True)
+        else:
+            tell.send(told)
+            tell.close()
         await stop.wait()
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(Path(sys.argv[1])))
+    serve(sys.argv[1])

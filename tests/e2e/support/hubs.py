@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,11 +14,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-__all__ = ["NO_LIMIT", "HubProcess", "running_hub"]
+from tests.e2e.support.forked import DEADLINE_S, FORKS, Forked
+from tests.e2e.support.hub_process import serve
+
+__all__ = ["DEADLINE_S", "NO_LIMIT", "ROOT", "HubProcess", "running_hub"]
 
 ROOT = Path(__file__).parents[3]
-DEADLINE_S = 60.0
-"""How long a process may take to start or to end before the test fails."""
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
 """The limiter counts, but does not stop a test's load."""
 UNBOUND: Mapping[str, JsonValue] = {
@@ -51,34 +51,41 @@ class HubProcess:
         self._folder, self._limits, self._prefix = folder, dict(limits), prefix
         self._network, self._mods = dict(network), list(mods)
         self._channels: JsonValue = {name: {"members": "all"} for name in channels}
-        self._process: Process | None = None
+        self._process: Process | Forked | None = None
         self._pid = 0
 
     @property
     def url(self) -> str:
         return f"ws://127.0.0.1:{self.port}"
 
-    async def start(self) -> float:
-        """Start it; returns after how many seconds it listened."""
-        began = time.monotonic()
-        with (self._folder / "stderr.txt").open("ab") as stderr:
+    async def start(self) -> None:
+        """Returns when it listens."""
+        output, config = self._folder / "stderr.txt", str(self._config())
+        if self._prefix:
+            told = await self._start_with_prefix(output, config)
+        else:
+            mine, its = FORKS.Pipe(duplex=False)
+            self._process = Forked(ROOT, output, os.environ, serve, config, its)
+            its.close()
+            try:
+                told = await asyncio.wait_for(asyncio.to_thread(mine.recv), DEADLINE_S)
+            except EOFError:
+                raise AssertionError(f"the hub did not start: {self.stderr()}") from None
+            mine.close()
+        self.port, self._pid = told["port"], told["pid"]
+        self.listening.set()
+
+    async def _start_with_prefix(self, output: Path, config: str) -> dict[str, int]:
+        command = [*self._prefix, sys.executable, "-m", "tests.e2e.support.hub_process", config]
+        with output.open("ab") as stderr:
             self._process = process = await asyncio.create_subprocess_exec(
-                *self._prefix,
-                sys.executable,
-                "-m",
-                "tests.e2e.support.hub_process",
-                str(self._config()),
-                stdout=PIPE,
-                stderr=stderr,
-                cwd=ROOT,
+                *command, stdout=PIPE, stderr=stderr, cwd=ROOT
             )
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), DEADLINE_S)
         assert line, f"the hub did not start: {self.stderr()}"
-        told = json.loads(line)
-        self.port, self._pid = told["port"], told["pid"]
-        self.listening.set()
-        return time.monotonic() - began
+        told: dict[str, int] = json.loads(line)
+        return told
 
     async def kill(self) -> None:
         """kill -9."""
@@ -90,7 +97,7 @@ class HubProcess:
 
     async def stop(self) -> None:
         """End it if it runs."""
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None and self.listening.is_set():
             await self.kill()
 
     async def _end(self, how: signal.Signals) -> int:
