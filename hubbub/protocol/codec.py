@@ -186,6 +186,7 @@ def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
     )
 
 
+@lru_cache(maxsize=512)  # asked anew for every set of mods
 def _is_flat(model: type[BaseModel]) -> bool:
     """Whether no field takes free JSON or a fraction: nothing that could hide 1e999 or NaN."""
     fields = model.model_json_schema().get("properties", {}).values()

@@ -64,16 +64,19 @@ async def check_calls(client: Client, operations: Sequence[Operation]) -> None:
 async def _check(client: Client, name: str, args: JsonValue) -> None:
     if not isinstance(args, dict):
         return  # no client sends that
-    shown = json.dumps(args)
-    shown = shown if len(shown) <= 300 else f"{shown[:297]}..."
     try:
         async with asyncio.timeout(ANSWER_S):
             await client.call(name, **args)  # type: ignore[arg-type]  # JSON, odd as it is
     except OperationError as error:
         if error.code == ErrorCode.INTERNAL:
-            raise AssertionError(f"{name} {shown}: {error}") from error
+            raise AssertionError(f"{name} {_shown(args)}: {error}") from error
     except TimeoutError:
-        raise AssertionError(f"{name} {shown}: no answer") from None
+        raise AssertionError(f"{name} {_shown(args)}: no answer") from None
+
+
+def _shown(args: JsonValue) -> str:
+    text = json.dumps(args)
+    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
