@@ -32,7 +32,7 @@ from hubbub.testing.network import LocalNetwork
 __all__ = ["MOST_S", "mod_contract"]
 
 MOST_S = 2.0
-"""Seconds that a hook may take here at most, whatever the mod allows itself."""
+"""Seconds that a hook may take here at most, unless a test says otherwise."""
 
 LONG_S = 10.0
 """Seconds that a step of an operation may take here, on however busy a machine."""
@@ -48,11 +48,15 @@ Settings = Mapping[str, JsonValue]
 
 
 def mod_contract(
-    kind: type[Mod], settings: Settings | None = None, beside: Sequence[type[Mod]] = ()
+    kind: type[Mod],
+    settings: Settings | None = None,
+    beside: Sequence[type[Mod]] = (),
+    most_s: float = MOST_S,
 ) -> Callable[[], None]:
     """A test that holds the mod to what networks expect of it.
 
-    `settings` are those that it needs; `beside` are the mods that must stand before it.
+    `settings` are those that it needs; `beside` are the mods that must stand before it; `most_s`
+    are the seconds that a hook may take at most, whatever the mod allows itself.
     """
     given = dict(settings or {})
 
@@ -61,7 +65,7 @@ def mod_contract(
         check_settings(kind, given)
         check_operations(kind, given)
         check_tables(kind)
-        asyncio.run(check_life(kind, given, beside))
+        asyncio.run(check_life(kind, given, beside, most_s))
         asyncio.run(check_answers(kind, given, beside))
 
     test.__doc__ = f"{kind.__name__} is a good neighbour in any network."
@@ -141,12 +145,14 @@ def check_tables(kind: type[Mod]) -> None:
 # What it does -----------------------------------------------------------------------------------
 
 
-async def check_life(kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]]) -> None:
+async def check_life(
+    kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]], most_s: float
+) -> None:
     """It runs in a real network, twice on the same store."""
     with tempfile.TemporaryDirectory(prefix="hubbub-contract-") as folder:
         store = f"sqlite:{Path(folder) / 'network.db'}"
         for _ in ("at first", "after a restart"):
-            await _live(kind, settings, beside, store)
+            await _live(_strict(kind, settings, most_s), beside, store)
 
 
 async def check_answers(kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]]) -> None:
@@ -163,10 +169,7 @@ async def check_answers(kind: type[Mod], settings: Settings, beside: Sequence[ty
     assert not failures, f"it has failed: {failures}"
 
 
-async def _live(
-    kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]], store: str
-) -> None:
-    mod = _strict(kind, settings)
+async def _live(mod: Mod, beside: Sequence[type[Mod]], store: str) -> None:
     others = [each(each.Config()) for each in beside]
     async with LocalNetwork(store=store, mods=[*others, mod]) as network:
         ann = await network.join("ann", kind="human")
@@ -183,10 +186,10 @@ async def _live(
     assert not failures, f"it has failed: {failures}"
 
 
-def _strict(kind: type[Mod], settings: Settings) -> Mod:
+def _strict(kind: type[Mod], settings: Settings, most_s: float) -> Mod:
     """The mod, with no more time for its hooks than others have."""
     config = settings_of(kind, settings)
-    most = min(config.time_limit, MOST_S)
+    most = min(config.time_limit, most_s)
     return kind(config.model_copy(update={"time_limit": most}))
 
 
