@@ -4,94 +4,68 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from hubbub.client import Client
 from hubbub.clock import Clock
-from hubbub.config.models import ChannelConfig, HumanConfig, NetworkConfig, NetworkFile
-from hubbub.config.paths import MEMORY_STORE
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.mods.files.mod import FilesMod
 from hubbub.mods.files.settings import FilesConfig
 from hubbub.mods.settings import settings_of
 from hubbub.network.ports import Store
-from hubbub.testing.network import LocalNetwork
+from tests.interaction.mods.workplace import QUICK
+from tests.interaction.peers import Frame, Network, Networks, Peer, config
 
 __all__ = [
-    "PNG",
-    "ask",
-    "attach",
-    "b64",
-    "begin",
-    "contents",
-    "files_mod",
-    "folder_of",
-    "network",
-    "refused",
-    "sha",
+    "PNG", "TEXT", "attach", "b64", "begin", "contents", "files_mod", "folder_of", "network", "sha",
     "upload",
-]
+]  # fmt: skip
 
+TEXT = b"# Plan\n\none\ntwo\nthree\n"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00\x01\x02" * 50
 
 
-def files_mod(**config: Any) -> FilesMod:
+def files_mod(**settings: Any) -> FilesMod:
     """With settings as the YAML has them."""
-    made = settings_of(FilesMod, config)
+    made = settings_of(FilesMod, settings)
     assert isinstance(made, FilesConfig)
     return FilesMod(made)
 
 
-def network(
+@asynccontextmanager
+async def network(
+    *who: str,
     store: str | Store = "sqlite::memory:",
-    *,
     clock: Clock | None = None,
     beside: Sequence[Mod] = (),
-    **config: Any,
-) -> LocalNetwork:
-    file = NetworkFile(
-        network=NetworkConfig(auth="open", store=store if isinstance(store, str) else MEMORY_STORE),
-        humans={"olga": HumanConfig(roles=["owner"]), "ann": HumanConfig()},
-        channels={
-            "desk": ChannelConfig(members=["ann", "bot"]),
-            "yard": ChannelConfig(members=["ann", "eve"]),
-        },
+    **settings: Any,
+) -> AsyncIterator[tuple[Any, ...]]:
+    """The network and the peers of these participants: ann and olga, its owner, are people."""
+    file = config(
+        network={**QUICK, **({"store": store} if isinstance(store, str) else {})},
+        humans={"olga": {"roles": ["owner"]}, "ann": {}},
+        channels={"desk": {"members": ["ann", "bot"]}, "yard": {"members": ["ann", "eve"]}},
     )
-    return LocalNetwork(file, store=store, mods=[files_mod(**config), *beside], clock=clock)
+    mods = [files_mod(**settings), *beside]
+    async with Networks(sockets=False).start(file, store=store, mods=mods, clock=clock) as net:
+        kinds = {"ann": "human", "olga": "human"}
+        yield (net, *[await net.join(name, kinds.get(name, "agent")) for name in who])
 
 
-def the_mod(local: LocalNetwork) -> FilesMod:
-    mod = local.hub.mods.pipeline.mods[0]
-    assert isinstance(mod, FilesMod)
-    return mod
-
-
-def folder_of(local: LocalNetwork) -> Path:
+def folder_of(net: Network) -> Path:
     """Where the mod keeps what came in."""
-    return the_mod(local).host.folder
+    mod = net.hub.mods.pipeline.mods[0]
+    assert isinstance(mod, FilesMod)
+    return mod.host.folder
 
 
-def contents(local: LocalNetwork) -> dict[str, set[str]]:
-    """The names of all that lies there."""
-    places = ("objects", "uploads", "texts")
-    return {name: {p.name for p in (folder_of(local) / name).iterdir()} for name in places}
-
-
-async def ask(client: Client, name: str, /, **args: object) -> dict[str, Any]:
-    answer = await client.call(name, **args)  # type: ignore[arg-type]
-    assert isinstance(answer, dict)
-    return answer
-
-
-async def refused(client: Client, name: str, /, **args: object) -> OperationError:
-    with pytest.raises(OperationError) as caught:
-        await ask(client, name, **args)
-    return caught.value
+def contents(net: Network) -> dict[str, set[str]]:
+    """The names of all that lies there, by place; empty places are left out."""
+    places = {name: folder_of(net) / name for name in ("objects", "uploads", "texts")}
+    found = {name: {each.name for each in place.iterdir()} for name, place in places.items()}
+    return {name: names for name, names in found.items() if names}
 
 
 def b64(data: bytes) -> str:
@@ -102,24 +76,26 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def begin(client: Client, name: str, data: bytes, **args: object) -> str:
+async def begin(peer: Peer, name: str, data: bytes, **args: object) -> str:
     """An upload that has all of its bytes, and is no file yet."""
-    answer = await ask(client, "begin_upload", name=name, size=len(data), **args)
+    answer = await peer.call("begin_upload", name=name, size=len(data), **args)
     id, chunk = str(answer["upload"]), int(answer["chunk"])
     for at in range(0, len(data), chunk):
         part = b64(data[at : at + chunk])
-        await ask(client, "upload_chunk", upload=id, offset=at, data=part)
+        await peer.call("upload_chunk", upload=id, offset=at, data=part)
     return id
 
 
-async def upload(client: Client, name: str, data: bytes, **args: object) -> dict[str, Any]:
+async def upload(peer: Peer, name: str, data: bytes, **args: object) -> Frame:
     """A file."""
-    args.setdefault("thread", "channel.desk")
-    return await ask(client, "finish_upload", upload=await begin(client, name, data, **args))
+    id = await begin(peer, name, data, **{"thread": "channel.desk", **args})
+    file: Frame = await peer.call("finish_upload", upload=id)
+    return file
 
 
-async def attach(client: Client, id: str, **args: object) -> dict[str, Any]:
-    """Post a message with a file to the desk."""
-    files = [{"name": "whatever", "uri": f"file:{id}"}]
-    args.setdefault("channel", "desk")
-    return await ask(client, "post_to_channel", text="see here", attachments=files, **args)
+async def attach(peer: Peer, *ids: str, channel: str = "desk") -> Frame:
+    """Post a message with files, as its readers see it."""
+    files = [{"name": "whatever", "uri": f"file:{id}"} for id in ids]
+    said = await peer.call("post_to_channel", channel=channel, text="see", attachments=files)
+    message: Frame = await peer.call("read_message", id=said["id"])
+    return message

@@ -1,103 +1,135 @@
-"""Files, as people and agents of a running network use them."""
+"""Files, as people and agents of a running network use them, and what is refused of them."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
+import gzip
 import os
+import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from hubbub.errors import OperationError, StoreUnavailable
-from hubbub.mods.files.mod import FilesMod
+from hubbub.errors import UserError
 from hubbub.mods.files.words import CHUNK
-from hubbub.testing.mod_contract import mod_contract
+from hubbub.protocol.messages import Message
+from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import (
     PNG,
-    ask,
+    TEXT,
     attach,
     b64,
     begin,
     contents,
     folder_of,
     network,
-    refused,
     sha,
     upload,
 )
-from tests.interaction.peers import eventually
+from tests.interaction.mods.workplace import later, refused, refusing
+from tests.interaction.peers import Peer, eventually
 from tests.interaction.stores import MoodyStore
 
-test_it_is_a_good_neighbour = pytest.mark.behaviour("M-110")(mod_contract(FilesMod))
-
-TEXT = b"# Plan\n\none\ntwo\nthree\n"
-EMPTY: dict[str, set[str]] = {"objects": set(), "uploads": set(), "texts": set()}
 BIG = bytes(range(256)) * 2000
+GONE = f"u{'0' * 16}"
 
 
-@pytest.mark.behaviour("M-110")
-async def test_a_file_that_is_uploaded_in_parts_is_downloaded_as_it_was() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        file = await upload(ann, "data.bin", BIG, sha256=sha(BIG))
-        assert (file["id"], file["name"], file["size"]) == ("f1", "data.bin", len(BIG))
+async def ids(peer: Peer, **which: object) -> list[str]:
+    return [file["id"] for file in (await peer.call("list_files", **which))["files"]]
+
+
+# Up and down ------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-110", "M-111")
+async def test_an_upload_goes_on_where_it_was_and_is_downloaded_as_it_was() -> None:
+    async with network("ann", "bot") as (net, ann, bot):
+        begun = await ann.call("begin_upload", name="x.bin", size=len(BIG), thread="channel.desk")
+        id, first = begun["upload"], b64(BIG[:CHUNK])
+        for _ in range(2):  # a repeated part changes nothing
+            told = await ann.call("upload_chunk", upload=id, offset=0, data=first)
+            assert told["received"] == CHUNK
+        again = await net.join("ann")
+        assert (await again.call("upload_state", upload=id))["received"] == CHUNK
+        for at in range(CHUNK, len(BIG), CHUNK):
+            await again.call("upload_chunk", upload=id, offset=at, data=b64(BIG[at : at + CHUNK]))
+        file = await again.call("finish_upload", upload=id)
+        assert await ann.call("finish_upload", upload=id) == file
+        assert (file["id"], file["name"], file["size"]) == ("f1", "x.bin", len(BIG))
         assert (file["sha256"], file["uploaded_by"]) == (sha(BIG), "ann")
         assert file["media_type"] == "application/octet-stream"
         got, more = b"", True
         while more:
-            part = await ask(bot, "download_chunk", id="f1", offset=len(got))
+            part = await bot.call("download_chunk", id="f1", offset=len(got))
             got, more = got + base64.b64decode(part["data"]), part["more"]
         assert got == BIG
-        assert (await ask(bot, "list_files"))["files"] == [file]
-        assert await ask(bot, "file_info", id="f1") == file
+        assert (await bot.call("list_files"))["files"] == [file]
+        assert await bot.call("file_info", id="f1") == file
 
 
-@pytest.mark.behaviour("M-111")
-async def test_an_upload_goes_on_where_it_was_and_repeated_parts_change_nothing() -> None:
-    async with network() as local:
-        ann = await local.join("ann", "human")
-        begun = await ask(ann, "begin_upload", name="x.bin", size=len(BIG), thread="channel.desk")
-        id, first = begun["upload"], b64(BIG[:CHUNK])
-        for _ in range(2):
-            told = await ask(ann, "upload_chunk", upload=id, offset=0, data=first)
-            assert told["received"] == CHUNK
-        again = await local.join("ann", "human")
-        told = await ask(again, "upload_state", upload=id)
-        assert told["received"] == CHUNK
-        for at in range(CHUNK, len(BIG), CHUNK):
-            await ask(again, "upload_chunk", upload=id, offset=at, data=b64(BIG[at : at + CHUNK]))
-        file = await ask(again, "finish_upload", upload=id)
-        assert file["sha256"] == sha(BIG)
-        assert await ask(ann, "finish_upload", upload=id) == file
-        assert len((await ask(ann, "list_files"))["files"]) == 1
-
-
-@pytest.mark.behaviour("M-112")
+@pytest.mark.behaviour("M-110", "M-112")
 async def test_a_content_lies_there_once_for_all_its_files_and_goes_with_the_last() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        one = await upload(ann, "a.md", TEXT)
-        two = await ask(bot, "write_file", name="b.md", text=TEXT.decode(), thread="channel.desk")
-        assert one["sha256"] == two["sha256"] == sha(TEXT)
-        assert contents(local)["objects"] == {sha(TEXT)}
-        await ask(ann, "delete_file", id=one["id"])
-        assert (await ask(bot, "read_file", id=two["id"]))["lines"] == 5
-        await ask(bot, "delete_file", id=two["id"])
-        await eventually(lambda: contents(local) == EMPTY)
+    async with network("ann", "bot") as (net, ann, bot):
+        await upload(ann, "a.md", TEXT)
+        await bot.call("write_file", name="b.md", text=TEXT.decode(), thread="channel.desk")
+        assert contents(net)["objects"] == {sha(TEXT)}
+        await ann.call("delete_file", id="f1")
+        assert (await bot.call("read_file", id="f2"))["lines"] == 5
+        await bot.call("delete_file", id="f2")
+        await eventually(lambda: not contents(net))
+        for n in range(3, 13, 2):  # and page by page
+            await bot.call("write_file", name="x.md", text=str(n), thread="channel.desk")
+            await bot.call("write_file", name="own.md", text=str(n))
+        await bot.call("share_file", id="f6", thread="channel.desk")
+        found, page = list[str](), await ann.call("list_files", limit=2)
+        while page["more"]:
+            found += [file["id"] for file in page["files"]]
+            page = await ann.call("list_files", limit=2, before=found[-1])
+        assert [*found, *(file["id"] for file in page["files"])] == [
+            "f11", "f9", "f7", "f6", "f5", "f3",
+        ]  # fmt: skip
+        assert len(await ids(bot)) == 10
 
 
-@pytest.mark.behaviour("M-113")
-async def test_a_message_shows_of_its_files_what_they_are() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
+@pytest.mark.behaviour("M-121")
+async def test_a_long_text_is_read_in_parts() -> None:
+    text = "\n".join(f"line {n} {'ü' * 500}" for n in range(1, 301))
+    async with network("ann", max_text="200KB") as (_, ann):
+        await upload(ann, "x.log", text.encode())
+        lines, more, n = list[str](), True, 0
+        while more:
+            part = await ann.call("read_file", id="f1", first_line=len(lines) + 1, numbers=False)
+            lines += part["text"].split("\n")
+            assert (part["last"], part["lines"]) == (len(lines), 300)
+            more, n = part["more"], n + 1
+        assert "\n".join(lines) == text
+        assert n > 3
+        some = await ann.call("read_file", id="f1", first_line=299, last_line=299)
+        assert (some["text"].startswith("299| line 299 ü"), some["more"]) == (True, True)
+        assert await refused(ann, "read_file", id="f1", first_line=301) == "bad_request"
+        await upload(ann, "long.log", text.encode() * 3)
+        assert (await ann.call("read_file", id="f2"))["cut"]
+        await upload(ann, "cat.png", PNG)
+        error = await refusing(ann, "read_file", id="f3")
+        assert (error.code, "from image/png" in error.message) == ("not_found", True)
+
+
+# Messages and threads ---------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-113", "M-129")
+async def test_a_message_shows_of_its_files_what_they_are_and_that_they_come_from_outside() -> None:
+    async with network("ann", "bot", excerpt=40) as (_, ann, bot):
         file = await upload(ann, "plan.md", TEXT, thread=None)
-        assert (await refused(bot, "read_file", id="f1")).code == "not_found"
-        sent = await attach(ann, "f1")
-        message = await ask(bot, "read_message", id=sent["id"])
+        assert "thread" not in file
+        assert await refused(bot, "read_file", id="f1") == "not_found"
+        message = await attach(ann, "f1")
         assert message["attachments"] == [
             {
                 "name": "plan.md",
@@ -108,179 +140,367 @@ async def test_a_message_shows_of_its_files_what_they_are() -> None:
             }
         ]
         assert message["outside"] is True
-        assert (await ask(bot, "read_file", id="f1"))["text"].startswith("1| # Plan\n2| \n3| one")
-        assert "thread" not in file
-        assert (await ask(bot, "file_info", id="f1"))["thread"] == "channel.desk"
+        assert (await bot.call("read_file", id="f1"))["text"].startswith("1| # Plan\n2| \n3| one")
+        assert (await bot.call("file_info", id="f1"))["thread"] == "channel.desk"
+        await bot.call("write_file", name="own.md", text="a" * 100)
+        await bot.call("write_file", name="copy.md", text="of others", outside=True)
+        await upload(bot, "c.png", PNG)
+        marks = [
+            (await attach(bot, *files)).get("outside", False)
+            for files in (["f2"], ["f3"], ["f2", "f3"])
+        ]
+        assert marks == [False, True, True]
+        assert [(await ann.call("read_file", id=id))["outside"] for id in ("f2", "f3")] == [
+            False, True,
+        ]  # fmt: skip
+        shown = (await attach(bot, "f2", "f3", "f4"))["attachments"]  # who share the room
+        assert [each.get("excerpt") for each in shown] == ["a" * 20 + "…", "of others", None]
 
 
-@pytest.mark.behaviour("M-121")
-async def test_a_long_text_is_read_in_parts() -> None:
-    text = "\n".join(f"line {n} {'ü' * 500}" for n in range(1, 301))
-    async with network(max_text="200KB") as local:
-        ann = await local.join("ann", "human")
-        await upload(ann, "x.log", text.encode())
-        lines, more, n = list[str](), True, 0
-        while more:
-            part = await ask(ann, "read_file", id="f1", first_line=len(lines) + 1, numbers=False)
-            lines += part["text"].split("\n")
-            assert (part["last"], part["lines"]) == (len(lines), 300)
-            more, n = part["more"], n + 1
-        assert "\n".join(lines) == text
-        assert n > 3
-        some = await ask(ann, "read_file", id="f1", first_line=299, last_line=299)
-        assert some["text"].startswith("299| line 299 ü")
-        assert some["more"]
-        assert (await refused(ann, "read_file", id="f1", first_line=301)).code == "bad_request"
-        await upload(ann, "long.log", text.encode() * 3)
-        assert (await ask(ann, "read_file", id="f2"))["cut"]
-        await upload(ann, "cat.png", PNG)
-        error = await refused(ann, "read_file", id="f3")
-        assert (error.code, "from image/png" in error.message) == ("not_found", True)
+@pytest.mark.behaviour("M-128", "M-130")
+async def test_attachments_that_are_no_files_here_are_refused_and_others_stay_as_they_are() -> None:
+    async with network("ann", "bot", "eve") as (_, ann, bot, eve):
+        for uri in ("file:f1", "file:", "file:../x", "FILE:f1", "file:///etc/passwd", "file:f01"):
+            files = [{"name": "x", "uri": uri}]
+            error = await refusing(ann, "send_text_message", to="bot", text="x", attachments=files)
+            assert (error.code, "no file" in error.message) == ("rejected", True), uri
+        given = {"name": "x", "uri": "https://example.org/x", "media_type": "text/html"}
+        forged = {**given, "excerpt": "trust me", "gone": True}
+        sent = await ann.say("bot", "x", attachments=[forged])
+        message = await bot.call("read_message", id=sent["id"])
+        assert (message["attachments"], message["outside"]) == ([given], False)
+        await upload(ann, "plan.md", TEXT)
+        many = [{"name": "x", "uri": "file:f1"}] * 21
+        error = await refusing(ann, "send_text_message", to="bot", text="x", attachments=many)
+        assert "at most 20 files" in error.message
+        sent = await ann.say("bot", "x", attachments=[given, {"name": "x", "uri": "FILE:f1"}])
+        shown = (await bot.call("read_message", id=sent["id"]))["attachments"]
+        assert [(each["name"], each["uri"]) for each in shown] == [
+            ("x", given["uri"]), ("plan.md", "file:f1"),
+        ]  # fmt: skip
+        assert await refused(ann, "share_file", id="f1", thread="channel.x") == "unknown_channel"
+        assert (await ann.call("share_file", id="f1", thread="channel.yard"))["id"] == "f1"
+        assert (await eve.call("file_info", id="f1"))["thread"] == "channel.yard"
+        await ann.call("share_file", id="f1", thread="eve")
+        assert await ids(eve, thread="channel.yard") == await ids(ann) == ["f1"]
+
+
+@pytest.mark.behaviour("M-114")
+async def test_files_are_there_for_readers_of_their_threads_and_uploads_for_who_began_them() -> (
+    None
+):
+    async with network("ann", "bot", "eve", "olga") as (net, ann, bot, eve, olga):
+        await upload(ann, "plan.md", TEXT)
+        for who in (eve, olga):
+            assert await ids(who) == []
+            for name in ("file_info", "read_file", "download_chunk", "delete_file"):
+                there, none = [await refusing(who, name, id=id) for id in ("f1", "f2")]
+                assert there.code == none.code == "not_found"
+                assert there.message.replace("f1", "f2") == none.message
+            assert await refused(who, "share_file", id="f1", thread="broadcast") == "not_found"
+            there, none = [
+                await refusing(
+                    who, "send_text_message", to="ann", text="x",
+                    attachments=[{"name": "x", "uri": f"file:{id}"}],
+                )
+                for id in ("f1", "f2")
+            ]  # fmt: skip
+            assert (there.code, there.message.replace("f1", "f2")) == ("rejected", none.message)
+            assert await refused(who, "list_files", thread="channel.desk") == "unknown_thread"
+        said = await eve.call("post_to_channel", channel="yard", text="nobody has checked this")
+        body = await eve.call("read_message", id=said["id"])
+        files = [{"name": "x", "uri": uri} for uri in ("file:f1", "file:x")]
+        message = Message.model_validate({**body, "attachments": files})
+        assert list(net.hub.mods.pipeline.mods[0].on_stored(message)) == []
+        assert await refused(eve, "read_file", id="f1") == "not_found"
+        id = await begin(ann, "other.md", TEXT, thread="channel.desk")
+        for name in ("upload_chunk", "upload_state", "finish_upload", "cancel_upload"):
+            args = {"offset": 0, "data": b64(b"evil")} if name == "upload_chunk" else {}
+            there, none = [await refusing(bot, name, upload=u, **args) for u in (id, GONE)]
+            assert there.code == none.code == "not_found"
+            assert there.message.replace(id, GONE) == none.message
+        assert (await ann.call("finish_upload", upload=id))["sha256"] == sha(TEXT)
 
 
 @pytest.mark.behaviour("M-122")
 async def test_a_deleted_file_is_gone_and_its_messages_say_so() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        olga = await local.join("olga", "human")
+    async with network("ann", "bot", "olga") as (_, ann, bot, olga):
         await upload(ann, "plan.md", TEXT)
         sent = await attach(ann, "f1")
-        assert (await refused(bot, "delete_file", id="f1")).code == "forbidden"
-        deleted = await ask(ann, "delete_file", id="f1")
+        assert await refused(bot, "delete_file", id="f1") == "forbidden"
+        deleted = await ann.call("delete_file", id="f1")
         assert deleted["deleted_by"] == "ann"
-        assert await ask(bot, "file_info", id="f1") == deleted
+        assert await bot.call("file_info", id="f1") == deleted
         for name in ("read_file", "download_chunk", "delete_file"):
-            assert "was deleted by ann" in (await refused(bot, name, id="f1")).message
-            assert "for you" in (await refused(olga, name, id="f1")).message
-        (shown,) = (await ask(bot, "read_message", id=sent["id"]))["attachments"]
-        assert shown["gone"] is True
-        assert "excerpt" not in shown
-        assert (await ask(bot, "list_files"))["files"] == []
-        await ask(bot, "write_file", name="b.md", text="x", thread="broadcast")
-        assert (await ask(olga, "delete_file", id="f2"))["deleted_by"] == "olga"
+            assert "was deleted by ann" in (await refusing(bot, name, id="f1")).message
+            assert "for you" in (await refusing(olga, name, id="f1")).message
+        (shown,) = (await bot.call("read_message", id=sent["id"]))["attachments"]
+        assert (shown["gone"], "excerpt" in shown) == (True, False)
+        assert await ids(bot) == []
+        await upload(ann, "b.md", b"x", thread="broadcast")  # owners delete, too: once
+        refs = [(who, await who.post("delete_file", id="f2")) for who in (olga, ann)]
+        answers = [(await who.answer(ref))["op"] for who, ref in refs]
+        assert sorted(answers) == ["error", "result"]
 
 
-@pytest.mark.behaviour("M-122")
-async def test_a_file_is_deleted_once() -> None:
-    async with network() as local:
-        ann, olga = await local.join("ann", "human"), await local.join("olga", "human")
-        await upload(ann, "plan.md", TEXT, thread="broadcast")
-        answers = await asyncio.gather(
-            *(who.call("delete_file", id="f1") for who in (ann, olga)), return_exceptions=True
-        )
-        assert sum(isinstance(answer, OperationError) for answer in answers) == 1
+# What is refused --------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("M-123")
-async def test_files_outlive_the_hub_and_what_was_under_way_is_removed(tmp_path: Path) -> None:
+@pytest.mark.behaviour("M-115")
+async def test_parts_that_do_not_fit_are_refused_and_change_nothing() -> None:
+    async with network("ann") as (net, ann):
+        id = (await ann.call("begin_upload", name="x.bin", size=10))["upload"]
+        await ann.call("upload_chunk", upload=id, offset=0, data=b64(b"12345"))
+        for offset, data, code in (
+            (6, b"7", "bad_request"),
+            (5, b"678901", "too_large"),
+            (10, b"x", "too_large"),
+            (2**40, b"x", "too_large"),
+            (0, b"x2345", "conflict"),
+            (3, b"456", "conflict"),
+            (4, b"56", "conflict"),
+        ):
+            error = await refusing(ann, "upload_chunk", upload=id, offset=offset, data=b64(data))
+            assert (error.code, error.details["received"]) == (code, 5), (offset, data)
+            assert "5 of 10 bytes are here" in error.message
+        for bad in ("????", "AAA", "AAAA\n", "Zm9v=Zg=", "ÀÀÀÀ", "", "A" * 204_804):
+            code = await refused(ann, "upload_chunk", upload=id, offset=5, data=bad)
+            assert code == "bad_request", bad
+        early = await refusing(ann, "finish_upload", upload=id)
+        assert (early.code, early.details["received"]) == ("bad_request", 5)
+        people = [await net.join("ann") for _ in range(3)]  # at once, one after the other
+        parts = zip(people, (b"678", b"xyz", b"6"), strict=True)
+        refs = [await p.post("upload_chunk", upload=id, offset=5, data=b64(d)) for p, d in parts]
+        answers = [await p.answer(ref) for p, ref in zip(people, refs, strict=True)]
+        assert [answer["op"] for answer in answers] == ["result", "error", "result"]
+        assert answers[0]["value"] == answers[2]["value"], "the same bytes are there already"
+        await ann.call("upload_chunk", upload=id, offset=8, data=b64(b"90"))
+        assert (await ann.call("finish_upload", upload=id))["sha256"] == sha(b"1234567890")
+
+
+@pytest.mark.behaviour("M-115", "M-116", "M-117", "M-118")
+async def test_what_a_network_does_not_take_is_refused_and_nothing_of_it_stays() -> None:
+    settings = {"types": ["image/*", ".md", ".gz"], "max_unpacked": "1MB"}
+    async with network("ann", **settings) as (net, ann):
+        names = ("../../x", "/etc/passwd", "..\\x", "C:\\x", "x\u202egnp", "nul", "x" * 999)
+        for wrong in (
+            *({"name": name} for name in names),
+            {"size": 0},
+            {"size": -1},
+            {"sha256": "0" * 63},
+            {"sha256": "X" * 64},
+        ):
+            args = {"name": "x.md", "size": 1, **wrong}
+            assert await refused(ann, "begin_upload", **args) == "bad_request", wrong
+        for name, text in (*((name, "x") for name in names), ("x.md", "")):
+            assert await refused(ann, "write_file", name=name, text=text) == "bad_request", name
+        for name, data, more, says in (
+            ("x.md", TEXT, {"sha256": sha(b"else")}, sha(TEXT)),
+            ("cat.png", b"\x7fELF" + bytes(100), {"media_type": "image/png"}, "a program"),
+            ("cat.png", b"<!doctype html><script>", {}, "HTML"),
+            ("plan.txt", TEXT, {"media_type": "image/png"}, "text/plain is not taken"),
+            ("plan.md", b"\x00\x01", {}, "octet-stream is not taken"),
+            ("logs.gz", gzip.compress(bytes(2_000_000)), {}, "unpacks to more"),
+        ):
+            id = await begin(ann, name, data, **more)
+            error = await refusing(ann, "finish_upload", upload=id)
+            assert (error.code, says in error.message) == ("rejected", True), error
+            assert await refused(ann, "upload_state", upload=id) == "not_found"
+        assert contents(net) == {}
+        assert (await upload(ann, "cat.gif", PNG))["media_type"] == "image/png"
+
+
+@pytest.mark.behaviour("M-119")
+async def test_links_in_the_folder_are_never_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(TEXT)
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with network(store) as local:
-        ann = await local.join("ann", "human")
-        await upload(ann, "plan.md", TEXT, thread=None)
-        await attach(ann, "f1")
-        id = await begin(ann, "other.md", b"other")
-        folder = folder_of(local)
-    (folder / "objects" / sha(b"nobody's")).write_bytes(b"nobody's")
-    (folder / "objects" / "link").symlink_to(tmp_path)
-    async with network(store) as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        assert contents(local) == {
-            "objects": {sha(TEXT)}, "texts": {f"{sha(TEXT)}.plain"}, "uploads": set(),
-        }  # fmt: skip
-        assert (await ask(bot, "read_file", id="f1"))["lines"] == 5
-        assert (await refused(ann, "finish_upload", upload=id)).code == "not_found"
-        assert (await upload(ann, "b.md", b"b"))["id"] == "f2"
-        await ask(ann, "delete_file", id="f1")
-    async with network(store) as local:
-        ann = await local.join("ann", "human")
-        assert contents(local)["objects"] == {sha(b"b")}
-        assert (await ask(ann, "file_info", id="f1"))["deleted_by"] == "ann"
-        assert (await upload(ann, "c.md", b"c"))["id"] == "f3"
+    async with network("ann", store=store) as (net, ann):
+        await upload(ann, "plan.md", TEXT)
+        folder = folder_of(net)
+        for place in (folder / "objects" / sha(TEXT), folder / "texts" / f"{sha(TEXT)}.plain"):
+            place.unlink()
+            place.symlink_to(secret)
+        for name in ("read_file", "download_chunk"):
+            error = await refusing(ann, name, id="f1")
+            assert (error.code, "symbolic link" in error.message) == ("not_found", True)
+        id = (await ann.call("begin_upload", name="y.md", size=4))["upload"]
+        (folder / "uploads" / id).symlink_to(secret)
+        error = await refusing(ann, "upload_chunk", upload=id, offset=0, data=b64(b"evil"))
+        assert "symbolic link" in error.message
+        await ann.call("cancel_upload", upload=id)
+        assert secret.read_bytes() == TEXT
+        assert (await upload(ann, "again.md", TEXT))["id"] == "f2"
+        assert (await ann.call("read_file", id="f1"))["lines"] == 5, "the content came back"
+        shutil.move(folder / "objects", tmp_path / "elsewhere")
+        (folder / "objects").symlink_to(tmp_path / "elsewhere")
+        assert "symbolic link" in (await refusing(ann, "download_chunk", id="f1")).message
+    with pytest.raises(UserError, match="no link"):
+        async with network(store=store):
+            pass
+    assert (tmp_path / "elsewhere" / sha(TEXT)).exists()
+
+
+@pytest.mark.behaviour("M-120")
+async def test_files_have_limits_and_what_is_deleted_makes_room() -> None:
+    limits = {"max_size": 100, "quota": 150, "total": 250, "max_files": 4, "max_uploads": 2}
+    async with network("ann", "bot", **limits) as (_, ann, bot):
+        assert await refused(ann, "write_file", name="x", text="ü" * 51) == "too_large"
+
+        async def refuses(peer: Peer, size: int, code: str, says: str) -> None:
+            error = await refusing(peer, "begin_upload", name="x", size=size)
+            assert (error.code, says in error.message) == (code, True), error
+
+        await refuses(ann, 101, "too_large", "at most 100 bytes")
+        await upload(ann, "a", b"a" * 100)
+        open_ = (await ann.call("begin_upload", name="b", size=30))["upload"]
+        await refuses(ann, 30, "limit", "20 are left")
+        await ann.call("begin_upload", name="c", size=5)
+        await refuses(ann, 5, "limit", "2 uploads of yours")
+        await ann.call("cancel_upload", upload=open_)
+        await upload(bot, "b", b"b" * 100)
+        await refuses(bot, 50, "limit", "room for 45 bytes")
+        await bot.call("delete_file", id="f2")
+        for n in range(2):
+            await upload(bot, "c", b"%d" % n)
+        await refuses(bot, 1, "limit", "its 4 files")
+
+
+@pytest.mark.behaviour("M-396")
+async def test_uploads_that_begin_at_once_share_the_quota_and_are_bounded() -> None:
+    async with network("ann", "eve", max_size=100, quota=150, max_uploads=3) as (_, ann, eve):
+        large = [await ann.post("begin_upload", name=f"{n}", size=100) for n in range(5)]
+        large += [await ann.post("write_file", name=f"w{n}", text="x" * 100) for n in range(5)]
+        small = [await eve.post("begin_upload", name=f"{n}", size=1) for n in range(10)]
+        for peer, refs, fine in ((ann, large, 1), (eve, small, 3)):
+            answers = [(await peer.answer(ref))["op"] for ref in refs]
+            assert answers.count("result") == fine
+
+
+@pytest.mark.behaviour("M-120")
+async def test_an_idle_upload_is_given_up_and_new_settings_hold_at_once() -> None:
+    clock = HandClock()
+    async with network("ann", "olga", clock=clock, upload_idle="10m") as (net, ann, olga):
+        id = (await ann.call("begin_upload", name="x", size=4))["upload"]
+        for received in (1, 2):
+            later(net, clock, 500)
+            part = b64(b"ab"[received - 1 : received])
+            told = await ann.call("upload_chunk", upload=id, offset=received - 1, data=part)
+            assert told["received"] == received
+        later(net, clock, 601)
+        await eventually(lambda: not contents(net))
+        error = await refusing(ann, "upload_chunk", upload=id, offset=2, data=b64(b"cd"))
+        assert (error.code, "begin it again" in error.message) == ("not_found", True)
+        await upload(ann, "plan.md", TEXT)
+        wrong = {"types": ["no type at all"]}
+        error = await refusing(olga, "configure_mod", name="files", settings=wrong)
+        assert "types" in error.message
+        settings = {"types": [".PNG"], "max_size": 1000}
+        await olga.call("configure_mod", name="files", settings=settings)
+        assert await refused(ann, "begin_upload", name="x", size=1001) == "too_large"
+        id = await begin(ann, "b.md", b"b")
+        assert ".png" in (await refusing(ann, "finish_upload", upload=id)).message
+        assert (await upload(ann, "cat.png", PNG))["id"] == "f2"
+        assert (await ann.call("read_file", id="f1"))["lines"] == 5
+
+
+# Disks, ends and starts -------------------------------------------------------------------------
+
+
+@contextmanager
+def small_disk(size: int) -> Iterator[None]:
+    """While it is entered, no file grows beyond this size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.behaviour("M-395")
+async def test_a_full_disk_is_told_as_temporary_and_the_upload_goes_on_when_there_is_room() -> None:
+    data = b"line\n" * 20_000
+    async with network("ann") as (net, ann):
+        id = (await ann.call("begin_upload", name="a.txt", size=len(data)))["upload"]
+        part = {"upload": id, "offset": 0, "data": b64(data)}
+        with small_disk(30_000):
+            assert (await refusing(ann, "upload_chunk", **part)).temporary
+            assert (await ann.call("upload_state", upload=id))["received"] == 0
+            assert (await refusing(ann, "write_file", name="b", text=data.decode())).temporary
+        assert (await ann.call("upload_chunk", **part))["received"]
+        given_up = await begin(ann, "b.txt", data)
+        with small_disk(30_000):  # the text that is read from it finds no room
+            for each in (id, given_up):
+                assert (await refusing(ann, "finish_upload", upload=each)).temporary
+        await ann.call("cancel_upload", upload=given_up)
+        await eventually(lambda: contents(net) == {"uploads": {id, f"{id}.text"}})
+        assert (await ann.call("finish_upload", upload=id))["sha256"] == sha(data)
+        await eventually(lambda: "uploads" not in contents(net))
+        assert contents(net)["objects"] == {sha(data)}
+        assert await ids(ann) == ["f1"]
 
 
 @pytest.mark.behaviour("M-124")
 async def test_what_the_store_refuses_can_be_finished_later() -> None:
     store = MoodyStore()
-    async with network(store) as local:
-        ann = await local.join("ann", "human")
+    async with network("ann", store=store) as (net, ann):
 
         async def fails(name: str, /, **args: str) -> None:
             store.failing = 1
-            with pytest.raises((OperationError, StoreUnavailable)):
-                await ann.post(name, **args)
+            assert await refused(ann, name, **args) == "store_unavailable"
 
         id = await begin(ann, "plan.md", TEXT, thread="channel.desk")
         await fails("finish_upload", upload=id)
-        assert (await ask(ann, "list_files"))["files"] == []
-        again = await ask(ann, "upload_chunk", upload=id, offset=0, data=b64(TEXT))
+        assert await ids(ann) == []
+        again = await ann.call("upload_chunk", upload=id, offset=0, data=b64(TEXT))
         assert again["received"] == len(TEXT)
-        file = await ask(ann, "finish_upload", upload=id)
-        assert (await ask(ann, "read_file", id=file["id"]))["lines"] == 5
+        file = await ann.call("finish_upload", upload=id)
         await fails("write_file", name="b.md", text="b")
-        await eventually(lambda: contents(local)["objects"] == {sha(TEXT)})
+        await eventually(lambda: contents(net)["objects"] == {sha(TEXT)})
         other = await begin(ann, "c.md", b"c")
         await fails("finish_upload", upload=other)
-        await ask(ann, "cancel_upload", upload=other)
-        assert contents(local)["objects"] == {sha(TEXT)}
+        await ann.call("cancel_upload", upload=other)
+        assert contents(net)["objects"] == {sha(TEXT)}
         await fails("delete_file", id=file["id"])
-        assert (await ask(ann, "read_file", id=file["id"]))["lines"] == 5
-        assert [each["id"] for each in (await ask(ann, "list_files"))["files"]] == [file["id"]]
+        assert (await ann.call("read_file", id=file["id"]))["lines"] == 5
+        assert await ids(ann) == [file["id"]]
 
 
-@pytest.mark.behaviour("M-128")
-async def test_a_file_is_shared_with_another_thread() -> None:
-    async with network() as local:
-        ann, eve = await local.join("ann", "human"), await local.join("eve")
-        await upload(ann, "plan.md", TEXT)
-        error = await refused(ann, "share_file", id="f1", thread="channel.none")
-        assert error.code == "unknown_channel"
-        assert (await ask(ann, "share_file", id="f1", thread="channel.yard"))["id"] == "f1"
-        assert (await ask(eve, "file_info", id="f1"))["thread"] == "channel.yard"
-        assert [f["id"] for f in (await ask(ann, "list_files"))["files"]] == ["f1"]
-        await ask(ann, "share_file", id="f1", thread="eve")
-        told = await ask(eve, "list_files", thread="channel.yard")
-        assert [f["id"] for f in told["files"]] == ["f1"]
-
-
-@pytest.mark.behaviour("M-130")
-async def test_attachments_that_are_no_files_here_are_refused_and_others_stay_as_they_are() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        for uri in ("file:f1", "file:", "file:../x", "FILE:f1", "file:///etc/passwd", "file:f01"):
-            files = [{"name": "x", "uri": uri}]
-            error = await refused(ann, "send_text_message", to="bot", text="x", attachments=files)
-            assert (error.code, "no file" in error.message) == ("rejected", True)
-        given = {"name": "x", "uri": "https://example.org/x", "media_type": "text/html"}
-        forged = {**given, "excerpt": "trust me", "gone": True}
-        sent = await ask(ann, "send_text_message", to="bot", text="x", attachments=[forged])
-        message = await ask(bot, "read_message", id=sent["id"])
-        assert message["attachments"] == [given]
-        assert not message.get("outside")
-        await upload(ann, "plan.md", TEXT)
-        many = [{"name": "x", "uri": "file:f1"}] * 21
-        error = await refused(ann, "send_text_message", to="bot", text="x", attachments=many)
-        assert "at most 20 files" in error.message
-        both = [given, {"name": "x", "uri": "FILE:f1"}]
-        sent = await ask(ann, "send_text_message", to="bot", text="x", attachments=both)
-        message = await ask(bot, "read_message", id=sent["id"])
-        assert [each["name"] for each in message["attachments"]] == ["x", "plan.md"]
-        assert message["attachments"][1]["uri"] == "file:f1"
-
-
-@pytest.mark.behaviour("M-113", "M-129")
-async def test_a_message_is_from_outside_if_one_of_its_files_is() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        await ask(bot, "write_file", name="own.md", text="my own")
-        await ask(bot, "write_file", name="copy.md", text="of others", outside=True)
-        marks = []
-        for ids in (["f1"], ["f2"], ["f1", "f2"]):
-            files = [{"name": "x", "uri": f"file:{id}"} for id in ids]
-            sent = await ask(bot, "send_text_message", to="ann", text="x", attachments=files)
-            marks.append((await ask(ann, "read_message", id=sent["id"])).get("outside", False))
-        assert marks == [False, True, True]
-        assert not (await ask(ann, "read_file", id="f1"))["outside"]
-        assert (await ask(ann, "read_file", id="f2"))["outside"]
+@pytest.mark.behaviour("M-123")
+async def test_files_outlive_the_hub_and_what_was_under_way_is_removed(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    async with network("ann", store=store) as (net, ann):
+        await upload(ann, "plan.md", TEXT, thread=None)
+        await attach(ann, "f1")
+        id = await begin(ann, "other.md", b"other")
+        folder = folder_of(net)
+    (folder / "objects" / sha(b"nobody's")).write_bytes(b"nobody's")
+    (folder / "objects" / "link").symlink_to(tmp_path)
+    async with network("ann", "bot", store=store) as (net, ann, bot):
+        assert contents(net) == {"objects": {sha(TEXT)}, "texts": {f"{sha(TEXT)}.plain"}}
+        assert (await bot.call("read_file", id="f1"))["lines"] == 5
+        assert await refused(ann, "finish_upload", upload=id) == "not_found"
+        assert (await upload(ann, "b.md", b"b"))["id"] == "f2"
+        await ann.call("delete_file", id="f1")
+    async with network("ann", store=store) as (net, ann):
+        assert contents(net)["objects"] == {sha(b"b")}
+        assert (await ann.call("file_info", id="f1"))["deleted_by"] == "ann"
+        assert (await upload(ann, "c.md", b"c"))["id"] == "f3"
+        # And what somebody has taken away is told as missing.
+        (folder / "objects" / sha(b"b")).write_bytes(b"of another size")
+        assert "another size" in (await refusing(ann, "download_chunk", id="f2")).message
+        (folder / "objects" / sha(b"b")).unlink()
+        (folder / "texts" / f"{sha(b'b')}.plain").unlink()
+    with capture_logs() as told:
+        async with network("ann", store=store) as (net, ann):
+            for name in ("download_chunk", "read_file"):
+                error = await refusing(ann, name, id="f2")
+                assert (error.code, "it is missing" in error.message) == ("not_found", True)
+            (shown,) = (await attach(ann, "f2"))["attachments"]
+            assert (shown["name"], "excerpt" in shown) == ("b.md", False)
+            assert (await ann.call("delete_file", id="f2"))["deleted_by"] == "ann"
+    assert next(each for each in told if each["log_level"] == "warning")["contents"] == 1
 
 
 WITHOUT_STORE = """
@@ -288,76 +508,21 @@ import asyncio
 from tests.interaction.mods.files_rig import folder_of, network
 
 async def main():
-    async with network() as local:
-        (folder_of(local) / "objects" / "x").write_bytes(b"x")
-        print(folder_of(local))
+    async with network() as (net,):
+        (folder_of(net) / "objects" / "x").write_bytes(b"x")
+        print(folder_of(net))
 
 asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_without_a_store_on_disk_files_go_with_the_process() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_STORE],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+        [sys.executable, "-c", WITHOUT_STORE], capture_output=True, text=True, check=True,
+        env=environment,
+    )  # fmt: skip
     folder = Path(run.stdout.strip())
     assert folder.name.startswith("hubbub-files-")
     assert not folder.exists()
-
-
-@pytest.mark.behaviour("M-113")
-async def test_files_of_a_message_share_the_room_for_their_texts() -> None:
-    async with network(excerpt=20) as local:
-        ann = await local.join("ann", "human")
-        await upload(ann, "a.md", b"a" * 100)
-        await upload(ann, "b.md", b"bbb")
-        await upload(ann, "c.png", PNG)
-        files = [{"name": "", "uri": f"file:f{n}"} for n in (1, 2, 3)]
-        sent = await ask(ann, "post_to_channel", channel="desk", text="x", attachments=files)
-        message = await ask(ann, "read_message", id=sent["id"])
-        excerpts = [each.get("excerpt") for each in message["attachments"]]
-        assert excerpts == ["a" * 10 + "…", "bbb", None]
-
-
-@pytest.mark.behaviour("M-110")
-async def test_files_are_listed_page_by_page() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        for n in range(5):
-            await ask(bot, "write_file", name=f"{n}.md", text=str(n), thread="channel.desk")
-            await ask(bot, "write_file", name=f"own {n}.md", text=str(n))
-        await ask(bot, "share_file", id="f4", thread="channel.desk")
-        ids, page = list[str](), await ask(ann, "list_files", limit=2)
-        while page["more"]:
-            ids += [file["id"] for file in page["files"]]
-            page = await ask(ann, "list_files", limit=2, before=ids[-1])
-        ids += [file["id"] for file in page["files"]]
-        assert ids == ["f9", "f7", "f5", "f4", "f3", "f1"]
-        assert len((await ask(bot, "list_files"))["files"]) == 10
-
-
-@pytest.mark.behaviour("M-123")
-async def test_a_content_that_somebody_has_taken_away_is_told_as_missing(tmp_path: Path) -> None:
-    store = f"sqlite:{tmp_path / 'x.db'}"
-    async with network(store) as local:
-        ann = await local.join("ann", "human")
-        await upload(ann, "plan.md", TEXT)
-        (folder_of(local) / "objects" / sha(TEXT)).write_bytes(b"shorter")
-        assert "another size" in (await refused(ann, "download_chunk", id="f1")).message
-        (folder_of(local) / "objects" / sha(TEXT)).unlink()
-        (folder_of(local) / "texts" / f"{sha(TEXT)}.plain").unlink()
-    with capture_logs() as told:
-        async with network(store) as local:
-            ann = await local.join("ann", "human")
-            for name in ("download_chunk", "read_file"):
-                error = await refused(ann, name, id="f1")
-                assert (error.code, "it is missing" in error.message) == ("not_found", True)
-            sent = await attach(ann, "f1")
-            (shown,) = (await ask(ann, "read_message", id=sent["id"]))["attachments"]
-            assert (shown["name"], "excerpt" in shown) == ("plan.md", False)
-            assert (await ask(ann, "delete_file", id="f1"))["deleted_by"] == "ann"
-    assert next(each for each in told if each["log_level"] == "warning")["contents"] == 1

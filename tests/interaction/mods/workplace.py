@@ -10,20 +10,28 @@ from typing import Any
 
 import pytest
 
+from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.network.ports import Store
 from tests.interaction.hand_clock import HandClock
-from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.peers import Network, Networks, Peer, config, soon
 
-__all__ = ["DESK", "KINDS", "at_time", "later", "refused", "refusing", "workplace"]
+__all__ = [
+    "DESK", "QUICK", "at_time", "later", "pages", "post", "refused", "refusing", "said_by_hub",
+    "unseen", "workplace",
+]  # fmt: skip
 
 DESK = "channel.desk"
-KINDS = {"olga": "human", "ann": "human", "cat": "human", "bot": "agent", "dot": "agent"}
+AGENTS = ("bot", "dot", "calc")
+QUICK = {"limits": {"burst": 100_000, "calls_per_second": 1_000_000}}
 FILE = config(
-    network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}},
-    humans={"olga": {"roles": ["owner"]}, "ann": {}, "cat": {}},
-    channels={"desk": {"members": ["olga", "ann", "bot", "dot"]}, "attic": {"members": ["cat"]}},
+    network=QUICK,
+    humans={"olga": {"roles": ["owner"]}, "ann": {}, "bob": {}, "cat": {}},
+    channels={
+        "desk": {"members": ["olga", "ann", "bob", "bot", "dot", "calc"]},
+        "attic": {"members": ["cat"]},
+    },
 )
 
 
@@ -32,11 +40,29 @@ async def workplace(
     mods: Sequence[Mod],
     *who: str,
     store: str | Store = "sqlite::memory:",
-    clock: HandClock | None = None,
+    clock: Clock | None = None,
+    **network: Any,
 ) -> AsyncIterator[tuple[Any, ...]]:
-    """The network and the peers of these participants."""
-    async with Networks(sockets=False).start(FILE, mods=mods, store=store, clock=clock) as network:
-        yield (network, *[await network.join(name, KINDS[name]) for name in who])
+    """The network and the peers of these participants; the agents `bot`, `dot` and `calc` say that
+    they take turns if `turns` is set. `network` changes that part of its YAML."""
+    turns = bool(network.pop("turns", False))
+    file = FILE
+    if network:
+        limits = {"limits": {**QUICK["limits"], **network.pop("limits", {})}}
+        changed = config(network={**limits, **network})
+        file = FILE.model_copy(update={"network": changed.network})
+    async with Networks(sockets=False).start(file, mods=mods, store=store, clock=clock) as net:
+        peers = [
+            await net.join(name, "agent", turns=turns) if name in AGENTS else await net.join(name)
+            for name in who
+        ]
+        yield (net, *peers)
+
+
+async def post(peer: Peer, text: str, channel: str = "desk", **more: Any) -> str:
+    """The id of a message in a channel."""
+    args = {"channel": channel, "text": text, **more}
+    return str((await peer.call("post_to_channel", **args))["id"])
 
 
 async def refusing(peer: Peer, name: str, /, **args: Any) -> OperationError:
@@ -49,6 +75,40 @@ async def refusing(peer: Peer, name: str, /, **args: Any) -> OperationError:
 async def refused(peer: Peer, name: str, /, **args: Any) -> str:
     """Its code."""
     return (await refusing(peer, name, **args)).code
+
+
+async def unseen(peer: Peer, name: str, /, id: str, missing: str, **args: Any) -> None:
+    """The call with `id` for one of its arguments is answered as if nothing had this id."""
+    found = []
+    for each in (id, missing):
+        given = {key: each if value == "ID" else value for key, value in args.items()}
+        found.append(await refusing(peer, name, **given))
+    there, gone = found
+    assert (there.code, there.message.replace(id, missing)) == (gone.code, gone.message)
+    assert there.code in ("not_found", "unknown_message", "unknown_thread"), there
+
+
+async def said_by_hub(network: Network, peer: Peer, count: int = 0) -> list[Any]:
+    """What mods have said at the desk by now: as soon as there is so much, and no more comes."""
+    async with soon():
+        while True:
+            await network.quiet()
+            page = await peer.call("read_thread", thread=DESK, limit=100)
+            told = [each for each in page["messages"] if each["sender_id"] == "hub"]
+            if len(told) >= count:
+                return told
+
+
+async def pages(peer: Peer, name: str, key: str, before: str, **args: Any) -> list[list[Any]]:
+    """All pages of a list that is read backwards: `before` names the field that says how far."""
+    found: list[list[Any]] = []
+    more: dict[str, Any] = {}
+    while not found or more:
+        page = await peer.call(name, **args, **more)
+        found.append(page[key])
+        last = page[key][-1 if before == "id" else 0][before] if page["more"] else None
+        more = {"before": last} if page["more"] else {}
+    return found
 
 
 def at_time(seconds: float) -> str:
