@@ -76,7 +76,7 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-async def begin(peer: Peer, name: str, data: bytes, **args: object) -> str:
+async def begin(peer: Peer, name: str, data: bytes, **args: Any) -> str:
     """An upload that has all of its bytes, and is no file yet."""
     answer = await peer.call("begin_upload", name=name, size=len(data), **args)
     id, chunk = str(answer["upload"]), int(answer["chunk"])
@@ -86,7 +86,7 @@ async def begin(peer: Peer, name: str, data: bytes, **args: object) -> str:
     return id
 
 
-async def upload(peer: Peer, name: str, data: bytes, **args: object) -> Frame:
+async def upload(peer: Peer, name: str, data: bytes, **args: Any) -> Frame:
     """A file."""
     id = await begin(peer, name, data, **{"thread": "channel.desk", **args})
     file: Frame = await peer.call("finish_upload", upload=id)

@@ -84,7 +84,7 @@ class Entry:
 
     make: Make = thread
     maker: str = ""
-    args: Callable[[str], Mapping[str, object]] = lambda id: {}
+    args: Callable[[str], Mapping[str, Any]] = lambda id: {}
     allowed: Rule = READERS
     missing: str = ""
     found: Callable[[Answer, str], bool] | None = None
@@ -100,7 +100,7 @@ class Table:
     beside: Sequence[str] = ()
 
 
-def making(name: str, key: str = "id", /, **args: object) -> Make:
+def making(name: str, key: str = "id", /, **args: Any) -> Make:
     """Make an object by this operation; `key` names its id in the answer."""
 
     async def make(peer: Peer) -> str:
@@ -109,7 +109,7 @@ def making(name: str, key: str = "id", /, **args: object) -> Make:
     return make
 
 
-def then(make: Make, name: str, arg: str, /, **args: object) -> Make:
+def then(make: Make, name: str, arg: str, /, **args: Any) -> Make:
     """Make it, and call this operation for it."""
 
     async def both(peer: Peer) -> str:
@@ -120,11 +120,11 @@ def then(make: Make, name: str, arg: str, /, **args: object) -> Make:
     return both
 
 
-def about(make: Make, arg: str, missing: str, allowed: Rule = READERS, /, **args: object) -> Entry:
+def about(make: Make, arg: str, missing: str, allowed: Rule = READERS, /, **args: Any) -> Entry:
     return Entry(make, args=lambda id: {arg: id, **args}, allowed=allowed, missing=missing)
 
 
-def within(arg: str = "thread", /, **args: object) -> Entry:
+def within(arg: str = "thread", /, **args: Any) -> Entry:
     return Entry(args=lambda id: {arg: id, **args})
 
 
@@ -174,7 +174,7 @@ async def _replies(peer: Peer) -> str:
 async def _failed(peer: Peer) -> str:
     """A delivery that was given up: nobody listens at this address."""
     id = await _message(peer)
-    which = {"hook": "audit", "state": "failed", "limit": 200}
+    which: dict[str, Any] = {"hook": "audit", "state": "failed", "limit": 200}
     async with soon():
         while True:
             for each in (await peer.call("webhook_deliveries", **which))["deliveries"]:
@@ -182,7 +182,7 @@ async def _failed(peer: Peer) -> str:
                     return str(each["id"])
 
 
-def _trusted(make: Make, arg: str, missing: str, allowed: Rule, /, **args: object) -> Entry:
+def _trusted(make: Make, arg: str, missing: str, allowed: Rule, /, **args: Any) -> Entry:
     """One's own, which is not there for others though they read the thread."""
     return Entry(
         make,
@@ -193,7 +193,7 @@ def _trusted(make: Make, arg: str, missing: str, allowed: Rule, /, **args: objec
     )
 
 
-def _uploaded(make: Make, **more: object) -> Entry:
+def _uploaded(make: Make, **more: Any) -> Entry:
     return _trusted(make, "upload", f"u{'0' * 16}", OWN, **more)
 
 

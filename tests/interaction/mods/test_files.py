@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -40,7 +41,7 @@ BIG = bytes(range(256)) * 2000
 GONE = f"u{'0' * 16}"
 
 
-async def ids(peer: Peer, **which: object) -> list[str]:
+async def ids(peer: Peer, **which: Any) -> list[str]:
     return [file["id"] for file in (await peer.call("list_files", **which))["files"]]
 
 
@@ -280,18 +281,13 @@ async def test_parts_that_do_not_fit_are_refused_and_change_nothing() -> None:
 
 @pytest.mark.behaviour("M-115", "M-116", "M-117", "M-118")
 async def test_what_a_network_does_not_take_is_refused_and_nothing_of_it_stays() -> None:
-    settings = {"types": ["image/*", ".md", ".gz"], "max_unpacked": "1MB"}
+    settings: Any = {"types": ["image/*", ".md", ".gz"], "max_unpacked": "1MB"}
     async with network("ann", **settings) as (net, ann):
         names = ("../../x", "/etc/passwd", "..\\x", "C:\\x", "x\u202egnp", "nul", "x" * 999)
-        for wrong in (
-            *({"name": name} for name in names),
-            {"size": 0},
-            {"size": -1},
-            {"sha256": "0" * 63},
-            {"sha256": "X" * 64},
-        ):
-            args = {"name": "x.md", "size": 1, **wrong}
-            assert await refused(ann, "begin_upload", **args) == "bad_request", wrong
+        wrong: list[Any] = [{"size": 0}, {"size": -1}, {"sha256": "0" * 63}, {"sha256": "X" * 64}]
+        for each in (*wrong, *({"name": name} for name in names)):
+            args = {"name": "x.md", "size": 1, **each}
+            assert await refused(ann, "begin_upload", **args) == "bad_request", each
         for name, text in (*((name, "x") for name in names), ("x.md", "")):
             assert await refused(ann, "write_file", name=name, text=text) == "bad_request", name
         for name, data, more, says in (
@@ -343,7 +339,7 @@ async def test_links_in_the_folder_are_never_followed(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("M-120")
 async def test_files_have_limits_and_what_is_deleted_makes_room() -> None:
-    limits = {"max_size": 100, "quota": 150, "total": 250, "max_files": 4, "max_uploads": 2}
+    limits: Any = {"max_size": 100, "quota": 150, "total": 250, "max_files": 4, "max_uploads": 2}
     async with network("ann", "bot", **limits) as (_, ann, bot):
         assert await refused(ann, "write_file", name="x", text="ü" * 51) == "too_large"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,7 +14,7 @@ from hubbub.mods.search.mod import SearchMod
 from hubbub.testing.model_server import ModelServer
 from tests.interaction.agent_rig import call, finish, rig, says, send
 from tests.interaction.approval_rig import Shop, parked, replies, script
-from tests.interaction.mods.files_rig import ask, attach, files_mod, network, upload
+from tests.interaction.mods.files_rig import attach, files_mod, network, upload
 from tests.interaction.peers import Networks, Peer
 
 TEXT = "# Plan <for> all\n" + "\n".join(f"step {n}" for n in range(2, 400))
@@ -23,11 +22,7 @@ TOOLS: list[JsonValue] = ["read_file", "write_file", "send_text_message"]
 
 
 async def brings(peer: Peer, name: str, text: str) -> str:
-    data = text.encode()
-    begun = await peer.call("begin_upload", name=name, size=len(data))
-    part = base64.b64encode(data).decode()
-    await peer.call("upload_chunk", upload=begun["upload"], offset=0, data=part)
-    return str((await peer.call("finish_upload", upload=begun["upload"]))["id"])
+    return str((await upload(peer, name, text.encode(), thread=None))["id"])
 
 
 def attached(id: str) -> dict[str, Any]:
@@ -112,18 +107,17 @@ async def test_a_file_that_an_agent_writes_is_from_outside_if_that_has_read_such
 
 @pytest.mark.behaviour("M-126")
 async def test_files_are_found_by_name_and_text_by_those_who_may_read_them() -> None:
-    async with network(beside=[SearchMod(ModConfig())]) as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        eve = await local.join("eve")
+    async def hits(peer: Peer, query: str) -> list[Any]:
+        answer = await peer.call("search", query=query, kinds=["files"])
+        return [(each["id"], each["title"], each["thread_id"]) for each in answer["hits"]]
+
+    async with network("ann", "bot", "eve", beside=[SearchMod(ModConfig())]) as (_, ann, bot, eve):
         await upload(ann, "quarterly_report.md", b"the budget has grown\nby a third")
         await upload(ann, "own.md", b"my secret budget", thread=None)
         for query in ("budget third", "quarterly"):
-            (hit,) = (await ask(bot, "search", query=query, kinds=["files"]))["hits"]
-            assert (hit["id"], hit["title"]) == ("f1", "quarterly_report.md")
-            assert hit["snippet"].startswith("the budget")
-            assert (await ask(eve, "search", query=query, kinds=["files"]))["hits"] == []
+            assert await hits(bot, query) == [("f1", "quarterly_report.md", "channel.desk")]
+            assert await hits(eve, query) == []
         await attach(ann, "f2", channel="yard")
-        (hit,) = (await ask(eve, "search", query="budget", kinds=["files"]))["hits"]
-        assert (hit["id"], hit["thread_id"]) == ("f2", "channel.yard")
-        await ask(ann, "delete_file", id="f2")
-        assert (await ask(eve, "search", query="budget", kinds=["files"]))["hits"] == []
+        assert await hits(eve, "budget") == [("f2", "own.md", "channel.yard")]
+        await ann.call("delete_file", id="f2")
+        assert await hits(eve, "budget") == []

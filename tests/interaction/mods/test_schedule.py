@@ -366,7 +366,7 @@ async def test_reminders_have_limits() -> None:
     mods = [mod(each=2, shortest="10m")]
     async with workplace(mods, "ann", "bot", clock=HandClock()) as (network, ann, bot):
         await remind(ann, when="in 5m")
-        for peer, wrong, says in (
+        cases: list[tuple[Peer, dict[str, Any], str]] = [
             (bot, {"when": "in 5m"}, ""),
             *((ann, {"when": w}, "") for w in ("every 5m", "*/5 * * * *", "yesterday", "2020-01")),
             (ann, {"times": 2}, "comes once"),
@@ -374,7 +374,8 @@ async def test_reminders_have_limits() -> None:
             (ann, {"when": "09:00", "timezone": "Moon/Base"}, "no time zone"),
             (ann, {"text": ""}, ""),
             (ann, {"text": "x" * 4001}, ""),
-        ):
+        ]
+        for peer, wrong, says in cases:
             error = await refusing(peer, "remind", **{"text": "x", "when": "in 1h", **wrong})
             assert (error.code, says in error.message) == ("bad_request", True), wrong
         again = await network.join("ann")  # both at once

@@ -17,19 +17,14 @@ from hubbub.mods.api import Mod, ModConfig, Reject, Verdict
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.transcript.mod import TranscriptMod
 from hubbub.protocol.messages import Draft
-from hubbub.testing.mod_contract import mod_contract
+from tests.examples import examples
 from tests.interaction.agent_rig import Rig
-from tests.interaction.peers import Frame, Network, Networks, Peer, config
+from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
+from tests.interaction.peers import Peer
 
-test_it_is_a_good_neighbour = pytest.mark.behaviour("M-215")(mod_contract(TranscriptMod))
-
-NETWORKS = Networks(sockets=False)
-LIMITS = {"limits": {"burst": 100_000, "calls_per_second": 100_000}}
-OLGA = {"olga": {"roles": ["owner"]}}
-FILE = config(network=LIMITS, channels={"desk": {"members": ["ann", "bot", "olga"]}}, humans=OLGA)
-EMPTY = config(network=LIMITS, humans=OLGA)
 EPOCH = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 HEADER = json.dumps({"transcript": 1, "network": "old", "epoch": EPOCH})
+OLD = "channel.old"
 
 
 def mods() -> list[Mod]:
@@ -54,112 +49,76 @@ async def import_(peer: Peer, lines: list[str], header: str = HEADER) -> Any:
     return await peer.call("import_transcript", header=header, lines=lines)
 
 
-async def refused(peer: Peer, name: str, **args: Any) -> Frame:
-    answer = await peer.ask(name, **args)
-    assert answer["op"] == "error", answer
-    return answer
-
-
 def line(seq: int = 1, **change: Any) -> str:
     """A line of a transcript of another network."""
     given = {
-        "id": f"m{seq}", "seq": seq, "thread_id": "channel.desk", "tseq": seq, "sender_id": "ann",
+        "id": f"m{seq}", "seq": seq, "thread_id": OLD, "tseq": seq, "sender_id": "ann",
         "sender_kind": "human", "type": "channel", "content": f"no {seq}",
         "interaction_id": f"i{seq}", "hop": 0, "sent_at": "2026-01-31T09:00:00.123Z", **change,
     }  # fmt: skip
     return json.dumps({key: value for key, value in given.items() if value is not ...})
 
 
-async def talk(network: Network) -> tuple[Peer, Peer, Peer]:
-    olga, ann = await network.join("olga"), await network.join("ann")
-    bot = await network.join("bot", "agent")
-    asked = await ann.call("post_to_channel", channel="desk", text="@bot how much?")
-    await bot.call("reply", message_id=asked["id"], text="42", cause=asked["id"])
-    await bot.say("ann", "psst", cause=asked["id"])
-    await olga.call("broadcast_text_message", text="lunch")
-    return olga, ann, bot
-
-
 # Export -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.behaviour("M-215")
+@pytest.mark.behaviour("M-215", "M-223")
 async def test_each_exports_what_it_may_read_and_no_more() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        olga, ann, bot = await talk(network)
+    async with workplace(mods(), "olga", "ann", "bot") as (network, olga, ann, bot):
+        asked = await post(ann, "@bot how much?")
+        await bot.call("reply", message_id=asked, text="42", cause=asked)
+        await bot.say("ann", "psst", cause=asked)
+        await olga.call("broadcast_text_message", text="lunch")
         texts = [json.loads(each).get("content") for each in await lines_of(ann, thread="bot")]
         assert texts == [None, "psst"]
         found = await lines_of(bot, interaction="i1")
         assert [json.loads(each).get("id") for each in found] == [None, "m1", "m2", "m3"]
         assert "psst" not in await export(olga, interaction="i1")
         everything = await export(olga, everything=True, format="markdown")
-        assert "how much?" in everything
-        assert "psst" not in everything
+        assert ["psst" in everything, "how much?" in everything] == [False, True]
         assert "lunch" in everything
         operator = await network.join("operator", "service")
         assert "psst" in await export(operator, everything=True)
-
-
-@pytest.mark.behaviour("M-223")
-async def test_what_one_may_not_read_one_cannot_export() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        _, ann, bot = await talk(network)
         eve = await network.join("eve", "agent")
         for args in ({"thread": "channel_desk"}, {"thread": "dm.ann.bot"}, {"interaction": "i1"}):
-            answer = await refused(eve, "export_transcript", **args)
-            assert answer["code"] in ("unknown_thread", "unknown_interaction")
-        assert (await refused(bot, "export_transcript", everything=True))["code"] == "forbidden"
+            code = await refused(eve, "export_transcript", **args)
+            assert code in ("unknown_thread", "unknown_interaction")
+        assert await refused(bot, "export_transcript", everything=True) == "forbidden"
         for some in ({}, {"thread": "channel_desk", "everything": True}):
-            assert (await refused(ann, "export_transcript", **some))["code"] == "bad_request"
-        lines = {"header": HEADER, "lines": [line()]}
-        assert (await refused(bot, "import_transcript", **lines))["code"] == "forbidden"
+            assert await refused(olga, "export_transcript", **some) == "bad_request"
 
 
-@pytest.mark.behaviour("M-215")
-@pytest.mark.parametrize("size", [1, 20_000, 60_000])
-async def test_long_threads_come_in_pieces_and_completely(size: int) -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann = await network.join("ann")
-        count = 120 if size == 1 else 30
-        for n in range(count):
-            text = f"{n}:" + "x" * (size if n % 3 == 0 else 1)
-            await ann.call("post_to_channel", channel="desk", text=text)
-        for args in ({"thread": "channel_desk"}, {"everything": True}):
-            lines = await lines_of(ann, **args)
-            found = [json.loads(each)["content"].partition(":")[0] for each in lines[1:]]
-            assert found == [str(n) for n in range(count)]
-        piece = await ann.call("export_transcript", thread="channel_desk")
-        assert len(piece["text"]) < 300_000
-        assert piece["cursor"]
-
-
-@pytest.mark.behaviour("M-216")
-@pytest.mark.parametrize("args", [{"thread": "channel_desk"}, {"everything": True}])
-async def test_what_is_said_meanwhile_does_not_come_into_it(args: dict[str, Any]) -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann = await network.join("ann")
-        for n in range(60):
-            await ann.call("post_to_channel", channel="desk", text=str(n))
-        first = await ann.call("export_transcript", format="jsonl", **args)
-        await ann.call("post_to_channel", channel="desk", text="late")
-        rest = await ann.call("export_transcript", format="jsonl", cursor=first["cursor"], **args)
-        assert "cursor" not in rest
-        assert (first["messages"], rest["messages"]) == (50, 10)
+@pytest.mark.behaviour("M-215", "M-216")
+async def test_long_threads_come_in_pieces_completely_and_without_what_is_said_meanwhile() -> None:
+    for size, count in ((1, 60), (60_000, 20)):
+        async with workplace(mods(), "ann", "olga") as (_, ann, olga):
+            expected = [str(n) for n in range(count)]
+            for n in expected:
+                await post(ann, f"{n}:" + "x" * (size if int(n) % 3 == 0 else 1))
+            for peer, args in ((ann, {"thread": "channel_desk"}), (olga, {"everything": True})):
+                whole: Any = {"format": "jsonl", **args}
+                pieces = [await peer.call("export_transcript", **whole)]
+                await post(ann, "late")
+                while cursor := pieces[-1].get("cursor"):
+                    pieces.append(await peer.call("export_transcript", cursor=cursor, **whole))
+                assert all(len(piece["text"]) < 300_000 for piece in pieces)
+                lines = "".join(piece["text"] for piece in pieces).splitlines()[1:]
+                found = [json.loads(each)["content"].partition(":")[0] for each in lines]
+                assert found == expected
+                counts = [piece["messages"] for piece in pieces]
+                assert (len(counts) > 1, sum(counts)) == (True, len(expected))
+                expected.append("late")
 
 
 @pytest.mark.behaviour("M-215")
 async def test_empty_threads_and_deleted_messages_are_shown_as_such() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann = await network.join("ann")
-        secret = await ann.call("post_to_channel", channel="desk", text="secret")
-        edited = await ann.call("post_to_channel", channel="desk", text="wrong")
-        await ann.call("delete_message", message_id=secret["id"])
-        await ann.call("edit_message", message_id=edited["id"], text="right")
+    async with workplace(mods(), "ann") as (_, ann):
+        secret, edited = await post(ann, "secret"), await post(ann, "wrong")
+        await ann.call("delete_message", message_id=secret)
+        await ann.call("edit_message", message_id=edited, text="right")
         for format in ("markdown", "jsonl", "html"):
             text = await export(ann, thread="channel_desk", format=format)
-            assert "secret" not in text
-            assert "wrong" not in text
-            assert "right" in text
+            assert [word in text for word in ("secret", "wrong", "right")] == [False, False, True]
         assert (await export(ann, thread="broadcast")).count("\n") <= 1
 
 
@@ -193,48 +152,32 @@ class _Tags(HTMLParser):
 
 
 @pytest.mark.behaviour("M-217")
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_nothing_breaks_out_of_a_page(text: str) -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann = await network.join("ann")
-        await hostile(ann, text)
-        parser = _Tags()
-        page = await export(ann, thread="channel_desk", format="html")
-        parser.feed(page)
-        assert parser.tags == {
-            "html", "head", "meta", "title", "style", "body", "h1", "article", "header", "b", "pre",
-            "blockquote", "ul", "li",
-        }  # fmt: skip
-        assert parser.attributes <= {"lang", "charset", "http-equiv", "content", "name", "id"}
-        assert text.strip() in parser.text
-        assert page.count("<article") == 2
+async def test_nothing_breaks_out_of_a_page_or_a_fence() -> None:
+    async with workplace(mods(), "ann") as (_, ann):
+        for n, text in enumerate(HOSTILE):
+            await ann.call("create_channel", name=f"c{n}")
+            first = await post(ann, text, f"c{n}")  # and in all other places that take one
+            attached = {"name": text, "media_type": text, "uri": text}
+            quote = {"message_id": first, "text": text}
+            await post(ann, f"x\n{text}", f"c{n}", quote=quote, attachments=[attached])
 
+            parser, page = _Tags(), await export(ann, thread=f"channel_c{n}", format="html")
+            parser.feed(page)
+            assert parser.tags == {
+                "html", "head", "meta", "title", "style", "body", "h1", "article", "header", "b",
+                "pre", "blockquote", "ul", "li",
+            }, text  # fmt: skip
+            assert parser.attributes <= {"lang", "charset", "http-equiv", "content", "name", "id"}
+            assert text.strip() in parser.text
+            assert page.count("<article") == 2
 
-@pytest.mark.behaviour("M-217")
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_nothing_breaks_out_of_a_fence(text: str) -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann = await network.join("ann")
-        await hostile(ann, text)
-        tokens = MarkdownIt().parse(await export(ann, thread="channel_desk"))
-        kinds = [token.type for token in tokens if token.type.endswith(("_open", "fence", "block"))]
-        assert set(kinds) == {"heading_open", "paragraph_open", "fence"}
-        fences = [token.content for token in tokens if token.type == "fence"]
-        assert len(fences) == 4  # two texts, one of them with a quote and attachments
-        assert kinds.count("heading_open") == 1
-        assert any(text in fence for fence in fences)
-
-
-async def hostile(ann: Peer, text: str) -> None:
-    """The text in all places that take one."""
-    first = await ann.call("post_to_channel", channel="desk", text=text)
-    await ann.call(
-        "post_to_channel",
-        channel="desk",
-        text=f"x\n{text}",
-        quote={"message_id": first["id"], "text": text},
-        attachments=[{"name": text, "media_type": text, "uri": text}],
-    )
+            tokens = MarkdownIt().parse(await export(ann, thread=f"channel_c{n}"))
+            kinds = [t.type for t in tokens if t.type.endswith(("_open", "fence", "block"))]
+            assert set(kinds) == {"heading_open", "paragraph_open", "fence"}, text
+            fences = [token.content for token in tokens if token.type == "fence"]
+            assert len(fences) == 4  # two texts, one of them with a quote and attachments
+            assert kinds.count("heading_open") == 1
+            assert any(text in fence for fence in fences)
 
 
 # Import -----------------------------------------------------------------------------------------
@@ -254,20 +197,16 @@ STEPS = st.lists(
 
 @pytest.mark.behaviour("M-218")
 @given(STEPS, st.integers(1, 5))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 async def test_what_was_exported_and_imported_is_exported_again(
     steps: list[tuple[str, str]], at_once: int
 ) -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        olga, ann = await network.join("olga"), await network.join("ann")
-        bot = await network.join("bot", "agent")
-        last = await ann.call("post_to_channel", channel="desk", text="@bot begin")
+    async with workplace(mods(), "ann", "bot") as (network, ann, bot):
+        last = await post(ann, "@bot begin", "desk")
         for kind, text in steps:
             last = await step(kind, text or "-", ann, bot, last)
-        operator = await network.join("operator", "service")
-        header, *lines = await lines_of(operator)
-        del olga
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
+        header, *lines = await lines_of(await network.join("operator", "service"))
+    async with workplace(mods()) as (network,):
         operator = await network.join("operator", "service")
         for start in range(0, len(lines), at_once):
             part = lines[start : start + at_once]
@@ -278,31 +217,29 @@ async def test_what_was_exported_and_imported_is_exported_again(
         assert (await import_(operator, lines[:200], header))["imported"] == 0
 
 
-async def step(kind: str, text: str, ann: Peer, bot: Peer, last: Any) -> Any:
+async def step(kind: str, text: str, ann: Peer, bot: Peer, last: str) -> str:
     match kind:
         case "post":
-            return await ann.call("post_to_channel", channel="desk", text=text)
+            return await post(ann, text)
         case "reply":
-            return await bot.call("reply", message_id=last["id"], text=text, cause=last["id"])
+            return str((await bot.call("reply", message_id=last, text=text, cause=last))["id"])
         case "direct":
-            return await ann.say("bot", text)
+            return str((await ann.say("bot", text))["id"])
         case "json":
             await bot.call("send_message", to="ann", content={"a": [text, 1.5, None]})
         case "quote":
-            quote = {"message_id": last["id"], "text": text}
-            await ann.call("post_to_channel", channel="desk", text=text, quote=quote)
+            await post(ann, text, quote={"message_id": last, "text": text})
         case "edit":
-            said = await ann.call("post_to_channel", channel="desk", text="first")
-            await ann.call("edit_message", message_id=said["id"], text=f"then {text}")
+            said = await post(ann, "first")
+            await ann.call("edit_message", message_id=said, text=f"then {text}")
     return last
 
 
 @pytest.mark.behaviour("M-219")
 async def test_imported_lines_are_there_for_their_readers_and_wake_nobody() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
+    async with workplace(mods(), "ann", "bot", turns=True) as (network, ann, bot):
         direct = {"thread_id": "dm.ann.bot", "type": "direct", "recipients": ["bot"]}
-        lines = [line(7, mentions=["bot"], content="@bot do it"), line(9, **direct)]
+        lines = [line(7, thread_id=DESK, mentions=["bot"], content="@bot"), line(9, **direct)]
         operator = await network.join("operator", "service")
         assert (await import_(operator, lines))["imported"] == 2
         events = await bot.sync()
@@ -329,81 +266,71 @@ class Parrot(Agent):
 
 @pytest.mark.behaviour("M-219")
 async def test_an_agent_that_overhears_channels_leaves_history_alone() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        net, ann = Rig(network), await network.join("ann")
+    async with workplace(mods(), "ann") as (network, ann):
+        net, there = Rig(network), {"thread_id": DESK}
         try:
             await net.python("bot", Parrot())
             operator = await network.join("operator", "service")
-            await import_(operator, [line(1), line(2, content="@bot", mentions=["bot"])])
-            await ann.call("post_to_channel", channel="desk", text="@bot there?")
+            lines = [line(1, **there), line(2, content="@bot", mentions=["bot"], **there)]
+            await import_(operator, lines)
+            await post(ann, "@bot there?")
             await ann.take(3)
             page = await ann.call("read_thread", thread="channel_desk")
-            assert [m["content"] for m in page["messages"]] == [
-                "no 1", "@bot", "@bot there?", "yes?",
-            ]  # fmt: skip
+            said = [message["content"] for message in page["messages"]]
+            assert said == ["no 1", "@bot", "@bot there?", "yes?"]
         finally:
             await net.stop()
 
 
 @pytest.mark.behaviour("M-219")
-async def test_an_import_that_was_cut_off_goes_on_where_it_was() -> None:
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
-        operator = await network.join("operator", "service")
-        lines = [line(n, reply_to="m1" if n > 1 else ...) for n in range(1, 6)]
-        await import_(operator, lines[:3])
-        told = await import_(operator, lines)
-        assert told == {"imported": 2, "before": 3, "skipped": 0}
-        page = await operator.call("read_thread", thread="channel.desk")
-        assert [m["content"] for m in page["messages"]] == [f"no {n}" for n in range(1, 6)]
-        assert [m.get("reply_to") for m in page["messages"]] == [None, *["m1"] * 4]
-
-
-@pytest.mark.behaviour("M-219")
-async def test_ids_are_translated_and_what_is_not_there_is_left_out() -> None:
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
+async def test_ids_are_translated_what_is_not_there_is_left_out_and_an_import_goes_on() -> None:
+    async with workplace(mods()) as (network,):
         operator = await network.join("operator", "service")
         lines = [
             line(40),
-            line(41, thread_id="channel.desk.t40", interaction_id="i40", hop=1,
+            line(41, thread_id=f"{OLD}.t40", interaction_id="i40", hop=1,
                  cause_id="bot-m40", sender_id="bot", sender_kind="agent"),
-            line(50, thread_id="channel.desk.t41", quote={"message_id": "m7", "text": "gone"},
+            line(50, thread_id=f"{OLD}.t41", quote={"message_id": "m7", "text": "gone"},
                  reply_to="m7", cause_id="m7", interaction_id="i7", hop=3),
-            line(51, thread_id="channel.desk.t7"),
+            line(51, thread_id=f"{OLD}.t7"),
             line(52, amends={"message_id": "m7", "kind": "edited"}),
             line(53, thread_id="mod.tasks", type="mod", sender_id="hub", sender_kind="system"),
+            line(54, reply_to="m40"),
         ]  # fmt: skip
+        told = await import_(operator, lines[:3])
+        assert told == {"imported": 3, "before": 0, "skipped": 0}
         told = await import_(operator, lines)
-        assert told == {"imported": 4, "before": 0, "skipped": 2}
+        assert told == {"imported": 2, "before": 3, "skipped": 2}
         found = [json.loads(each) for each in (await lines_of(operator))[1:]]
-        one, two, three, four = found
+        one, two, three, four, five = found
         assert (one["id"], one["interaction_id"]) == ("m1", "i1")
-        assert (two["thread_id"], two["cause_id"], two["hop"]) == ("channel.desk.t1", "bot-m1", 1)
+        assert (two["thread_id"], two["cause_id"], two["hop"]) == (f"{OLD}.t1", "bot-m1", 1)
         assert two["interaction_id"] == "i1"
-        assert (three["thread_id"], three["interaction_id"]) == ("channel.desk.t2", "i3")
+        assert (three["thread_id"], three["interaction_id"]) == (f"{OLD}.t2", "i3")
         assert three["quote"] == {"message_id": "", "text": "gone"}
-        assert "reply_to" not in three
-        assert "cause_id" not in three
-        assert four["thread_id"] == "channel.desk"
+        assert not {"reply_to", "cause_id"} & three.keys()
+        assert (four["thread_id"], five["reply_to"]) == (OLD, "m1")
 
 
 @pytest.mark.behaviour("M-220")
 async def test_a_thread_with_messages_of_its_own_takes_no_import() -> None:
-    async with NETWORKS.start(FILE, mods=mods()) as network:
-        olga, ann = await network.join("olga"), await network.join("ann")
-        await import_(olga, [line(1)])
-        await ann.call("post_to_channel", channel="desk", text="what is this?")
-        assert (await import_(olga, [line(1), line(2)]))["imported"] == 1  # begun by an import
+    async with workplace(mods(), "olga", "ann") as (_, olga, ann):
+        there = {"thread_id": DESK}
+        await import_(olga, [line(1, **there)])
+        await post(ann, "what is this?")
+        lines = [line(1, **there), line(2, **there)]
+        assert (await import_(olga, lines))["imported"] == 1  # begun by an import
         other = json.dumps({"transcript": 1, "network": "x", "epoch": EPOCH[:-1] + "Z"})
-        answer = await refused(olga, "import_transcript", header=other, lines=[line(1)])
-        assert answer["code"] == "conflict"
+        code = await refused(olga, "import_transcript", header=other, lines=lines)
+        assert code == "conflict"
         await ann.call("broadcast_text_message", text="hello")
-        lines = [line(3), line(4, thread_id="broadcast", type="broadcast")]
-        answer = await refused(olga, "import_transcript", header=HEADER, lines=lines, first=10)
-        assert answer["code"] == "conflict"
-        assert answer["message"].startswith("line 11: broadcast has messages of its own here")
+        args: Any = {"lines": [line(3), line(4, thread_id="broadcast", type="broadcast")]}
+        error = await refusing(olga, "import_transcript", header=HEADER, first=10, **args)
+        assert error.code == "conflict"
+        assert error.message.startswith("line 11: broadcast has messages of its own here")
         own = (await lines_of(olga, thread="channel_desk"))[0]
-        answer = await refused(olga, "import_transcript", header=own, lines=[])
-        assert "this very network" in answer["message"]
+        error = await refusing(olga, "import_transcript", header=own, lines=[])
+        assert "this very network" in error.message
 
 
 WRONG: list[tuple[str, str]] = [
@@ -436,32 +363,23 @@ WRONG: list[tuple[str, str]] = [
     (line(sent_at="2026-01-01T00:00:00"), "sent_at"),
     (line(content=...), "content"),
 ]  # fmt: skip
+NO_HEADERS = (
+    "", "{}", "[]", '{"transcript":2}', '{"transcript":1,"network":"x","epoch":"../../etc"}',
+)  # fmt: skip
 
 
 @pytest.mark.behaviour("M-221")
-@pytest.mark.parametrize(("wrong", "why"), WRONG)
-async def test_a_wrong_line_is_told_by_its_number_and_nothing_is_imported(
-    wrong: str, why: str
-) -> None:
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
-        olga = await network.join("olga")
-        lines = [line(100), wrong]
-        answer = await refused(olga, "import_transcript", header=HEADER, lines=lines, first=7)
-        assert answer["code"] == "bad_request"
-        assert re.match(rf"line 8: .*{re.escape(why)}", answer["message"]), answer["message"]
+async def test_a_wrong_line_is_told_by_its_number_and_nothing_is_imported() -> None:
+    async with workplace(mods(), "olga") as (_, olga):
+        for wrong, why in WRONG:
+            args: Any = {"header": HEADER, "lines": [line(100), wrong], "first": 7}
+            error = await refusing(olga, "import_transcript", **args)
+            assert error.code == "bad_request"
+            assert re.match(rf"line 8: .*{re.escape(why)}", error.message), error.message
+        for header in NO_HEADERS:
+            error = await refusing(olga, "import_transcript", header=header, lines=[line()])
+            assert error.message.startswith("line 1: a transcript begins with")
         assert len(await lines_of(olga)) == 1
-
-
-@pytest.mark.behaviour("M-221")
-@pytest.mark.parametrize(
-    "header",
-    ["", "{}", "[]", '{"transcript":2}', '{"transcript":1,"network":"x","epoch":"../../etc"}'],
-)
-async def test_what_is_no_transcript_is_refused_at_its_first_line(header: str) -> None:
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
-        olga = await network.join("olga")
-        answer = await refused(olga, "import_transcript", header=header, lines=[line()])
-        assert answer["message"].startswith("line 1: a transcript begins with")
 
 
 class Gate(Mod):
@@ -475,27 +393,22 @@ class Gate(Mod):
 
 @pytest.mark.behaviour("M-221")
 async def test_what_a_mod_rejects_is_told_by_its_line_and_what_stands_before_it_stays() -> None:
-    async with NETWORKS.start(EMPTY, mods=[*mods(), Gate(ModConfig())]) as network:
-        olga = await network.join("olga")
+    async with workplace([*mods(), Gate(ModConfig())], "olga") as (_, olga):
         lines = [line(1), line(2, content="bad"), line(3)]
-        answer = await refused(olga, "import_transcript", header=HEADER, lines=lines)
-        assert (answer["code"], answer["message"]) == ("rejected", "line 3: gate: no")
+        error = await refusing(olga, "import_transcript", header=HEADER, lines=lines)
+        assert (error.code, error.message) == ("rejected", "line 3: gate: no")
         big = [line(1), line(2, content="x" * 70_000)]
-        answer = await refused(olga, "import_transcript", header=HEADER, lines=big)
-        assert answer["code"] == "too_large"
-        assert await import_(olga, [line(1), line(3)]) == {
-            "imported": 2, "before": 0, "skipped": 0
-        }  # fmt: skip
+        assert await refused(olga, "import_transcript", header=HEADER, lines=big) == "too_large"
+        told = await import_(olga, [line(1), line(3)])
+        assert told == {"imported": 2, "before": 0, "skipped": 0}
         found = [json.loads(each)["content"] for each in (await lines_of(olga))[1:]]
         assert found == ["no 1", "no 3"]
 
 
 @pytest.mark.behaviour("M-222")
 async def test_a_hostile_line_forges_nothing_that_others_rely_on() -> None:
-    async with NETWORKS.start(EMPTY, mods=mods()) as network:
-        olga, bot = await network.join("olga"), await network.join("bot", "agent", turns=True)
-        await network.join("ann")
-        await network.join("calc", "agent", turns=True)
+    people = ("olga", "bot", "ann", "calc")
+    async with workplace(mods(), *people, turns=True) as (_, olga, bot, _ann, _calc):
         asked = await bot.call("delegate", to="calc", task="count")
         direct = {"thread_id": "dm.ann.olga", "type": "direct"}
         lines = [
