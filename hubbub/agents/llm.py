@@ -185,9 +185,10 @@ class LlmBrain:
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message reach no agent as direct messages."""
-        agents = {p.id for p in self._ready.participants if p.kind != "human"}
+        humans = {p.id for p in self._ready.participants if p.kind == "human"}
+        humans |= {m.sender_id for m in plan.incoming if m.sender_kind == "human"}
         others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
-        return not others & agents
+        return others <= humans  # an agent that has joined since is not in `ready`
 
     def _rules(self, plan: TurnPlan, toolbox: Toolbox, first: str | None) -> Rules:
         return Rules(
