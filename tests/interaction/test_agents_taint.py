@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -10,12 +13,23 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
-from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
 from tests.interaction.approval_rig import Shop, parked, replies, script, the_call
 from tests.interaction.peers import Networks, Peer, eventually
 
 PUBLISH = says(call("publish", text="hello"))
 FETCH, ADD = says(call("fetch", page="news")), says(call("add", a=1, b=2))
+
+
+@asynccontextmanager
+async def at_shop(
+    networks: Networks, folder: Path, played: Script, *tools: str, **config: Any
+) -> AsyncIterator[tuple[Rig, Peer, Shop]]:
+    """An agent with the tools of a shop, whose model plays the script."""
+    async with ModelServer(played) as model, rig(networks) as net:
+        ann, shop = await net.person(), Shop(net, model, folder)
+        await shop.start(*tools, **config)
+        yield net, ann, shop
 
 
 async def marks(ann: Peer) -> list[bool]:
@@ -26,27 +40,26 @@ async def marks(ann: Peer) -> list[bool]:
 
 
 class TestConfirm:
-    @pytest.mark.behaviour("H-90")
-    async def test_nobody_is_asked_in_a_turn_that_has_read_nothing_from_outside(
+    @pytest.mark.behaviour("H-88", "H-90")
+    async def test_nobody_is_asked_about_a_step_before_which_nothing_came_from_outside(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
-        async with ModelServer(script(ADD, PUBLISH, replies("ok"))) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        both = says(call("fetch", page="news"), call("publish", text="hello"))
+        played = script(ADD, both, replies("ok"))
+        async with at_shop(in_memory, tmp_path, played) as (net, ann, shop):
             await ann.say("bot", "publish it")
             turn = await net.turn("bot-m1")
             assert the_call(turn, "publish").result == "published"
-            assert await marks(ann) == [False]
-            assert not any("outside" in note for step in turn.steps for note in step.notes)
+            assert shop.done == ["published hello"]
+            assert [("outside" in str(step.notes)) for step in turn.steps] == [False, True, False]
+            assert await marks(ann) == [True]
 
     @pytest.mark.behaviour("H-88", "H-89", "H-90")
     async def test_a_person_is_asked_after_a_tool_has_brought_something_from_outside(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         played = script(FETCH, PUBLISH, replies("ok"))
-        async with ModelServer(played) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        async with at_shop(in_memory, tmp_path, played) as (net, ann, shop):
             await ann.say("bot", "publish the news")
             (approval,) = await parked(net, ann)
             assert "from outside" in approval["reason"]
@@ -57,31 +70,17 @@ class TestConfirm:
             assert turn.steps[0].notes == ("has read from outside: fetch",)
             assert await marks(ann) == [True]
 
-    @pytest.mark.behaviour("H-88")
-    async def test_calls_of_one_step_were_made_before_any_of_them_brought_something(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        both = says(call("fetch", page="news"), call("publish", text="hello"))
-        async with ModelServer(script(both, replies("ok"))) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "both")
-            await net.turn("bot-m1")
-            assert shop.done == ["published hello"]
-
     @pytest.mark.behaviour("H-90")
     async def test_the_operator_says_what_is_from_outside_and_what_needs_a_person(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         played = script(FETCH, PUBLISH, says(call("add", a=1, b=1)), says(call("pay", amount=1)))
-        async with ModelServer(played) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            settings: dict[str, JsonValue] = {
-                "fetch": {"outside": False},
-                "add": {"outside": True},
-                "pay": {"confirm": "tainted"},
-            }
-            await shop.start(tool_settings=settings)
+        settings: JsonValue = {
+            "fetch": {"outside": False},
+            "add": {"outside": True},
+            "pay": {"confirm": "tainted"},
+        }
+        async with at_shop(in_memory, tmp_path, played, tool_settings=settings) as (net, ann, shop):
             await ann.say("bot", "go on")
             (approval,) = await parked(net, ann)
             assert approval["tool"] == "pay"
@@ -93,11 +92,9 @@ class TestConfirm:
     ) -> None:
         held = says(call("publish", text="hello"), hold="before")
         played = script(FETCH, held, PUBLISH, replies("ok"))
-        async with ModelServer(played) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        async with at_shop(in_memory, tmp_path, played) as (net, ann, shop):
             await ann.say("bot", "publish the news")
-            await model.held("before")
+            await shop.model.held("before")
             await net.network.quiet()
             await net.kill("bot")
             await shop.start()
@@ -105,7 +102,7 @@ class TestConfirm:
             await ann.call("deny", id=approval["id"])
             turn = await net.turn("bot-m1")
             assert (turn.attempts, shop.done) == (2, [])
-            model.release("before")
+            shop.model.release("before")
 
 
 class TestMessages:
@@ -113,9 +110,7 @@ class TestMessages:
     async def test_a_message_that_carries_something_from_outside_is_enough(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
-        async with ModelServer(script(PUBLISH, replies("ok"))) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        async with at_shop(in_memory, tmp_path, script(PUBLISH, replies("ok"))) as (net, ann, _):
             await ann.say("bot", "publish this mail: hello", outside=True)
             (approval,) = await parked(net, ann)
             await ann.call("approve", id=approval["id"])
@@ -124,53 +119,37 @@ class TestMessages:
             assert await marks(ann) == [True]
 
     @pytest.mark.behaviour("H-88")
-    async def test_so_is_one_that_was_said_before_in_the_thread(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        async with (
-            ModelServer(script(PUBLISH, mail=replies("read"))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "a mail came: hello", outside=True)
-            await net.turn("bot-m1")
-            seq = (await ann.say("bot", "publish it"))["seq"]
-            await parked(net, ann, f"bot-m{seq}")
-
-    @pytest.mark.behaviour("H-88")
-    async def test_and_one_that_the_turn_reads_in_another_thread(
+    async def test_so_is_one_that_was_said_before_or_that_the_turn_reads_in_another_thread(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         read = says(call("read_thread", thread="direct_bob"))
-        async with (
-            ModelServer(script(read, PUBLISH, mail=says(finish()))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, bob = await net.person(), await net.person("bob")
-            shop = Shop(net, model, tmp_path)
-            await shop.start("read_thread")
+        played = script(read, PUBLISH, PUBLISH, mail=says(finish()))
+        async with at_shop(in_memory, tmp_path, played, "read_thread") as (net, ann, shop):
+            bob = await net.person("bob")
             await bob.say("bot", "a mail came: hello", outside=True)
             await net.turn("bot-m1")
             seq = (await ann.say("bot", "publish what bob has"))["seq"]
             await parked(net, ann, f"bot-m{seq}")
-            shown = model.requests[-1].body.messages[-1].text
-            assert '"outside": true' in shown
+            assert '"outside": true' in shop.model.requests[-1].body.messages[-1].text
+            said = await bob.say("bot", "publish it")
+            await parked(net, bob, f"bot-{said['id']}")
 
     @pytest.mark.behaviour("H-88")
     async def test_and_one_by_which_a_person_steers_the_turn(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         first = says(call("add", a=1, b=2), hold="at work")
-        async with ModelServer(script(first, PUBLISH, PUBLISH)) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        async with at_shop(in_memory, tmp_path, script(first, PUBLISH, PUBLISH)) as (
+            net,
+            ann,
+            shop,
+        ):
             await ann.say("bot", "work")
-            await model.held("at work")
+            await shop.model.held("at work")
             seq = (await ann.say("bot", "use this mail: hello", outside=True))["seq"]
             client = net.clients["bot"]
             await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)
-            model.release("at work")
+            shop.model.release("at work")
             (approval,) = await parked(net, ann)
             assert approval["tool"] == "publish"
 
@@ -185,9 +164,7 @@ class TestMessages:
         ]
         answers: list[Answer] = [says(call("fork", goal="read the news")), PUBLISH, replies("ok")]
         played = Script(rules=rules, answers=list(answers))
-        async with ModelServer(played) as model, rig(in_memory) as net:
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start(fork={})
+        async with at_shop(in_memory, tmp_path, played, fork={}) as (net, ann, _):
             await ann.say("bot", "publish the news")
             (approval,) = await parked(net, ann)
             await ann.call("approve", id=approval["id"])
@@ -203,12 +180,9 @@ class TestMessages:
             async def on_direct(self, message: Message) -> None:
                 await self.send("ann", message.text)
 
-        async with (
-            ModelServer(script(FETCH, says(send("relay", "news"), finish()))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, shop = await net.person(), Shop(net, model, tmp_path)
-            await shop.start()
+        async with at_shop(
+            in_memory, tmp_path, script(FETCH, says(send("relay", "news"), finish()))
+        ) as (net, ann, _):
             await net.python("relay", Relay())
             await ann.say("bot", "tell relay the news")
             event = await ann.event()
@@ -223,13 +197,10 @@ class TestPrompt:
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         clerk_speaks = says(send("clerk", "hello"), finish())
-        async with (
-            ModelServer(script(clerk_speaks, paid=says(finish()), mail=says(finish()))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, clerk = await net.person(), await net.network.join("clerk", "agent")
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
+        played = script(clerk_speaks, paid=says(finish()), mail=says(finish()))
+        async with at_shop(in_memory, tmp_path, played) as (net, ann, shop):
+            clerk = await net.network.join("clerk", "agent")
+            model = shop.model
             await ann.say("bot", "say hello to clerk")
             await net.turn("bot-m1")
             await ann.call("take_over", agent="clerk")

@@ -4,44 +4,67 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Verdict
+from hubbub.config.models import McpServerConfig
 from hubbub.errors import ConfigError
-from hubbub.testing.model_server import ModelServer, Script
-from tests.interaction.agent_rig import POLL_S, Rig, call, finish, rig, says, send
+from hubbub.loading import load_module
+from tests.interaction import mcp_server
+from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, soon
+from tests.interaction.scripted import Config, Scene, ending, scene
 
 TOOLS = '''
 import asyncio
+import os
 from pathlib import Path
 
 from hubbub import ToolFailed, tool
 
 HERE = Path(__file__).parent
+DONE = asyncio.Queue()
+OPEN = asyncio.Event()
+tries = 0
+
+
+@tool
+def look() -> str:
+    """Look around. There is much to see."""
+    return "seen"
 
 
 @tool(permission="write")
 async def pay(amount: int) -> str:
     """Pay an amount."""
-    with (HERE / "paid.txt").open("a") as book:
-        book.write(f"{amount}\\n")
+    DONE.put_nowait(amount)
     if amount > 100:
-        await asyncio.Event().wait()
+        await OPEN.wait()
     return f"paid {amount}"
 
 
 @tool(idempotent=True)
-async def look(what: str) -> str:
-    """Look at something."""
-    with (HERE / "looked.txt").open("a") as book:
-        book.write(f"{what}\\n")
-    if (HERE / "wait").exists():
-        await asyncio.Event().wait()
+async def peer(what: str) -> str:
+    """Look closer."""
+    DONE.put_nowait(what)
+    await OPEN.wait()
     return f"{what} is fine"
+
+
+@tool(idempotent=True)
+def fetch() -> str:
+    """Fetch something that is not always there."""
+    global tries
+    tries += 1
+    if tries < 3:
+        raise ToolFailed("not yet", retry=True)
+    return "fetched"
 
 
 @tool(name="sell")
@@ -55,185 +78,260 @@ def plain(a: int, b: int = 2) -> dict[str, int]:
     return {"sum": a + b}
 
 
+def whereabouts() -> dict[str, object]:
+    """Tell where this runs."""
+    return {"pid": os.getpid(), "folder": os.getcwd()}
+
+
+def records(n: int) -> list[int]:
+    """Many records."""
+    return list(range(n))
+
+
 def silent(a: int) -> int:
     return a
 
 
+def outer():
+    def inner() -> None:
+        """In."""
+    return inner
+
+
+inner = outer()
 NUMBER = 7
 '''
+OK = says(send("ann", "ok"), finish())
 
 
-class Shop:
-    """An agent with these tools, in front of a scripted model."""
-
-    def __init__(self, net: Rig, model: ModelServer, folder: Path):
-        self.net, self.model, self.folder = net, model, folder
-        (folder / "tools.py").write_text(TOOLS)
-
-    async def start(self, *tools: str, **more: JsonValue) -> None:
-        named = [f"tools.py:{name}" for name in tools]
-        agent = AgentConfig.model_validate({"tools": [*named, "send_text_message"], **more})
-        models = {"default": ModelConfig(model="m", base_url=self.model.base_url, retries=0)}
-        await self.net.configured("bot", agent, self.folder, models)
-
-    def lines(self, name: str) -> list[str]:
-        path = self.folder / name
-        return path.read_text().split() if path.exists() else []
-
-    async def until_written(self, name: str) -> None:
-        """Until a tool that never returns has done its deed."""
-        async with soon():
-            while not self.lines(name):  # noqa: ASYNC110 - a file announces nothing
-                await asyncio.sleep(POLL_S)
-
-    def result(self, request: int = -1) -> str:
-        return self.model.requests[request].body.messages[-1].text
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    return tmp_path
 
 
-async def test_a_plain_function_needs_no_decorator(in_memory: Networks, tmp_path: Path) -> None:
-    script = Script(answers=[says(call("plain", a=1)), says(send("ann", "3"), finish())])
-    async with ModelServer(script) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        ann = await net.person()
-        await shop.start("plain")
-        await ann.say("bot", "1 + 2?")
-        assert (await ann.event())["message"]["content"] == "3"
-        assert json.loads(shop.result()) == {"sum": 3}
-        tools = {t.function.name: t.function for t in model.requests[0].body.tools}
-        assert tools["plain"].description == "Add two numbers."
-        assert tools["plain"].parameters["required"] == ["a"]
+def named(*names: str) -> JsonValue:
+    return [*(f"tools.py:{name}" for name in names), "send_text_message"]
 
 
-async def test_a_tools_own_words_reach_the_model(in_memory: Networks, tmp_path: Path) -> None:
-    script = Script(answers=[says(call("sell", item="pie")), says(send("ann", "no"), finish())])
-    async with ModelServer(script) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        ann = await net.person()
-        await shop.start("sell_it")
-        await ann.say("bot", "a pie, please")
-        await ann.event()
-        assert json.loads(shop.result()) == {
+def offered(s: Scene, request: int = 0) -> set[str]:
+    return set(s.model.requests[request].tools)
+
+
+async def test_functions_of_ones_own_are_tools(in_memory: Networks, shop: Path) -> None:
+    asks = says(call("plain", a=1), call("sell", item="pie"), call("records", n=5000))
+    tools = named("plain", "sell_it", "records")
+    async with scene(in_memory, asks, OK, base=shop, tools=tools, result_budget=100) as s:
+        turn = await s.turn()
+        first = s.model.requests[0]
+        assert first.tools == [
+            *("plain", "sell", "records"),
+            *("send_text_message", "ask_human", "decline", "finish"),
+        ]
+        function = first.body.tools[0].function
+        assert function.description == "Add two numbers."
+        assert function.parameters["required"] == ["a"]
+        added, sold, many = [m.text for m in s.model.requests[1].messages if m.role == "tool"]
+        assert json.loads(added) == {"sum": 3}
+        assert json.loads(sold) == {
             "error": "sold_out",
             "message": "no pie left",
             "retry": False,
             "valid_names": ["tea", "milk"],
         }
-        turn = await net.turn("bot-m1")
-        assert turn.steps[0].calls[0].error == "sold_out"
+        assert turn.steps[0].calls[1].error == "sold_out"
+        cut = json.loads(many)
+        assert cut["records"][:2] == [0, 1]
+        assert "of 5000" in cut["records_cut"]
 
 
-async def test_a_tool_that_takes_too_long_is_given_up(in_memory: Networks, tmp_path: Path) -> None:
+async def test_a_tool_that_takes_too_long_is_given_up(in_memory: Networks, shop: Path) -> None:
     # Nothing is sent: that may take longer than the little time that all tools have here.
-    script = Script(answers=[says(call("pay", amount=200)), says(finish()), says(finish())])
-    async with ModelServer(script) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        ann = await net.person()
-        await shop.start("pay", tool_timeout=0.02)
-        await ann.say("bot", "pay")
-        await net.turn("bot-m1")
-        told = json.loads(shop.result(1))
+    answers = (says(call("pay", amount=200)), says(finish()), says(finish()))
+    async with scene(in_memory, *answers, base=shop, tools=named("pay"), tool_timeout=0.02) as s:
+        await s.turn()
+        told = json.loads(s.told(1))
         assert told["error"] == "timeout"
         assert "may still take effect" in told["message"]
 
 
-async def test_a_tool_that_may_have_run_when_the_process_died_is_not_run_again(
-    in_memory: Networks, tmp_path: Path
+async def done(module: Mapping[str, object]) -> object:
+    """What a tool has done, as soon as it has."""
+    queue = module["DONE"]
+    assert isinstance(queue, asyncio.Queue)
+    async with soon():
+        return await queue.get()
+
+
+async def test_after_a_crash_only_a_tool_that_does_no_harm_is_run_again(
+    in_memory: Networks, shop: Path
 ) -> None:
-    script = Script(answers=[says(call("pay", amount=200)), says(send("ann", "?"), finish())])
-    async with ModelServer(script) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        ann = await net.person()
-        await shop.start("pay")
-        await ann.say("bot", "pay")
-        await shop.until_written("paid.txt")
-        await net.kill("bot")
-        await shop.start("pay")
-        await ann.event()
-        assert shop.lines("paid.txt") == ["200"]
-        assert json.loads(shop.result())["error"] == "interrupted"
-        assert len(model.requests) == 2
-        assert (await net.turn("bot-m1")).attempts == 2
+    module = vars(load_module(shop / "tools.py"))
+    answers = (says(call("pay", amount=200)), OK, says(call("peer", what="tea")), OK)
+    async with scene(in_memory, *answers, base=shop, tools=named("pay", "peer")) as s:
+        id = await s.say("pay")
+        assert await done(module) == 200
+        await s.restart()
+        turn = await s.net.turn(id)
+        assert json.loads(s.told())["error"] == "interrupted"
+        assert (turn.attempts, len(s.model.requests)) == (2, 2)
+        await s.say("look")
+        assert await done(module) == "tea"
+        await s.restart()
+        assert await done(module) == "tea", "and nothing was paid again"
+        opened = module["OPEN"]
+        assert isinstance(opened, asyncio.Event)
+        opened.set()
+        assert await s.heard() == "ok"
+        assert await s.heard() == "ok"
+        assert s.told() == "tea is fine"
 
 
-async def test_a_tool_that_does_no_harm_is_run_again(in_memory: Networks, tmp_path: Path) -> None:
-    script = Script(answers=[says(call("look", what="tea")), says(send("ann", "ok"), finish())])
-    async with ModelServer(script) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        (tmp_path / "wait").touch()
-        ann = await net.person()
-        await shop.start("look")
-        await ann.say("bot", "look")
-        await shop.until_written("looked.txt")
-        await net.kill("bot")
-        (tmp_path / "wait").unlink()
-        await shop.start("look")
-        await ann.event()
-        assert shop.lines("looked.txt") == ["tea", "tea"]
-        assert shop.result() == "tea is fine"
+async def test_a_mode_and_a_ban_are_seen_by_the_model_as_absence(
+    in_memory: Networks, shop: Path
+) -> None:
+    config: Config = {"permission_mode": "read_only", "disabled_tools": ["records"]}
+    tools = named("look", "pay", "records")
+    async with scene(
+        in_memory, says(call("pay", amount=1)), OK, base=shop, tools=tools, **config
+    ) as s:
+        turn = await s.turn()
+        assert {"look", "send_text_message", "finish"} <= offered(s)
+        assert not {"pay", "records"} & offered(s)
+        assert not {"pay", "records"} & set(turn.start.tools)
+        refused = turn.steps[0].calls[0]
+        assert refused.error == "unknown_tool"
+        assert "records" not in str(refused.result)
+        assert ending(turn)[0] == "finished"
 
 
-@pytest.mark.parametrize(
-    ("name", "says_what"),
-    [
-        ("NUMBER", "is no function"),
-        ("silent", "needs a docstring"),
-        ("pey", r"no 'pey' in it; did you mean pay\?"),
-    ],
-)
+class Person:
+    """Approves everything, and remembers it."""
+
+    def __init__(self) -> None:
+        self.asked: list[ApprovalRequest] = []
+
+    async def approve(self, call: ApprovalRequest) -> Verdict:
+        self.asked.append(call)
+        return Approved(call.arguments)
+
+
+async def test_an_approver_of_ones_own_is_asked_in_the_place_of_people(
+    in_memory: Networks, shop: Path
+) -> None:
+    answers = (says(call("pay", amount=7)), OK)
+    async with scene(in_memory, *answers, base=shop, started=False, tools=named("pay")) as s:
+        s.approver = person = Person()
+        await s.start(permission_mode="ask")
+        turn = await s.turn()
+        assert turn.steps[0].calls[0].result == "paid 7"
+        assert person.asked[0].tool == "pay"
+        assert person.asked[0].arguments == {"amount": 7}
+        assert person.asked[0].site.turn == "bot-m1"
+
+
+async def test_what_the_runtime_repeated_stands_in_the_record(
+    in_memory: Networks, shop: Path
+) -> None:
+    settings: JsonValue = {"fetch": {"attempts": 4, "backoff": "1ms"}}
+    answers = (says(call("fetch")), OK)
+    async with scene(
+        in_memory, *answers, base=shop, tools=named("fetch"), tool_settings=settings
+    ) as s:
+        fetched = (await s.turn()).steps[0].calls[0]
+        assert (fetched.result, fetched.attempts) == ("fetched", 3)
+        assert s.told(1) == "fetched"
+
+
+async def test_of_many_tools_it_picks_some(in_memory: Networks, shop: Path) -> None:
+    picks = (says(call("use_tools", names=["look", "recrods"])), says(call("look")), OK)
+    tools = named("look", "pay", "fetch", "records")
+    config: Config = {"select_over": 3, "disabled_tools": ["pay"]}
+    async with scene(in_memory, *picks, base=shop, tools=tools, **config) as s:
+        turn = await s.turn()
+        assert {"use_tools", "send_text_message", "finish"} <= offered(s)
+        assert not {"look", "fetch", "records"} & offered(s)
+        lines = next(t for t in s.model.requests[0].body.tools if t.function.name == "use_tools")
+        assert "look: Look around\n" in str(lines.function.description)
+        assert "pay" not in str(lines.function.description)
+        assert "records" in str(turn.steps[0].calls[0].result), "the nearest name"
+        assert "look" in offered(s, 1)
+        assert not {"fetch", "records"} & offered(s, 1)
+        assert turn.steps[1].calls[0].result == "seen"
+
+
 async def test_what_cannot_be_a_tool_is_refused_before_anything_starts(
-    in_memory: Networks, tmp_path: Path, name: str, says_what: str
+    in_memory: Networks, shop: Path
 ) -> None:
-    async with ModelServer(Script()) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        await shop.start(name)
-        error = await net.death("bot")
-        assert isinstance(error, ConfigError)
-        with pytest.raises(ConfigError, match=says_what):
-            raise error
-
-
-async def test_two_tools_of_one_name_are_refused(in_memory: Networks, tmp_path: Path) -> None:
-    (tmp_path / "more.py").write_text("def pay() -> None:\n    '''Pay again.'''\n")
-    async with ModelServer(Script()) as model, rig(in_memory) as net:
-        shop = Shop(net, model, tmp_path)
-        models = {"default": ModelConfig(model="m", base_url=model.base_url)}
-        agent = AgentConfig(tools=["tools.py:pay", "more.py:pay"])
-        await net.configured("bot", agent, shop.folder, models)
-        error = await net.death("bot")
-        assert isinstance(error, ConfigError)
-        assert "agents.bot.tools: there are two tools called 'pay'" in str(error)
+    (shop / "more.py").write_text("def pay() -> None:\n    '''Pay again.'''\n")
+    sandboxed: JsonValue = {"inner": {"sandbox": "process"}}
+    cases: list[tuple[list[JsonValue], JsonValue, str]] = [
+        (["tools.py:NUMBER"], {}, "is no function"),
+        (["tools.py:silent"], {}, "needs a docstring"),
+        (["tools.py:pey"], {}, r"no 'pey' in it; did you mean pay\?"),
+        (["tools.py:inner"], sandboxed, "top level of a file"),
+        (["tools.py:pay", "more.py:pay"], {}, r"agents\.bot\.tools: there are two tools called"),
+    ]
+    for tools, settings, words in cases:
+        async with scene(in_memory, base=shop, tools=tools, tool_settings=settings) as s:
+            error = await s.net.death("bot")
+            assert isinstance(error, ConfigError), tools
+            with pytest.raises(ConfigError, match=words):
+                raise error
 
 
 class TestTemplate:
-    async def ask(
-        self, networks: Networks, folder: Path, template: str, text: str
-    ) -> tuple[str, str]:
-        """The prompt that a template makes of `text`, and what the person hears."""
+    async def ask(self, networks: Networks, folder: Path, template: str) -> tuple[list[str], str]:
+        """The prompts that a template makes of "a <b", and what the person hears."""
         (folder / "mine.j2").write_text(template)
-        script = Script(answers=[says(send("ann", "ok"), finish())])
-        async with ModelServer(script) as model, rig(networks) as net:
-            ann = await net.person()
-            models = {"default": ModelConfig(model="m", base_url=model.base_url)}
-            await net.configured("bot", AgentConfig(template="mine.j2"), folder, models)
-            await ann.say("bot", text)
-            message = (await ann.event())["message"]
-            heard = message.get("text_representation") or message["content"]
-            sent = [r.body.messages[1].text for r in model.requests]
-            return sent[0] if sent else "", str(heard)
+        async with scene(networks, OK, base=folder, template="mine.j2") as s:
+            await s.turn("a <b")
+            return [request.prompt for request in s.model.requests], await s.heard()
 
     async def test_a_template_of_ones_own_makes_the_prompt(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         template = "{{ incoming_message.sender_id }} says {{ incoming_message.text }}"
-        prompt, heard = await self.ask(in_memory, tmp_path, template, "a < b")
-        assert prompt == "ann says a &lt; b"
-        assert heard == "ok"
+        assert await self.ask(in_memory, tmp_path, template) == (["ann says a &lt;b"], "ok")
 
     async def test_one_that_fails_on_a_message_ends_that_turn(
         self, in_memory: Networks, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         template = "{{ 1 // (incoming_message.text | length - 4) }}"
-        prompt, heard = await self.ask(in_memory, tmp_path, template, "four")
-        assert prompt == ""
+        prompts, heard = await self.ask(in_memory, tmp_path, template)
+        assert prompts == []
         assert "mine.j2:1: the template fails" in heard
         assert "ConfigError" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+async def test_the_operator_confines_a_function(in_memory: Networks, shop: Path) -> None:
+    config: Config = {
+        "tool_settings": {"whereabouts": {"sandbox": "process"}},
+        "sandbox": {"memory": "400MiB"},
+    }
+    answers = (says(call("whereabouts")), OK)
+    async with scene(in_memory, *answers, base=shop, tools=named("whereabouts"), **config) as s:
+        await s.turn()
+        told = json.loads(s.told(1))
+        assert told["pid"] != os.getpid()
+        assert "hubbub-" in told["folder"]
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("K-12", "K-13")
+async def test_tools_of_a_server_and_its_death_stand_in_the_record(
+    in_memory: Networks, shop: Path
+) -> None:
+    answers = (says(call("shop_add", a=1)), says(call("shop_die")), OK)
+    async with scene(in_memory, *answers, base=shop, started=False) as s:
+        command = [sys.executable, str(Path(mcp_server.__file__))]
+        s.servers = {"shop": McpServerConfig(command=command)}
+        await s.start(mcp=["shop"])
+        turn = await s.turn()
+        assert "shop_add" in turn.start.tools
+        assert turn.steps[0].calls[0].result == "3"
+        assert turn.steps[1].calls[0].error == "tool_absent"
+        assert turn.steps[2].notes == ("the tools of shop are absent: it has ended",)
+        assert "shop_add" in offered(s, 1)
+        assert "shop_add" not in offered(s, 2)

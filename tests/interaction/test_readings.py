@@ -12,27 +12,27 @@ from pydantic import JsonValue
 from hubbub.app.prompts import agent_prompts
 from hubbub.app.readings import readings
 from hubbub.config.loader import LoadedConfig, load
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.agent_rig import call, finish, playing, rig, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.peers import config as network
-from tests.interaction.role_rig import BOTH, judge, plan, playing, route
+from tests.interaction.role_rig import BOTH, judge, plan, route
+from tests.interaction.scripted import Config
 
-DIALECTS = pytest.mark.parametrize("dialect", [None, "tool_call", "final_output"])
-TOOLS: list[JsonValue] = ["trade.py:price_of", "trade.py:total_of", "send_text_message"]
+DIALECTS: tuple[str | None, ...] = (None, "tool_call", "final_output")
 
 
-def written(
-    folder: Path, server: ModelServer, dialect: str | None, **agent: JsonValue
-) -> LoadedConfig:
+def written(folder: Path, base_url: str, dialect: str | None, **agent: JsonValue) -> LoadedConfig:
     """The config of the agent `bot`, in a folder with its tools."""
     shutil.copy(trade.FILE, folder / "trade.py")
-    model: dict[str, JsonValue] = {"model": "m", "base_url": server.base_url, "dialect": dialect}
+    tools = [*trade.TOOLS, "send_text_message"]
     sections = {
         "network": {"name": network().network.name},
-        "models": {"default": model},
-        "agents": {"bot": {"instruction": "Sell things.", "tools": TOOLS, **agent}},
+        "models": {"default": {"model": "m", "base_url": base_url, "dialect": dialect}},
+        "agents": {"bot": {"instruction": "Sell things.", "tools": tools, **agent}},
         "humans": {"ann": {}},
     }
     path = folder / "net.yaml"
@@ -40,59 +40,62 @@ def written(
     return load(path, environ={})
 
 
-@DIALECTS
-@pytest.mark.behaviour("Q-9")
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"fork": {}, "begin_with": "price_of"},
-        {"prompt": {"reminder": ["Be brief."], "scratchpad": True}, "fork": {}},
-    ],
-)
-async def test_the_prompt_of_a_model_is_what_it_reads(
-    in_memory: Networks, tmp_path: Path, dialect: str | None, more: dict[str, JsonValue]
-) -> None:
-    answers = [says(call("price_of", article="lamp")), says(send("ann", "24.5")), says(finish())]
-    async with playing(*answers) as model, rig(in_memory) as net:
+async def read(
+    networks: Networks,
+    folder: Path,
+    dialect: str | None,
+    answers: list[AnyAnswer],
+    **agent: JsonValue,
+) -> tuple[LoadedConfig, Turn, ModelServer]:
+    """A turn of such an agent, and all that its model was asked."""
+    async with playing(*answers) as model, rig(networks) as net:
         ann = await net.person()
-        loaded = written(tmp_path, model, dialect, **more)
-        await net.configured("bot", loaded.file.agent("bot"), tmp_path, loaded.file.models)
-        await ann.say("bot", "what is a lamp?")
-        turn = await net.turn("bot-m1")
-        (shown,) = readings(agent_prompts(loaded)["bot"])
-        assert shown.text == turn.start.system_prompt == model.requests[0].system
-        assert shown.prompt.components == turn.start.components
-        assert ("tidy_steps" in shown.text) is False
+        loaded = written(folder, model.base_url, dialect, **agent)
+        await net.configured("bot", loaded.file.agent("bot"), folder, loaded.file.models)
+        await ann.say("bot", "what do a lamp and a clock cost?")
+        return loaded, await net.turn("bot-m1"), model
 
 
-@DIALECTS
+@pytest.mark.behaviour("Q-9")
+async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_path: Path) -> None:
+    prompt: JsonValue = {"reminder": ["Be brief."], "scratchpad": True}
+    cases: list[Config] = [
+        {},
+        {"fork": {}, "begin_with": "price_of", "prompt": prompt},
+    ]
+    answers: list[AnyAnswer] = [
+        says(call("price_of", article="lamp")), says(send("ann", "24.5"), finish()),
+    ]  # fmt: skip
+    for dialect in DIALECTS:
+        for more in cases:
+            loaded, turn, model = await read(in_memory, tmp_path, dialect, answers, **more)
+            (shown,) = readings(agent_prompts(loaded)["bot"])
+            assert shown.text == turn.start.system_prompt == model.requests[0].system, dialect
+            assert shown.prompt.components == turn.start.components
+            assert "tidy_steps" not in shown.text
+
+
 @pytest.mark.behaviour("Q-9")
 async def test_the_prompts_of_roles_are_what_each_of_them_reads(
-    in_memory: Networks, tmp_path: Path, dialect: str | None
+    in_memory: Networks, tmp_path: Path
 ) -> None:
     first: JsonValue = {"id": 1, "goal": "price of the lamp", "executor": "price_of"}
-    answers = [
+    answers: list[AnyAnswer] = [
         route("make_plan"),
         plan([first, *BOTH[1:]]),
         says(call("price_of", article="lamp")),
         judge("accept", answer="$step_3_result"),
     ]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        loaded = written(tmp_path, model, dialect, kind="pipeline", roles={"targets": []})
-        await net.configured("bot", loaded.file.agent("bot"), tmp_path, loaded.file.models)
-        await ann.say("bot", "what do a lamp and a clock cost?")
-        await net.turn("bot-m1")
+    pipeline: Config = {"kind": "pipeline", "roles": {"targets": []}}
+    for dialect in DIALECTS:
+        loaded, _, model = await read(in_memory, tmp_path, dialect, answers, **pipeline)
         shown = readings(agent_prompts(loaded)["bot"])
-        assert [reading.role for reading in shown] == [
-            "router", "planner", "executor", "reflector",
-        ]  # fmt: skip
-        assert [request.system for request in model.requests] == [r.text for r in shown]
+        assert [one.role for one in shown] == ["router", "planner", "executor", "reflector"]
+        assert [request.system for request in model.requests] == [r.text for r in shown], dialect
         assert shown[2].tool == "price_of"
 
 
 def test_a_role_without_a_tool_to_call_is_not_shown(tmp_path: Path) -> None:
-    loaded = written(tmp_path, playing(), None, kind="router", tools=[])
+    loaded = written(tmp_path, "http://127.0.0.1:9", None, kind="router", tools=[])
     shown = readings(agent_prompts(loaded)["bot"])
     assert [reading.role for reading in shown] == ["router"]

@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub import Agent
+from hubbub.config.models import NetworkFile
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Turns
-from hubbub.testing.model_server import Answer, ModelServer, Script
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import Answer, Refusal, Rule, Script, Usage, When
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, rig, says
+from tests.interaction.agent_rig import call, finish, says
 from tests.interaction.peers import Networks, soon
-from tests.interaction.role_rig import (
-    BOTH,
-    fresh_shop,
-    judge,
-    plan,
-    playing,
-    roles,
-    route,
-    start,
-    told,
-)
+from tests.interaction.role_rig import BOTH, judge, plan, roles, route
+from tests.interaction.scripted import TALK, Config, Scene, ending, scene
+from tests.interaction.windows import DESK, chatter, layers, size_of
+
+DIALECTS = pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+LAMP, CLOCK = call("price_of", article="lamp"), call("price_of", article="clock")
+TWO: list[JsonValue] = [
+    {"id": 1, "goal": "the lamp's price", "executor": "price_of"},
+    {"id": 2, "goal": "the clock's price", "executor": "price_of"},
+]
+"""Steps whose arguments their executors fill in."""
 
 
 @pytest.fixture(autouse=True)
 def shop() -> trade.Shop:
-    return fresh_shop()
+    return trade.fresh_shop()
+
+
+def at_work(
+    networks: Networks,
+    *answers: AnyAnswer,
+    kind: str = "pipeline",
+    script: Script | None = None,
+    file: NetworkFile | None = None,
+    started: bool = True,
+    **config: Any,
+) -> AbstractAsyncContextManager[Scene]:
+    """An agent of this kind, with the tools of the shop."""
+    config = {"kind": kind, "tools": [*trade.TOOLS], **config}
+    base = trade.FILE.parent
+    return scene(networks, *answers, script=script, file=file, base=base, started=started, **config)
 
 
 @pytest.mark.behaviour("O-1")
-@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+@DIALECTS
 async def test_a_plan_is_made_run_side_by_side_judged_and_answered(
     in_memory: Networks, shop: trade.Shop, dialect: str
 ) -> None:
     shop.together = asyncio.Barrier(2)  # one after the other, they would wait for ever
     answers = [route("make_plan"), plan(BOTH), judge("accept", answer="It is $step_3_result.")]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model, dialect=dialect)
-        await ann.say("bot", "what do a lamp and a clock cost?")
-        assert await told(ann) == "It is 64.5 euros (lamp 24.5)."
-        turn = await net.turn("bot-m1")
+    async with at_work(in_memory, *answers, endpoint={"dialect": dialect}) as s:
+        turn = await s.turn("what do a lamp and a clock cost?")
+        assert await s.heard() == "It is 64.5 euros (lamp 24.5)."
         assert roles(turn) == [
             "router", "planner", "runs: step 1 (price_of), step 2 (price_of)",
             "runs: step 3 (total_of)", "reflector", "says",
         ]  # fmt: skip
-        assert turn.end is not None
-        assert (turn.end.outcome, turn.end.reason) == ("finished", "answered")
+        assert ending(turn) == ("finished", "answered")
         assert sorted(shop.asked) == ["clock", "lamp"]
-        assert model.mistakes == []
+        assert s.model.mistakes == []
 
 
 @pytest.mark.behaviour("O-2")
@@ -69,22 +86,18 @@ async def test_a_failing_step_is_run_again_and_only_what_needs_it(
         judge("retry_step", step=2, reason="it may be open now"),
         judge("accept", answer="$step_3_result"),
     ]  # fmt: skip
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model)
-        await ann.say("bot", "both, please")
-        assert await told(ann) == "64.5 euros (lamp 24.5)"
+    async with at_work(in_memory, *answers) as s:
+        await s.turn("both, please")
+        assert await s.heard() == "64.5 euros (lamp 24.5)"
         assert shop.asked == ["clock", "clock", "lamp"]
-        shown = model.requests[2].prompt
+        shown = s.model.requests[2].prompt
         assert '<result step="2" outcome="failed: closed">' in shown
         assert '<result step="3" outcome="not run"/>' in shown
-        assert "it may be open now" in model.requests[3].prompt
+        assert "it may be open now" in s.model.requests[3].prompt
 
 
 @pytest.mark.behaviour("O-2")
-async def test_another_plan_is_made_knowing_what_came_of_the_first(
-    in_memory: Networks, shop: trade.Shop
-) -> None:
+async def test_another_plan_is_made_knowing_what_came_of_the_first(in_memory: Networks) -> None:
     wrong: list[JsonValue] = [
         {"id": 1, "goal": "find it", "executor": "price_of", "arguments": {"article": "boat"}}
     ]
@@ -92,44 +105,35 @@ async def test_another_plan_is_made_knowing_what_came_of_the_first(
         route("make_plan"), plan(wrong), judge("replan", reason="no boats here"),
         plan(BOTH), judge("accept", answer="$step_3_result"),
     ]  # fmt: skip
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model)
-        await ann.say("bot", "both, please")
-        assert (await told(ann)).startswith("64.5")
-        again = model.requests[3].prompt
-        assert "<earlier_plan>" in again
-        assert "no boats here" in again
-        assert "there is no boat" in again
+    async with at_work(in_memory, *answers) as s:
+        await s.turn("both, please")
+        assert (await s.heard()).startswith("64.5")
+        again = s.model.requests[3].prompt
+        for words in ("<earlier_plan>", "no boats here", "there is no boat"):
+            assert words in again
 
 
 @pytest.mark.behaviour("O-3")
 async def test_an_escalation_asks_the_person_and_goes_on_with_the_answer(
     in_memory: Networks, shop: trade.Shop
 ) -> None:
-    steps: list[JsonValue] = [BOTH[0]]
     asks = judge("escalate", 3, question="With or without tax?", options=["with", "without"])
     answers = [
-        route("make_plan"), plan(steps), asks, judge("accept", answer="24.5 with tax"),
+        route("make_plan"), plan([BOTH[0]]), asks, judge("accept", answer="24.5 with tax"),
     ]  # fmt: skip
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model)
-        await ann.say("bot", "the lamp?")
-        assert await told(ann) == "With or without tax?\n1. with\n2. without"
-        first = await net.turn("bot-m1")
-        assert first.end is not None
-        assert first.end.outcome == "finished"
-        assert first.end.reason == "waits for an answer: With or without tax?"
-        await ann.say("bot", "with")
-        assert await told(ann) == "24.5 with tax"
-        second = await net.turn("bot-m3")
+    async with at_work(in_memory, *answers) as s:
+        first = await s.turn("the lamp?")
+        assert await s.heard() == "With or without tax?\n1. with\n2. without"
+        assert ending(first) == ("finished", "waits for an answer: With or without tax?")
+        second = await s.turn("with")
+        assert await s.heard() == "24.5 with tax"
         assert roles(second) == ["reflector", "says"]
         assert second.steps[0].n == first.steps[-1].n + 1
         assert "goes on with bot-m1" in second.steps[0].notes
         assert shop.asked == ["lamp"]  # not again
-        assert '<result step="1" outcome="succeeded">24.5</result>' in model.requests[3].prompt
-        assert model.requests[3].incoming == "with"
+        again = s.model.requests[3]
+        assert '<result step="1" outcome="succeeded">24.5</result>' in again.prompt
+        assert again.incoming == "with"
 
 
 async def test_when_retries_are_used_up_a_person_is_asked(
@@ -138,45 +142,39 @@ async def test_when_retries_are_used_up_a_person_is_asked(
     shop.closed = 99
     again = judge("retry_step", step=1, reason="still closed")
     answers = [route("make_plan"), plan([BOTH[0]]), again, again]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model, roles={"max_retries": 1})
-        await ann.say("bot", "the lamp?")
-        assert await told(ann) == "I could not get it done: still closed"
+    async with at_work(in_memory, *answers, roles={"max_retries": 1}) as s:
+        await s.turn("the lamp?")
+        assert await s.heard() == "I could not get it done: still closed"
         assert shop.asked == ["lamp", "lamp"]
 
 
-async def test_an_executor_fills_in_arguments_that_the_plan_leaves_out(
-    in_memory: Networks, shop: trade.Shop
-) -> None:
-    steps: list[JsonValue] = [
-        {"id": 1, "goal": "the lamp's price", "executor": "price_of"},
-        {"id": 2, "goal": "the clock's price", "executor": "price_of"},
-    ]
+def filling_in(planned: Answer) -> Script:
+    """The executors of both steps fill in what the plan leaves out, in any order."""
     rules = [
-        {"when": {"tools": ["route"]}, "answer": route("make_plan").model_dump()},
-        {"when": {"tools": ["submit_plan"]}, "answer": plan(steps).model_dump()},
-        {"when": {"prompt": "step 1: the lamp"},
-         "answer": says(call("price_of", article="lamp")).model_dump()},
-        {"when": {"prompt": "step 2: the clock"},
-         "answer": says(call("price_of", article="clock")).model_dump()},
-        {"when": {"tools": ["judge"]},
-         "answer": judge("accept", answer="$step_1_result, $step_2_result").model_dump()},
-    ]  # fmt: skip
-    server = ModelServer(Script.model_validate({"rules": rules}))
-    async with server as model, rig(in_memory) as net:
-        ann = await net.person()
-        await start(net, model, models={"router": "small", "planner": "large"})
-        await ann.say("bot", "both, please")
-        assert await told(ann) == "24.5, 40.0"
-        turn = await net.turn("bot-m1")
+        Rule(when=When(tools=["route"]), answer=route("make_plan")),
+        Rule(when=When(tools=["submit_plan"]), answer=planned),
+        Rule(when=When.model_validate({"prompt": "step 1: the lamp"}), answer=says(LAMP)),
+        Rule(when=When.model_validate({"prompt": "step 2: the clock"}), answer=says(CLOCK)),
+        Rule(
+            when=When(tools=["judge"]),
+            answer=judge("accept", answer="$step_1_result, $step_2_result"),
+        ),
+    ]
+    return Script(rules=rules)
+
+
+async def test_each_role_may_have_its_model_and_executors_fill_in_what_the_plan_leaves_out(
+    in_memory: Networks,
+) -> None:
+    models: JsonValue = {"router": "small", "planner": "large"}
+    async with at_work(in_memory, script=filling_in(plan(TWO)), models=models) as s:
+        turn = await s.turn("both, please")
+        assert await s.heard() == "24.5, 40.0"
         assert roles(turn)[2:5] == [
-            "executor",
-            "executor",
-            "runs: step 1 (price_of), step 2 (price_of)",
+            *("executor", "executor", "runs: step 1 (price_of), step 2 (price_of)"),
         ]
         assert [step.notes[1] for step in turn.steps[2:4]] == ["for step 1", "for step 2"]
-        assert [r.model for r in model.requests] == ["small", "large", "m", "m", "m"]
+        assert [r.model for r in s.model.requests] == ["small", "large", "m", "m", "m"]
         assert turn.start.model == "small, large, m"
 
 
@@ -199,108 +197,86 @@ async def test_a_step_may_be_a_request_to_another_agent(in_memory: Networks) -> 
     ]
     answers = [route("make_plan"), plan(steps), judge("accept", answer="$step_2_result")]
     librarian = Librarian()
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.python("librarian", librarian, card={"description": "Knows <things>"})
-        await start(net, model)
-        await ann.say("bot", "the sky?")
-        assert await told(ann) == "about the sky at 24.5: it is blue"
+    async with at_work(in_memory, *answers, started=False) as s:
+        await s.net.python("librarian", librarian, card={"description": "Knows <things>"})
+        await s.start()
+        turn = await s.turn("the sky?")
+        assert await s.heard() == "about the sky at 24.5: it is blue"
         assert librarian.asked == ["the sky at 24.5"]
-        assert '<agent id="librarian">Knows &lt;things&gt;</agent>' in model.requests[0].prompt
-        turn = await net.turn("bot-m1")
+        assert '<agent id="librarian">Knows &lt;things&gt;</agent>' in s.model.requests[0].prompt
         assert [c.name for c in turn.steps[3].calls] == ["ask_agent"]
-        await net.network.quiet()
-        listed = Turns.model_validate(await net.clients["bot"].call("list_turns"))
+        await s.net.network.quiet()
+        listed = Turns.model_validate(await s.net.clients["bot"].call("list_turns"))
         assert {t.outcome for t in listed.turns} == {"finished"}  # the answer woke nobody
 
 
 async def test_an_agent_that_does_not_answer_is_a_failed_step(in_memory: Networks) -> None:
-    class Silent(Agent):
-        pass
-
     steps: list[JsonValue] = [{"id": 1, "goal": "the sky", "executor": "librarian"}]
     answers = [route("make_plan"), plan(steps), judge("accept", answer="Nobody knows.")]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.python("librarian", Silent())
-        await start(net, model, roles={"targets": ["librarian"], "request_timeout": "50ms"})
-        await ann.say("bot", "the sky?")
-        assert await told(ann) == "Nobody knows."
-        assert 'outcome="failed: timeout"' in model.requests[2].prompt
+    rules: JsonValue = {"targets": ["librarian"], "request_timeout": "50ms"}
+    async with at_work(in_memory, *answers, roles=rules, started=False) as s:
+        await s.net.python("librarian", Agent())
+        await s.start()
+        await s.turn("the sky?")
+        assert await s.heard() == "Nobody knows."
+        assert 'outcome="failed: timeout"' in s.model.requests[2].prompt
 
 
 @pytest.mark.behaviour("O-5")
 class TestRouter:
-    async def test_one_that_is_not_sure_asks(self, in_memory: Networks) -> None:
-        unsure = route("price_of", 0.4, question="Lamp or clock?", options=["lamp", "clock"])
-        answers = [unsure, route("price_of"), says(call("price_of", article="clock"))]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, "router")
-            await ann.say("bot", "how much?")
-            assert (await told(ann)).startswith("Lamp or clock?")
-            await ann.say("bot", "the clock")
-            assert await told(ann) == "40.0"
-            assert "Lamp or clock?" in model.requests[1].prompt
+    async def test_one_that_is_not_sure_asks_and_tells_of_a_failure(
+        self, in_memory: Networks
+    ) -> None:
+        unsure = route("price_of", 0.4, question="Lamp or boat?", options=["lamp", "boat"])
+        boat = says(call("price_of", article="boat"))
+        async with at_work(in_memory, unsure, route("price_of"), boat, kind="router") as s:
+            await s.turn("how much?")
+            assert (await s.heard()).startswith("Lamp or boat?")
+            await s.turn("the boat")
+            assert "there is no boat" in await s.heard()
+            assert "Lamp or boat?" in s.model.requests[1].prompt
 
     async def test_one_that_knows_an_agent_hands_it_on(self, in_memory: Networks) -> None:
-        async with (
-            playing(route("librarian", request="the sky")) as model,
-            rig(in_memory) as net,
-        ):
-            ann = await net.person()
-            await net.python("librarian", Librarian(), card={"skills": ["colours"]})
-            await start(net, model, "router")
-            await ann.say("bot", "what colour?")
-            assert await told(ann) == "about the sky: it is blue"
-            assert "make_plan" not in str(model.requests[0].raw["tools"])
-
-    async def test_a_failure_is_told(self, in_memory: Networks) -> None:
-        answers = [route("price_of"), says(call("price_of", article="boat"))]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, "router")
-            await ann.say("bot", "a boat?")
-            assert "there is no boat" in await told(ann)
+        answer = route("librarian", request="the sky")
+        async with at_work(in_memory, answer, kind="router", started=False) as s:
+            await s.net.python("librarian", Librarian(), card={"skills": ["colours"]})
+            await s.start()
+            await s.turn("what colour?")
+            assert await s.heard() == "about the sky: it is blue"
+            assert "make_plan" not in str(s.model.requests[0].raw["tools"])
 
 
 @pytest.mark.behaviour("O-6")
 class TestOneRole:
-    async def test_a_planner_says_its_plan(self, in_memory: Networks) -> None:
-        async with playing(plan(BOTH)) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, "planner")
-            await ann.say("bot", "both?")
-            assert await told(ann) == (
-                "1. price of the lamp (price_of)\n"
-                "2. price of the clock (price_of)\n"
-                "3. add them (total_of, after 1, 2)"
-            )
+    async def test_a_planner_says_its_plan_and_a_reflector_its_judgement(
+        self, in_memory: Networks
+    ) -> None:
+        said = {
+            "planner": "1. price of the lamp (price_of)\n"
+            "2. price of the clock (price_of)\n"
+            "3. add them (total_of, after 1, 2)",
+            "reflector": "5 of 5, accept: it is complete",
+        }
+        answers = (plan(BOTH), judge("accept", 5, "it is complete"))
+        async with at_work(in_memory, *answers, kind="planner") as s:
+            for kind, words in said.items():
+                await s.restart(kind=kind)
+                await s.turn("both?")
+                assert await s.heard() == words
 
     async def test_an_executor_makes_exactly_one_call(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
-        two = says(call("price_of", article="lamp"), call("price_of", article="clock"))
-        answers = [two, says(call("price_of", article="lamp"))]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, "executor")
-            await ann.say("bot", "the lamp")
-            assert await told(ann) == "24.5"
+        async with at_work(in_memory, says(LAMP, CLOCK), says(LAMP), kind="executor") as s:
+            await s.turn("the lamp")
+            assert await s.heard() == "24.5"
             assert shop.asked == ["lamp"]
-            assert "make exactly one" in model.requests[1].messages[-1].text
-
-    async def test_a_reflector_says_its_judgement(self, in_memory: Networks) -> None:
-        async with playing(judge("accept", 5, "it is complete")) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, "reflector")
-            await ann.say("bot", "is this good?")
-            assert await told(ann) == "5 of 5, accept: it is complete"
+            assert "make exactly one" in s.told(1)
 
 
 @pytest.mark.behaviour("O-7")
 class TestInvalidAnswers:
-    @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+    @DIALECTS
     async def test_one_is_corrected_and_a_second_ends_the_turn(
         self, in_memory: Networks, dialect: str
     ) -> None:
@@ -309,86 +285,310 @@ class TestInvalidAnswers:
             {"id": 2, "goal": "b", "executor": "price_of", "depends_on": [1]},
         ]
         answers = [route("make_plan"), plan(circle), plan(circle)]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model, dialect=dialect)
-            await ann.say("bot", "go")
-            turn = await net.turn("bot-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "no_action"
-            assert "the planner gave no answer" in turn.end.reason
-            assert "wait for each other" in model.requests[2].messages[-1].text
-            assert "gave no usable answer" in await told(ann)
+        async with at_work(in_memory, *answers, endpoint={"dialect": dialect}) as s:
+            outcome, reason = ending(await s.turn())
+            assert outcome == "no_action"
+            assert "the planner gave no answer" in reason
+            assert "wait for each other" in s.told(2)
+            assert "gave no usable answer" in await s.heard()
 
-    async def test_words_instead_of_a_call_are_corrected(self, in_memory: Networks) -> None:
-        talk = Answer(text="I would plan.", ignore_tool_choice=True)
-        answers = [talk, route("answer", request="Hello!")]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model)
-            await ann.say("bot", "hi")
-            assert await told(ann) == "Hello!"
-
-    async def test_a_target_that_does_not_exist_is_told_with_the_nearest(
-        self, in_memory: Networks
+    async def test_words_and_wrong_names_are_corrected_before_anything_runs(
+        self, in_memory: Networks, shop: trade.Shop
     ) -> None:
-        answers = [route("price_off"), route("answer", request="Sorry.")]
-        async with playing(*answers) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await start(net, model)
-            await ann.say("bot", "hi")
-            assert await told(ann) == "Sorry."
-            assert "did you mean 'price_of'" in model.requests[1].messages[-1].text
+        answers = [
+            TALK, route("price_of", request="the lamp"),
+            says(call("price_of", artikel="lamp")), says(LAMP),
+            judge("accept", answer="$step_1_result"),
+            route("price_off"), route("answer", request="Sorry."),
+        ]  # fmt: skip
+        async with at_work(in_memory, *answers) as s:
+            await s.turn("the lamp?")
+            assert await s.heard() == "24.5"
+            assert "did you mean article?" in s.told(3)
+            assert shop.asked == ["lamp"]
+            await s.turn("and?")
+            assert await s.heard() == "Sorry."
+            assert "did you mean 'price_of'" in s.told()
 
 
 async def test_who_needs_no_answer_may_get_none(in_memory: Networks) -> None:
-    class Talker(Agent):
-        pass
-
-    async with playing(says(finish("just news"))) as model, rig(in_memory) as net:
-        await net.python("talker", Talker())
-        await start(net, model)
-        await net.clients["talker"].call("send_text_message", to="bot", text="fyi")
-        turn = await net.turn("bot-m1")
-        assert turn.end is not None
-        assert (turn.end.outcome, turn.end.reason) == ("finished", "just news")
-        assert [r.tools for r in model.requests] == [["route", "finish"]]
+    async with at_work(in_memory, says(finish("just news"))) as s:
+        talker = await s.net.network.join("talker", "agent")
+        await talker.say("bot", "fyi")
+        assert ending(await s.net.turn("bot-m1")) == ("finished", "just news")
+        assert [r.tools for r in s.model.requests] == [["route", "finish"]]
 
 
 @pytest.mark.behaviour("O-8")
 async def test_a_pipeline_that_was_killed_asks_and_sends_nothing_twice(
-    in_memory: Networks, shop: trade.Shop
+    in_memory: Networks,
 ) -> None:
-    waits = asyncio.Event()
-
-    class Slow(Agent):
-        asked = 0
-
+    class Slow(Librarian):
         async def on_direct(self, message: Message) -> str:
-            type(self).asked += 1
+            self.asked.append(message.text)
             waits.set()
             await go.wait()
             return "forty"
 
-    go = asyncio.Event()
+    slow, waits, go = Slow(), asyncio.Event(), asyncio.Event()
     steps: list[JsonValue] = [
         {"id": 1, "goal": "how many?", "executor": "slow"},
         {"id": 2, "goal": "add", "executor": "total_of", "arguments": {"prices": [2]},
          "depends_on": [1]},
     ]  # fmt: skip
     answers = [route("make_plan"), plan(steps), judge("accept", answer="$step_1_result")]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        ann = await net.person()
-        await net.python("slow", Slow(), card={"skills": ["numbers"]})
-        await start(net, model)
-        await ann.say("bot", "how many?")
+    async with at_work(in_memory, *answers, started=False) as s:
+        await s.net.python("slow", slow, card={"skills": ["numbers"]})
+        await s.start()
+        id = await s.say("how many?")
         async with soon():
             await waits.wait()
-        await net.kill("bot")
+        await s.net.kill("bot")
         go.set()
-        await start(net, model)
-        assert await told(ann) == "forty"
-        turn = await net.turn("bot-m1")
-        assert (turn.attempts, Slow.asked, len(model.requests)) == (2, 1, 3)
-        await net.network.quiet()
-        assert await ann.sync() == []
+        await s.start()
+        assert await s.heard() == "forty"
+        turn = await s.net.turn(id)
+        assert (turn.attempts, len(slow.asked), len(s.model.requests)) == (2, 1, 3)
+        await s.silence()
+
+
+class TestPrompts:
+    """What the models of roles read: the agent's own prompt, and no more than windows hold."""
+
+    @pytest.mark.behaviour("A-21", "O-13")
+    @DIALECTS
+    async def test_every_role_fits_the_window_of_its_model_and_the_record_says_what_was_cut(
+        self, in_memory: Networks, dialect: str
+    ) -> None:
+        answers = [route("make_plan"), plan(BOTH), judge("accept", answer="$step_3_result")]
+        endpoint: JsonValue = {"dialect": dialect, "context_window": "6k"}
+        async with at_work(in_memory, *answers, file=DESK, endpoint=endpoint) as s:
+            await chatter(s.net, 10)
+            turn = await s.turn("what do a lamp and a clock cost?")
+            assert ending(turn) == ("finished", "answered")
+            asked = [step for step in turn.steps if step.window is not None]
+            assert len(asked) == len(s.model.requests) == 3
+            for step, request in zip(asked, s.model.requests, strict=True):
+                assert size_of(request) <= 6144 - 1536
+                assert layers(step)["history"][1] > 500
+                assert "what do a lamp and a clock cost?" in request.prompt
+            first = s.model.requests[0]
+            assert (turn.start.prompt, turn.start.system_prompt) == (first.prompt, first.system)
+            assert 'id="m1"' not in first.prompt
+
+    @pytest.mark.behaviour("A-21")
+    async def test_a_role_whose_window_has_no_room_for_what_must_stay_ends_the_turn_unasked(
+        self, in_memory: Networks
+    ) -> None:
+        config: Config = {"models": {"router": "small"}}
+        async with at_work(in_memory, endpoint={"context_window": 600}, **config) as s:
+            turn = await s.turn("hello")
+            outcome, reason = ending(turn)
+            assert outcome == "model_error"
+            assert "the context window of 600 tokens is too small" in reason
+            assert "raise models.small.context_window if the model has more" in reason
+            assert s.model.requests == []
+            assert "hello" in (turn.start.prompt or "")
+
+    @pytest.mark.behaviour("O-14")
+    async def test_the_agents_prompt_is_that_of_its_roles(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "buyer").mkdir()
+        (tmp_path / "buyer" / "1.0.j2").write_text(
+            "You buy for {{ shop }} in {{ threads | join }} with {{ model }}."
+        )
+        config: Config = {
+            "prompt": {
+                "name": "buyer",
+                "folder": str(tmp_path),
+                "variables": {"shop": "Acme"},
+                "components": {"add": {"style": {"text": "Be brief.", "priority": 97}}},
+                "reminder": ["Never guess a price."],
+                "scratchpad": True,
+            },
+            "permission_mode": "ask",
+            "card": {"skills": ["prices"]},
+        }
+        thought = judge("accept", answer="<scratchpad>she is polite</scratchpad>$step_1_result")
+        thought = thought.model_copy(update={"text": "<scratchpad>a greeting</scratchpad>"})
+        answers = [route("make_plan"), plan([BOTH[0]]), thought]
+        async with at_work(in_memory, *answers, **config) as s:
+            turn = await s.turn("the lamp?")
+            assert await s.heard() == "24.5", "thoughts are sent to nobody"
+            assert "a greeting" in (turn.steps[3].reasoning or "")
+            for request in s.model.requests:
+                for words in (
+                    "You buy for Acme in direct_ann with m.",
+                    "Be brief.",
+                    "that you can do this: prices",
+                    "<scratchpad>",
+                    "approve",  # its permission mode is told
+                ):
+                    assert words in request.system
+                assert request.system.endswith("Above all:\n- Never guess a price.")
+                assert "call `finish` when you are done" not in request.system
+            assert (turn.start.prompt_id or "").startswith("buyer@1.0#")
+            assert turn.start.components[:3] == ("role:router", "identity", "style")
+
+    @pytest.mark.behaviour("Y-10")
+    async def test_a_turn_of_roles_ends_when_its_tokens_are_used_up(
+        self, in_memory: Networks
+    ) -> None:
+        spent = {"usage": Usage(prompt_tokens=900, completion_tokens=200)}
+        answers = [a.model_copy(update=spent) for a in (route("make_plan"), plan([BOTH[0]]))]
+        async with at_work(in_memory, *answers, max_tokens=2000) as s:
+            turn = await s.turn("the lamp?")
+            assert ending(turn) == (
+                "max_steps",
+                "not finished after 2200 tokens (at most 2000)",
+            )
+            assert roles(turn)[-1].startswith("runs: step 1"), "what was planned has run"
+            assert len(s.model.requests) == 2
+
+
+def holding(answer: Answer, name: str) -> Answer:
+    """The answer, when the test lets it go."""
+    return answer.model_copy(update={"hold": name})
+
+
+def heard_in(turn: Turn) -> list[tuple[str, list[str]]]:
+    """The roles that heard something for the first time, and what: the ids of the messages."""
+    return [
+        (role, [told.message for told in step.steered])
+        for role, step in zip(roles(turn), turn.steps, strict=True)
+        if step.steered
+    ]
+
+
+async def hurried(s: Scene, at: str, text: str = "hurry", **more: Any) -> str:
+    """Ann asks, and says more while the model holds an answer. The id of the turn."""
+    id = await s.say("the lamp?")
+    await s.held(at)
+    await s.steer(text, **more)
+    s.model.release(at)
+    return id
+
+
+class TestSteering:
+    """People who say something while roles are at work, and the role that hears it."""
+
+    @pytest.mark.behaviour("Y-4", "O-12")
+    @DIALECTS
+    async def test_a_message_that_comes_while_roles_work_is_heard_by_the_next_and_all_after_it(
+        self, in_memory: Networks, dialect: str
+    ) -> None:
+        answers = [
+            route("make_plan"),
+            holding(plan([BOTH[0]]), "planning"),
+            judge("replan", reason="the clock is wanted, too"),
+            plan(BOTH),
+            judge("accept", answer="$step_3_result"),
+        ]
+        async with at_work(in_memory, *answers, endpoint={"dialect": dialect}) as s:
+            turn = await s.net.turn(await hurried(s, "planning", "and the <clock>"))
+            assert await s.heard() == "64.5 euros (lamp 24.5)"
+            assert heard_in(turn) == [("reflector", ["m2"])]
+            for request in s.model.requests[2:]:
+                assert request.incoming == "and the <clock>"
+                before, element, after = request.prompt.partition("and the &lt;clock&gt;</content>")
+                assert element
+                assert before.rpartition("<incoming_message ")[2].startswith('sender="ann"')
+                assert "This has come in while you were at work." in after
+                assert "Judge the work." in after or "What is to be done" in after
+            assert "clock" not in str(s.model.requests[1].raw["messages"])
+            assert len(s.model.requests) == 5, "it starts no turn of its own"
+            receipts = await s.ann.call("read_receipts", id="m2")
+            (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
+            assert (bot["turn"], bot["state"]) == ("bot-m1", "ended")
+
+    async def test_executors_side_by_side_hear_the_same_and_it_is_recorded_once(
+        self, in_memory: Networks
+    ) -> None:
+        async with at_work(in_memory, script=filling_in(holding(plan(TWO), "planning"))) as s:
+            turn = await s.net.turn(await hurried(s, "planning"))
+            assert heard_in(turn) == [("executor", ["m2"])]
+            for request in s.model.requests[2:]:
+                assert str(request.raw["messages"]).count("hurry") == 1
+
+    async def test_a_role_that_is_corrected_is_shown_it_once(self, in_memory: Networks) -> None:
+        answers = [
+            holding(route("make_plan"), "routing"),
+            plan([]),
+            plan([BOTH[0]]),
+            judge("accept", answer="$step_1_result"),
+        ]
+        async with at_work(in_memory, *answers) as s:
+            await s.net.turn(await hurried(s, "routing"))
+            first, corrected = s.model.requests[1:3]
+            assert [m.role for m in corrected.messages] == ["system", "user", "assistant", "tool"]
+            assert corrected.prompt == first.prompt
+            assert corrected.prompt.count("hurry") == 1
+
+    @pytest.mark.behaviour("Y-5")
+    async def test_who_is_steered_by_a_person_may_not_stay_silent(
+        self, in_memory: Networks
+    ) -> None:
+        answers = [
+            holding(says(call("route", target="nobody", confidence=1)), "routing"),
+            says(finish("just news")),
+            route("answer", request="Here I am."),
+        ]
+        async with at_work(in_memory, *answers) as s:
+            talker = await s.net.network.join("talker", "agent")
+            await talker.say(["bot", "ann"], "fyi")
+            await s.held("routing")
+            await s.steer("are you there?", to=["bot", "talker"])
+            s.model.release("routing")
+            assert ending(await s.net.turn("bot-m1"))[0] == "no_action"
+            assert [r.tools for r in s.model.requests[:2]] == [["route", "finish"], ["route"]]
+
+    async def test_what_a_turn_does_not_hear_is_left_to_the_next(self, in_memory: Networks) -> None:
+        routed = holding(route("make_plan"), "routing")
+        welcome = route("answer", request="Welcome.")
+        done = [plan([BOTH[0]]), judge("accept", answer="$step_1_result")]
+        refused = Refusal(status=400, message="no")
+        cases: list[tuple[str, list[AnyAnswer], str]] = [
+            ("queue", [routed, *done, welcome], "finished"),
+            ("turn", [routed, refused, welcome], "model_error"),
+        ]
+        for steer, answers, outcome in cases:
+            config: Config = {"steer": steer} if steer == "queue" else {}
+            async with at_work(in_memory, *answers, **config) as s:
+                first = await s.net.turn(await hurried(s, "routing"))
+                assert (ending(first)[0], heard_in(first)) == (outcome, []), steer
+                assert (await s.net.turn("bot-m2")).start.messages == ("m2",), steer
+
+    @pytest.mark.behaviour("Y-6", "O-8")
+    async def test_a_pipeline_that_is_taken_up_again_shows_it_in_the_same_place(
+        self, on_sockets: Networks, shop: trade.Shop
+    ) -> None:
+        last = judge("accept", answer="$step_1_result")
+        answers = [
+            holding(route("make_plan"), "routing"), plan([BOTH[0]]), holding(last, "dying"), last,
+        ]  # fmt: skip
+        async with at_work(on_sockets, *answers) as s:
+            id = await hurried(s, "routing")
+            await s.held("dying")
+            await s.restart()
+            turn = await s.net.turn(id)
+            assert await s.heard() == "24.5"
+            assert turn.start.messages == ("m1",)
+            assert heard_in(turn) == [("planner", ["m2"])]
+            before, after = (request.body.messages for request in s.model.requests[2:])
+            assert [m.text for m in after] == [m.text for m in before]
+            assert shop.asked == ["lamp"]
+
+    async def test_what_came_before_a_question_to_the_person_does_not_answer_it(
+        self, in_memory: Networks
+    ) -> None:
+        """It was said without having seen the question: it is heard after it."""
+        asks = judge("escalate", 3, question="With or without tax?")
+        answers = [
+            route("make_plan"), plan([BOTH[0]]), holding(asks, "judging"),
+            route("answer", request="Yes."),
+        ]  # fmt: skip
+        async with at_work(in_memory, *answers) as s:
+            await hurried(s, "judging", "still there?")
+            assert [await s.heard(), await s.heard()] == ["With or without tax?", "Yes."]
+            assert roles(await s.net.turn("bot-m2")) == ["router", "says"]

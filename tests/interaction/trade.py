@@ -8,10 +8,12 @@ from pathlib import Path
 
 from hubbub import tool
 from hubbub.agents.tools.base import ToolFailed
+from hubbub.loading import load_module
 
-__all__ = ["FILE", "Shop", "price_of", "shop", "total_of"]
+__all__ = ["FILE", "TOOLS", "Shop", "fresh_shop", "price_of", "shop", "total_of"]
 
 FILE = Path(__file__)
+TOOLS = ("trade.py:price_of", "trade.py:total_of")
 
 
 @dataclass
@@ -27,6 +29,13 @@ class Shop:
 
 
 shop = Shop()
+
+
+def fresh_shop() -> Shop:
+    """A fresh one, in the module that the agents load by its path."""
+    fresh = Shop()
+    vars(load_module(FILE))["shop"] = fresh
+    return fresh
 
 
 @tool(idempotent=False)

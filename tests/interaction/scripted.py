@@ -1,0 +1,119 @@
+"""An agent `bot` that is a scripted model, on a real hub with a person, Ann, who talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from hubbub.agents.tools.approval import Approver
+from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer
+from hubbub.testing.model_server import Answer, ModelServer, Script
+from tests.interaction.agent_rig import Rig, arrived, held, rig
+from tests.interaction.peers import Networks, Peer
+
+__all__ = ["TALK", "Config", "Scene", "ending", "scene"]
+
+Config = dict[str, Any]  # of an agent, as YAML has it: its model checks it
+TALK = Answer(text="Hello there!", ignore_tool_choice=True)
+"""A model that says something instead of calling a tool."""
+
+
+@dataclass
+class Scene:
+    """The network, the person, and the model with all that it was asked."""
+
+    net: Rig
+    ann: Peer
+    model: ModelServer
+    base: Path
+    config: dict[str, JsonValue]
+    approver: Approver | None = None
+    servers: dict[str, McpServerConfig] = field(default_factory=dict)
+
+    async def start(self, **config: JsonValue) -> None:
+        """Start the agent, as the scene says and as `config` adds."""
+        config = {**self.config, **config}
+        override = config.pop("endpoint", None) or {}
+        assert isinstance(override, dict)
+        endpoint: dict[str, JsonValue] = {"model": "m", "base_url": self.model.base_url}
+        endpoint |= {"retries": 0, **override}
+        models = {"default": ModelConfig.model_validate(endpoint)}
+        for name in ("small", "large"):
+            models[name] = ModelConfig.model_validate({**endpoint, "model": name})
+        agent = AgentConfig.model_validate(config)
+        await self.net.configured(
+            "bot", agent, self.base, models, approver=self.approver, mcp_servers=self.servers
+        )
+
+    async def restart(self, **config: JsonValue) -> None:
+        """The agent's process dies and comes back."""
+        await self.net.network.quiet()
+        await self.net.kill("bot")
+        await self.net.network.gone("bot")
+        await self.start(**config)
+
+    async def say(self, text: str = "go", **more: JsonValue) -> str:
+        """Ann tells the agent something. The id of the turn that it would start."""
+        return f"bot-{(await self.ann.say('bot', text, **more))['id']}"
+
+    async def turn(self, text: str = "go", **more: JsonValue) -> Turn:
+        """The turn that Ann's words start, when it has ended."""
+        return await self.net.turn(await self.say(text, **more))
+
+    async def heard(self) -> str:
+        """The text of the next message that Ann gets."""
+        message = (await self.ann.event())["message"]
+        return str(message.get("text_representation") or message["content"])
+
+    async def silence(self) -> None:
+        """Ann gets nothing more."""
+        await self.net.network.quiet()
+        assert await self.ann.sync() == []
+
+    async def held(self, name: str) -> None:
+        """The model has been asked what is answered when the test releases it."""
+        await held(self.model, name)
+
+    async def arrived(self, seq: int) -> None:
+        """The agent has the message in its hands."""
+        await arrived(self.net, seq)
+
+    async def steer(self, text: str, to: str | list[str] = "bot", **more: Any) -> None:
+        """Ann says it while the agent is at work."""
+        await self.arrived((await self.ann.say(to, text, **more))["seq"])
+
+    def told(self, request: int = -1) -> str:
+        """The last message of a request: what the model was told of its last step."""
+        return self.model.requests[request].body.messages[-1].text
+
+
+@asynccontextmanager
+async def scene(
+    networks: Networks,
+    *answers: AnyAnswer,
+    script: Script | None = None,
+    file: NetworkFile | None = None,
+    base: Path | None = None,
+    started: bool = True,
+    **config: Any,
+) -> AsyncIterator[Scene]:
+    """An agent as `config` says, whose model gives these answers or plays the script."""
+    script = script or Script(answers=list(answers))
+    async with ModelServer(script) as model, rig(networks, file) as net:
+        made = Scene(net, await net.person(), model, base or Path(), config)
+        if started:
+            await made.start()
+        yield made
+
+
+def ending(turn: Turn) -> tuple[str, str]:
+    """The outcome of a turn, and why."""
+    assert turn.end is not None
+    return turn.end.outcome, turn.end.reason

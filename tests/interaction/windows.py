@@ -1,0 +1,32 @@
+"""Context windows in tests: what fills them, and what went into one."""
+
+from __future__ import annotations
+
+from hubbub.agents.prompt.tokens import Estimate
+from hubbub.protocol.turns import Step
+from hubbub.testing.model_request import ChatRequest
+from tests.interaction.agent_rig import Rig
+from tests.interaction.peers import config
+
+__all__ = ["DESK", "LONG", "chatter", "layers", "size_of"]
+
+LONG = "many words that fill the window "
+DESK = config(channels={"desk": {"members": "all"}})
+
+
+async def chatter(net: Rig, times: int) -> None:
+    """Long messages m1, m2, ... of Bob's in a channel, which wake nobody."""
+    bob = await net.person("bob")
+    for n in range(times):
+        await bob.call("post_to_channel", channel="desk", text=f"{n} {LONG * 40}")
+
+
+def size_of(request: ChatRequest) -> int:
+    """Tokens of all texts of a request, without what is around them."""
+    return sum(Estimate().count(message.text) for message in request.messages)
+
+
+def layers(step: Step) -> dict[str, tuple[int, int]]:
+    """The tokens of each layer of a prompt, and how many were cut off."""
+    assert step.window is not None
+    return {layer.name: (layer.tokens, layer.cut) for layer in step.window.layers}
