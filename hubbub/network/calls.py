@@ -19,9 +19,8 @@ from hubbub.mods.rows import Keeping
 from hubbub.network.caller import Caller, Recording
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
-from hubbub.protocol.codec import TypedCall
+from hubbub.protocol.codec import Call
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.operations import Input
 
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
@@ -38,7 +37,7 @@ class Calls:
         self._hub, self._operations = hub, hub.operations
         self._monotonic = hub.clock.monotonic
 
-    def take(self, session: Session, call: TypedCall[Input]) -> None:
+    def take(self, session: Session, call: Call) -> None:
         """Run one operation and answer it."""
         caller = session.caller
         assert caller is not None, "the state table lets calls through only after `ready`"
@@ -56,9 +55,7 @@ class Calls:
         else:
             self._run(session, caller, call, operation)
 
-    def _run(
-        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
-    ) -> None:
+    def _run(self, session: Session, caller: Caller, call: Call, operation: Operation) -> None:
         try:
             if operation.is_async:
                 later: Coroutine[Any, Any, None] | None = self._call_async(
@@ -112,7 +109,7 @@ class Calls:
             )
 
     async def _call_async(
-        self, session: Session, caller: Caller, call: TypedCall[Input], operation: Operation
+        self, session: Session, caller: Caller, call: Call, operation: Operation
     ) -> None:
         try:
             outcome = await operation.handler(caller, call.args)
@@ -131,7 +128,7 @@ class Calls:
         self,
         session: Session,
         caller: Caller,
-        call: TypedCall[Input],
+        call: Call,
         operation: Operation,
         outcome: BaseModel | Speaking | Recording | Keeping,
     ) -> Coroutine[Any, Any, None] | None:
@@ -165,7 +162,7 @@ class Calls:
         self,
         session: Session,
         caller: Caller,
-        call: TypedCall[Input],
+        call: Call,
         operation: Operation,
         error: Exception,
     ) -> None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import zlib
 
+from msgspec.json import encode as encode_json
+
 from hubbub.errors import OperationError
 from hubbub.network.ports import Store
 from hubbub.network.stored import Settled
-from hubbub.protocol.codec import TypedCall, encode_send_result
+from hubbub.protocol.codec import Call, encode_send_result
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Amendment
-from hubbub.protocol.operations import Input
+from hubbub.protocol.plain import PlainSpeech
 
 __all__ = ["call_digest", "conflict", "first_result"]
 
 
-def call_digest(call: TypedCall[Input]) -> int:
+def call_digest(call: Call) -> int:
     """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
     args = call.args
-    return zlib.crc32(args.__pydantic_serializer__.to_json(args), len(call.name))
+    if isinstance(args, PlainSpeech):
+        asked = encode_json(args)
+    else:
+        asked = args.__pydantic_serializer__.to_json(args, exclude_defaults=True)
+    return zlib.crc32(asked, len(call.name))
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:

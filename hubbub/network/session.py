@@ -18,8 +18,9 @@ from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
 from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codec import (
+    Call,
+    Frame,
     FrameError,
-    TypedCall,
     encode_error,
     encode_event,
     encode_result,
@@ -30,11 +31,8 @@ from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import (
     STRANGER_BYTES,
     STRANGER_FRAMES,
-    Ack,
-    Identify,
     Signal,
 )
-from hubbub.protocol.operations import Input
 from hubbub.protocol.session import SessionState, complaint
 from hubbub.protocol.wire import Outlet
 
@@ -98,7 +96,7 @@ class Session:
         self._unacked: deque[int] = deque()
         self._said: deque[int] = deque(maxlen=REMEMBER_SAID)
         """What a person has said on this socket, which the log would tell it again."""
-        self.behind: deque[TypedCall[Input]] | None = None
+        self.behind: deque[Call] | None = None
         """Calls that wait for an earlier write of this session; None if none is under way."""
         self._unlooked = 0
         """Bytes of events written since the last look at what is unsent."""
@@ -149,7 +147,7 @@ class Session:
             return False
         return True
 
-    def _take(self, frame: TypedCall[Input] | Ack | Signal | Identify) -> None:
+    def _take(self, frame: Frame) -> None:
         wrong = complaint(self.state, frame.op) if self.state is not SessionState.READY else None
         if wrong is not None:
             self._complain(OperationError(*wrong), getattr(frame, "ref", None))

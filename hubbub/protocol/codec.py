@@ -1,8 +1,8 @@
 """Frames as bytes: strict reading, and writing by splicing.
 
-Reading validates bytes straight into models. What JSON parsers forgive (a key given twice, NaN,
-1e999, NUL) is refused here; the second look that this needs is skipped for frames that provably
-have none of it.
+Plain frames are read without a model (`hubbub.protocol.plain`), all others straight into models.
+What JSON parsers forgive (a key given twice, NaN, 1e999, NUL) is refused here; the second look that
+this needs is skipped for frames that provably have none of it.
 
 Writing never encodes a message twice: `encode_message` splices what the hub stamps around the
 sender's content, and an event is that text with a few bytes around it per recipient. The models of
@@ -28,9 +28,12 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
 from hubbub.protocol.messages import Amendment, Draft, Model
 from hubbub.protocol.operations import Input
+from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
 
 __all__ = [
+    "Call",
     "Decoder",
+    "Frame",
     "FrameError",
     "TypedCall",
     "encode_error",
@@ -58,7 +61,9 @@ class TypedCall(Model, Generic[Args]):
     cid: Cid | None = None
 
 
-_Frame = TypedCall[Input] | Ack | Signal | Identify
+Call = TypedCall[Input] | PlainCall
+Frame = Call | Ack | PlainAck | Signal | Identify
+"""What clients send."""
 
 
 class FrameError(OperationError):
@@ -78,13 +83,20 @@ class Decoder:
     def __init__(self, inputs: Mapping[str, type[Input]], *, max_bytes: int, max_depth: int):
         self._max_bytes, self._max_depth = max_bytes, max_depth
         self._names = sorted(inputs)
+        self._plain = PlainReader(inputs).read
         self._validate, self._flat = _validator(tuple(inputs.items()))
 
-    def decode(self, data: bytes) -> _Frame:
+    def decode(self, data: bytes) -> Frame:
         """The frame in `data`. Raises `FrameError` that names the field."""
         if len(data) > self._max_bytes:
             text = f"a frame has at most {self._max_bytes} bytes, this one {len(data)}"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
+        plain = self._plain(data)
+        if plain is not None:
+            return plain
+        return self._decode(data)
+
+    def _decode(self, data: bytes) -> TypedCall[Input] | Ack | Signal | Identify:
         if len(data) > MOST_CONTAINERS and _containers(data) > MOST_CONTAINERS:
             text = f"a frame has at most {MOST_CONTAINERS} objects and lists in all"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
@@ -166,7 +178,7 @@ class Decoder:
 @lru_cache(maxsize=8)  # making one takes a while, and hubs of a process are mostly alike
 def _validator(
     inputs: tuple[tuple[str, type[Input]], ...],
-) -> tuple[Callable[..., _Frame], frozenset[str]]:
+) -> tuple[Callable[..., TypedCall[Input] | Ack | Signal | Identify], frozenset[str]]:
     """What reads all frames, and the names of the operations with a flat input."""
     calls = [_call_model(name, model) for name, model in inputs]
     # A union of types made at run time, which no type checker can follow.

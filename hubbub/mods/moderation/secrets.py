@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from hubbub.mods.moderation.folding import Span, plain
 
-__all__ = ["Found", "named_secret", "secrets_in"]
+__all__ = ["Found", "may_have_secret", "named_secret", "secrets_in"]
 
 
 class Found(NamedTuple):
@@ -175,6 +175,13 @@ def secrets_in(text: str) -> list[Found]:
     if _may_have_guessed(form.text):
         found += [Found("secret", form.span(*span)) for span in _guessed(form.text)]
     return _apart(found) if len(found) > 1 else found
+
+
+def may_have_secret(text: str) -> bool:
+    """Whether it is worth looking for secrets in the text."""
+    if not text.isascii():  # might hide them from a plain search
+        text = plain(text).text
+    return _may_have_known(text) or _may_have_guessed(text)
 
 
 def _may_have_known(text: str) -> bool:

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import stat
 import struct
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,6 +26,9 @@ _BYTE = 0x4000_0000 + 1024
 _FLOCK = struct.Struct("@hhqqi4x")
 """Linux's `struct flock`."""
 _BESIDE = ("", "-wal", "-shm")
+
+_TICK_NS = 100_000_000
+"""No system's clock for files ticks more slowly than this, by far."""
 
 _held: set[Inode] = set()
 """Databases that this process has locked. Another of its hubs must not even open and close such a
@@ -44,6 +48,9 @@ class DatabaseLock:
         self._fd: int | None = None
         self._inode: Inode = (0, 0)
         self._watched: list[tuple[Path, Inode]] = []
+        self._folder = os.path.dirname(self._files[0])
+        self._seen: tuple[Inode, int] | None = None
+        """The folder as it was, with its time of change, when all files in it were there."""
         self._lost = ""
 
     def acquire(self) -> None:
@@ -79,13 +86,14 @@ class DatabaseLock:
         self._watched = [(path, _inode(path)) for path in self._files if path.exists()]
         if self._watched:
             self._watched[0] = (self._files[0], self._inode)
+        self._seen = None
 
     def problem(self) -> str:
         """Why nothing that is written now would last, in a sentence; empty: it would.
 
         Once a file was gone the answer stays: the log may have lost what SQLite had in it.
         """
-        if not self._lost:
+        if not self._lost and self._folder_has_changed():
             gone = next((path for path, inode in self._watched if _inode(path) != inode), None)
             if gone is not None:
                 self._lost = (
@@ -93,6 +101,19 @@ class DatabaseLock:
                     "is accepted: stop the hub, put the file or a backup in its place, start again"
                 )
         return self._lost
+
+    def _folder_has_changed(self) -> bool:
+        """Whether a file of the folder may have come, gone or got another name since the last look:
+        one question to the system, in place of one for each file."""
+        try:
+            found = os.stat(self._folder)
+        except OSError:
+            return True
+        seen = ((found.st_dev, found.st_ino), found.st_mtime_ns)
+        changed = seen != self._seen
+        # Of two changes within a tick of the system's clock the second leaves the time as it was.
+        self._seen = seen if time.time_ns() - found.st_mtime_ns > _TICK_NS else None
+        return changed
 
     def _in_use(self) -> UserError:
         return UserError(

@@ -35,6 +35,8 @@ DECODER = Decoder(
     max_depth=8,
 )
 
+DECODER._plain = lambda data: None  # what the models read is the matter here
+
 
 def frame(**fields: object) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode()
@@ -53,7 +55,7 @@ def refusal(data: bytes) -> FrameError:
 def attempt(data: bytes) -> TypedCall[Input] | Ack | Signal | Identify | FrameError:
     """The frame, or the one kind of error that there may be."""
     try:
-        return DECODER.decode(data)
+        return DECODER._decode(data)
     except FrameError as error:
         return error
 
@@ -412,6 +414,6 @@ def test_a_colon_in_a_text_costs_no_second_look(text: str, monkeypatch: pytest.M
         json.dumps(frame, indent=1),
         json.dumps(frame, separators=(" ,", " :")),
     ):
-        read = DECODER.decode(written.encode())
+        read = DECODER._decode(written.encode())
         assert read.op == "call"
         assert read.args.model_dump(exclude_unset=True) == args

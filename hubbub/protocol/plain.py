@@ -1,0 +1,137 @@
+"""The frames that nearly all traffic is made of, read without a model: acknowledgements and texts
+that carry nothing else.
+
+What is read here is what the models of `frames` and `operations` would read. Anything that is not
+plain (other operations, mentions, quotes, escapes, mistakes) is left to them, and they say what is
+wrong. A property test holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from hubbub.protocol.frames import MAX_SEQ
+from hubbub.protocol.operations import (
+    BroadcastTextMessage,
+    Input,
+    PostToChannel,
+    SendTextMessage,
+)
+from hubbub.protocol.thread_ids import MAX_LENGTH
+
+__all__ = ["PlainAck", "PlainCall", "PlainReader", "PlainSpeech"]
+
+_Ref = Annotated[str, Meta(min_length=1, max_length=64)]
+_Text = Annotated[str, Meta(min_length=1)]
+_Cause = Annotated[str, Meta(min_length=1, max_length=100)]
+_CID = re.compile(r"[A-Za-z0-9_.:-]{1,64}").fullmatch
+
+
+class PlainAck(Struct, tag_field="op", tag="ack", forbid_unknown_fields=True, frozen=True):
+    """An `Ack`."""
+
+    seq: Annotated[int, Meta(ge=0, le=MAX_SEQ)]
+    op: ClassVar[Literal["ack"]] = "ack"
+
+
+class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A `Speech` that says nothing but a text, and perhaps why."""
+
+    cause: _Cause | None = None
+    mentions: ClassVar[tuple[str, ...]] = ()
+    quote: ClassVar[None] = None
+    attachments: ClassVar[tuple[()]] = ()
+    speak_as: ClassVar[None] = None
+    outside: ClassVar[bool] = False
+    awaits: ClassVar[bool] = False
+    mode: ClassVar[None] = None
+
+
+class _SendText(PlainSpeech, kw_only=True, frozen=True):
+    to: Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
+    text: _Text
+
+
+class _Broadcast(PlainSpeech, kw_only=True, frozen=True):
+    text: _Text
+
+
+class _Post(PlainSpeech, kw_only=True, frozen=True):
+    channel: _Ref
+    text: _Text
+
+
+class PlainCall(Struct, frozen=True):
+    """A `TypedCall` whose arguments are a `PlainSpeech`."""
+
+    ref: str
+    name: str
+    args: PlainSpeech
+    cid: str | None
+    op: ClassVar[Literal["call"]] = "call"
+
+
+class _Envelope(Struct, tag_field="op", tag="call", forbid_unknown_fields=True):
+    ref: _Ref
+    name: str
+    args: msgspec.Raw
+    cid: str | None = None
+
+
+_frame = msgspec.json.Decoder(PlainAck | _Envelope).decode
+_SPEECHES: Mapping[str, tuple[type[Input], type[PlainSpeech]]] = {
+    "send_text_message": (SendTextMessage, _SendText),
+    "broadcast_text_message": (BroadcastTextMessage, _Broadcast),
+    "post_to_channel": (PostToChannel, _Post),
+}
+_FRAME_KEYS = 4
+"""Keys of a call without a `cid`."""
+
+
+class PlainReader:
+    """Reads plain frames for a hub whose operations have these inputs."""
+
+    def __init__(self, inputs: Mapping[str, type[Input]]):
+        self._speeches = {
+            name: (msgspec.json.Decoder(speech).decode, _FRAME_KEYS + _required(speech))
+            for name, (model, speech) in _SPEECHES.items()
+            if inputs.get(name) is model
+        }
+
+    def read(self, data: bytes) -> PlainAck | PlainCall | None:
+        """The frame in `data`; None if it is not a plain one, or not even a frame."""
+        if b"\\u" in data:  # might be NUL, half a character, or a colon in disguise
+            return None
+        try:
+            frame = _frame(data)
+            if type(frame) is PlainAck:
+                return frame if data.count(b":") == 2 else None
+            decode, keys = self._speeches[frame.name]
+            speech = decode(frame.args)
+        except (msgspec.MsgspecError, UnicodeError, KeyError):
+            return None
+        if frame.cid is not None:
+            if _CID(frame.cid) is None:
+                return None
+            keys += 1
+        if speech.cause is not None:
+            keys += 1
+        # Every key has a colon, and all are known: if none is left over, no key is given twice.
+        call = PlainCall(frame.ref, frame.name, speech, frame.cid)
+        colons = data.count(b":")
+        return call if colons == keys or colons == keys + _colons(call, speech) else None
+
+
+def _required(speech: type[PlainSpeech]) -> int:
+    return sum(field.required for field in msgspec.structs.fields(speech))
+
+
+def _colons(call: PlainCall, speech: PlainSpeech) -> int:
+    """How many colons the values of a call have."""
+    texts = (call.ref, call.cid, *msgspec.structs.astuple(speech))
+    return sum(text.count(":") for text in texts if text is not None)
