@@ -42,6 +42,8 @@ class Queues:
         found = self._open.get(agent)
         if found is None:
             return 0
+        if not without:
+            return len(found)
         return len(found) - sum(len(self._turns.get(turn, ())) for turn in without)
 
     def holds(self, agent: str, seq: int) -> bool:

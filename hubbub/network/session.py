@@ -214,8 +214,10 @@ class Session:
         """One more call. Within the limit it makes up for one over it, and for a bad frame; a peer
         that sends so many more over the limit does not listen to the errors and is closed."""
         if not over:
-            self._over_rate = max(0, self._over_rate - 1)
-            self._bad_frames = max(0, self._bad_frames - 1)
+            if self._over_rate:
+                self._over_rate -= 1
+            if self._bad_frames:
+                self._bad_frames -= 1
             return
         self._over_rate += 1
         if self._over_rate > 10 * self._hub.limits.burst:

@@ -9,7 +9,7 @@ counts as a person.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -269,11 +269,13 @@ def decide_direct(
     at_hop_limit: bool,
 ) -> list[Decision]:
     """`decide` for a direct message, which needs no more than this."""
-    reply = _REPLY[sender_kind == "human"]
-    return [
-        _temper(_decision(p, Reason.DIRECT, reply), sender_kind, agents, at_hop_limit)
-        for p in recipients
-    ]
+    return [_direct(p, sender_kind, p in agents, at_hop_limit) for p in recipients]
+
+
+@lru_cache(maxsize=4096)
+def _direct(participant: str, sender_kind: SenderKind, agent: bool, at_limit: bool) -> Decision:
+    decision = _decision(participant, Reason.DIRECT, _REPLY[sender_kind == "human"])
+    return _temper(decision, sender_kind, {participant} if agent else (), at_limit)
 
 
 def decide_result(
@@ -315,7 +317,7 @@ def decide_imported(recipients: Iterable[str]) -> list[Decision]:
 
 
 def _temper(
-    decision: Decision, sender_kind: SenderKind, agents: Set[str], at_hop_limit: bool
+    decision: Decision, sender_kind: SenderKind, agents: Container[str], at_hop_limit: bool
 ) -> Decision:
     if sender_kind == "system":
         return _decision(decision.participant, Reason.SYSTEM, None)

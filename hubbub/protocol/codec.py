@@ -452,7 +452,7 @@ def encode_send_result(
     if unresolved:
         rest += f',"unresolved":{_id_list(unresolved)}'
     if queued:
-        rest += ',"queued":{' + ",".join(f'"{who}":{n}' for who, n in queued.items()) + "}"
+        rest += ',"queued":{' + ",".join([f'"{who}":{n}' for who, n in queued.items()]) + "}"
     if not_woken:
         told = ",".join(f'"{who}":"{code}"' for who, code in not_woken.items())
         rest += f',"not_woken":{{{told}}}'
