@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +13,32 @@ from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.turn.voice import Voice
-from hubbub.client import Client
 from hubbub.clock import SystemClock
-from hubbub.protocol.operations import Turns, TurnSummary
-from hubbub.testing.model_server import ModelServer, Script
-from tests.interaction.agent_rig import Gate, Rig, finish, rig, says, send
+from hubbub.config.models import AgentConfig
+from hubbub.errors import ConfigError
+from hubbub.protocol.codes import CloseCode
+from tests.interaction.agent_rig import (
+    Gate,
+    Rig,
+    ended,
+    finish,
+    held,
+    playing,
+    rig,
+    said_to,
+    says,
+    send,
+)
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
 
 DESK = config(channels={"desk": {"members": "all"}})
+
+
+class Echo(Agent):
+    """Answers what it is told."""
+
+    async def on_direct(self, message: Message) -> str:
+        return f"re: {message.text}"
 
 
 async def everything(net: Rig, ann: Peer) -> list[str]:
@@ -29,14 +47,23 @@ async def everything(net: Rig, ann: Peer) -> list[str]:
     return await ann.texts()
 
 
+async def dies_at(net: Rig, gate: Gate, name: str, again: Agent) -> None:
+    """The agent's process dies where it waits, and another goes on."""
+    await gate.until_reached()
+    await net.kill(name)
+    gate.open.set()
+    await net.python(name, again)
+
+
 class TestKilledInTheMiddle:
     @pytest.mark.behaviour("T-2", "R-2")
     async def test_a_handler_runs_again_and_sends_nothing_twice(self, networks: Networks) -> None:
-        gate = Gate()
+        gate, words = Gate(), iter(["one", "other words the second time"])
 
         class Steps(Agent):
             async def on_direct(self, message: Message) -> str:
-                await self.send("ann", "one")
+                sent = await self.send("ann", next(words))
+                assert sent.id == "m2"
                 await self.post("desk", "two")
                 await gate.wait()
                 return "three"
@@ -45,69 +72,49 @@ class TestKilledInTheMiddle:
             ann = await net.person()
             await net.python("steps", Steps())
             await ann.say("steps", "go")
-            await gate.until_reached()
-            await net.kill("steps")
-            gate.open.set()
-            await net.python("steps", Steps())
+            await dies_at(net, gate, "steps", Steps())
             turn = await net.turn("steps-m1")
-            assert turn.attempts == 2
+            assert (turn.attempts, ended(turn).outcome) == (2, "finished")
             assert turn.sent == ("m2", "m3", "m4")
             assert await everything(net, ann) == ["one", "two", "three"]
 
-    async def test_other_words_the_second_time_count_as_said(self, in_memory: Networks) -> None:
-        gate, words = Gate(), iter(["first words", "second words"])
-
-        class Moody(Agent):
-            async def on_direct(self, message: Message) -> None:
-                sent = await self.send("ann", next(words))
-                assert sent.id == "m2"
-                await gate.wait()
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("moody", Moody())
-            await ann.say("moody", "go")
-            await gate.until_reached()
-            await net.kill("moody")
-            gate.open.set()
-            await net.python("moody", Moody())
-            turn = await net.turn("moody-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "finished"
-            assert await everything(net, ann) == ["first words"]
-
     async def test_a_model_is_not_asked_again_for_what_it_had_answered(
-        self, networks: Networks
+        self, in_memory: Networks
     ) -> None:
-        script = Script(
-            answers=[
-                says(send("ann", "one")),
-                says(send("ann", "never said"), hold="dying"),
-                says(send("ann", "two"), finish("both said")),
-            ]
-        )
-        async with ModelServer(script) as model, rig(networks) as net:
+        script = [
+            says(send("ann", "one")),
+            says(send("ann", "never said"), hold="dying"),
+            says(send("ann", "two"), finish("both said")),
+            says(send("ann", "three"), finish()),
+        ]
+        async with playing(*script) as model, rig(in_memory) as net:
             ann = await net.person()
             await net.llm("bot", model)
             await ann.say("bot", "go")
-            async with soon():
-                await model.held("dying")
+            await held(model, "dying")
             await net.kill("bot")
             await net.llm("bot", model)
             turn = await net.turn("bot-m1")
             assert turn.attempts == 2
-            assert [c.name for s in turn.steps for c in s.calls] == [
-                *("send_text_message", "send_text_message", "finish"),
-            ]
+            calls = [c.name for s in turn.steps for c in s.calls]
+            assert calls == ["send_text_message", "send_text_message", "finish"]
             assert await everything(net, ann) == ["one", "two"]
             resumed = model.requests[2].body.messages
             assert [m.role for m in resumed] == ["system", "user", "assistant", "tool"]
             assert resumed[1].text == model.requests[0].body.messages[1].text
+            await net.kill("bot")
+            again = await ann.say("bot", "and then?")
+            await net.llm("bot", model)
+            await net.turn(f"bot-{again['id']}")
+            prompt = model.requests[3].body.messages[1].text
+            history = prompt.partition("<current_interaction>")[0]
+            assert history.index(">go<") < history.index(">one<"), "it knows its own words"
 
-    async def test_an_answer_that_came_while_the_asker_was_dead_reaches_the_question(
-        self, in_memory: Networks
+    @pytest.mark.parametrize("asks_again", [True, False])
+    async def test_an_answer_that_came_while_the_asker_was_dead_reaches_the_question_or_it(
+        self, in_memory: Networks, asks_again: bool
     ) -> None:
-        gate = Gate()
+        gate, told = Gate(), asyncio.Event()
 
         class Slow(Agent):
             async def on_direct(self, message: Message) -> str:
@@ -115,9 +122,12 @@ class TestKilledInTheMiddle:
                 return "42"
 
         class Asker(Agent):
-            async def on_direct(self, message: Message) -> str:
+            async def on_direct(self, message: Message) -> str | None:
                 if message.sender_id == "slow":
-                    return "what is this?"
+                    told.set()
+                    return None
+                if gate.open.is_set() and not asks_again:
+                    return None
                 return f"it is {(await self.ask('slow', 'the answer?')).text}"
 
         async with rig(in_memory) as net:
@@ -130,40 +140,14 @@ class TestKilledInTheMiddle:
             gate.open.set()
             await net.turn("slow-m2")
             await net.python("asker", Asker())
-            assert (await ann.event())["message"]["content"] == "it is 42"
-            consumed = await net.turn("asker-m3")
-            assert consumed.sent == ()
-            assert (await net.turn("asker-m1")).attempts == 2
-
-    async def test_what_the_second_run_does_not_ask_for_is_news_after_all(
-        self, in_memory: Networks
-    ) -> None:
-        gate, told = Gate(), asyncio.Event()
-
-        class Slow(Agent):
-            async def on_direct(self, message: Message) -> str:
-                await gate.wait()
-                return "42"
-
-        class Asker(Agent):
-            async def on_direct(self, message: Message) -> None:
-                if message.sender_id == "slow":
-                    told.set()
-                elif not gate.open.is_set():
-                    await self.ask("slow", "the answer?")
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("slow", Slow())
-            await net.python("asker", Asker())
-            await ann.say("asker", "go")
-            await gate.until_reached()
-            await net.kill("asker")
-            gate.open.set()
-            await net.turn("slow-m2")
-            await net.python("asker", Asker())
-            async with soon():
-                await told.wait()
+            if asks_again:
+                assert await said_to(ann) == "it is 42"
+                assert (await net.turn("asker-m3")).sent == ()
+                assert (await net.turn("asker-m1")).attempts == 2
+                assert not told.is_set()
+            else:
+                async with soon():
+                    await told.wait()
 
     async def test_what_an_observer_had_said_is_not_said_again(self, in_memory: Networks) -> None:
         gate = Gate()
@@ -178,54 +162,137 @@ class TestKilledInTheMiddle:
             ann = await net.person()
             await net.python("watcher", Watcher())
             await ann.call("post_to_channel", channel="desk", text="look")
-            await gate.until_reached()
-            await net.kill("watcher")
-            gate.open.set()
-            await net.python("watcher", Watcher())
-            assert [(await ann.event())["message"]["content"] for _ in range(2)] == [
-                *("seen: look", "noted"),
-            ]
+            await dies_at(net, gate, "watcher", Watcher())
+            assert [await said_to(ann) for _ in "12"] == ["seen: look", "noted"]
             assert await everything(net, ann) == []
 
 
 class TestAway:
     @pytest.mark.behaviour("W-7")
-    async def test_an_agent_that_was_away_is_woken_once_with_all_that_came(
+    async def test_an_agent_that_was_away_is_woken_once_a_thread_with_all_that_came(
         self, networks: Networks
     ) -> None:
-        class Collector(Agent):
-            async def on_direct(self, message: Message) -> str:
-                return f"re: {message.text}"
-
-        async with rig(networks) as net:
-            ann = await net.person()
-            await net.python("bot", Collector())
+        async with rig(networks, DESK) as net:
+            ann, ben = await net.person("ann"), await net.person("ben")
+            await net.python("bot", Echo())
+            await ann.say("bot", "zero")
+            assert await said_to(ann) == "re: zero"
+            await net.turn("bot-m1")
             await net.kill("bot")
-            for text in ("one", "two", "three"):
-                await ann.say("bot", text)
-            await net.python("bot", Collector())
-            turn = await net.turn("bot-m1")
-            assert turn.start.messages == ("m1", "m2", "m3")
-            answers = [(await ann.event())["message"] for _ in range(3)]
-            assert [(m["content"], m["quote"]["message_id"]) for m in answers] == [
-                *(("re: one", "m1"), ("re: two", "m2"), ("re: three", "m3")),
-            ]
+            for n in range(12):
+                await ann.say("bot", f"a{n}")
+                await ben.say("bot", f"b{n}")
+            await ann.call("post_to_channel", channel="desk", text="nothing for the bot")
+            await net.python("bot", Echo())
+            turns = [await net.turn("bot-m3"), await net.turn("bot-m4")]
+            assert [len(t.start.messages) for t in turns] == [12, 12]
+            answers = [(await ben.event())["message"] for _ in range(13)]
+            told = [(m["content"], m.get("quote", {}).get("message_id")) for m in answers[1:]]
+            assert told == [(f"re: b{n}", f"m{4 + 2 * n}") for n in range(12)]
+            assert "re: zero" not in await everything(net, ann), "that was dealt with"
 
-    async def test_what_was_dealt_with_is_not_dealt_with_again(self, in_memory: Networks) -> None:
-        class Counting(Agent):
+    @pytest.mark.parametrize("more_first", [True, False])
+    async def test_an_agent_knows_what_it_had_said_before_it_died(
+        self, in_memory: Networks, more_first: bool
+    ) -> None:
+        class Historian(Agent):
             async def on_direct(self, message: Message) -> str:
-                return f"re: {message.text}"
+                assert self._link is not None
+                thread = self._link._inbox.thread(message.thread_id)
+                assert thread is not None
+                return " | ".join(m.text for m in thread.messages)
 
         async with rig(in_memory) as net:
             ann = await net.person()
-            await net.python("bot", Counting())
+            await net.python("bot", Historian())
             await ann.say("bot", "one")
             await net.turn("bot-m1")
             await net.kill("bot")
-            await net.python("bot", Counting())
-            await ann.say("bot", "two")
-            await net.turn("bot-m3")
-            assert await everything(net, ann) == ["re: one", "re: two"]
+            if more_first:
+                await ann.say("bot", "two")
+            await net.python("bot", Historian())
+            if not more_first:
+                await ann.say("bot", "two")
+            assert [await said_to(ann) for _ in "12"] == ["one", "one | one | two"]
+
+    async def test_a_greeting_is_said_in_full_unless_it_stands_there_already(
+        self, in_memory: Networks
+    ) -> None:
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            for text in ("good morning", "bot is here again.", "bot is here again."):
+                await net.python("bot", Echo(), greet="good morning")
+                assert await said_to(ann) == text
+                await net.kill("bot")
+            for n in range(20):
+                await ann.call("broadcast_text_message", text=f"news {n}")
+            await net.python("bot", Echo(), greet="good morning")
+            assert await said_to(ann) == "good morning"
+
+    async def test_an_agent_of_a_config_is_loaded_or_its_mistake_told_by_file_and_line(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        (tmp_path / "agents.py").write_text(
+            "from hubbub import Agent, Message\n\n"
+            "class Unlucky(Agent):\n"
+            "    def __init__(self):\n"
+            "        raise RuntimeError('no luck')\n\n"
+            "class Shouter(Agent):\n"
+            "    async def on_direct(self, message: Message) -> str:\n"
+            "        return message.text.upper()\n"
+        )
+
+        def of(name: str) -> AgentConfig:
+            given = {"kind": "python", "class": f"agents.py:{name}", "greet": "good morning"}
+            return AgentConfig.model_validate(given)
+
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            await net.configured("bot", of("Unlucky"), tmp_path, {})
+            error = await net.death("bot")
+            assert isinstance(error, ConfigError)
+            assert "agents.py:5: Unlucky() raises RuntimeError: no luck" in str(error)
+            page = await ann.call("read_thread", thread="broadcast")
+            assert page["messages"] == []  # it did not say good morning and die
+            await net.configured("shouter", of("Shouter"), tmp_path, {})
+            await ann.say("shouter", "quiet")
+            assert [await said_to(ann) for _ in "12"] == ["good morning", "QUIET"]
+
+
+class TestConnection:
+    async def test_a_turn_goes_on_over_a_lost_connection(self, on_sockets: Networks) -> None:
+        gate = Gate()
+
+        class Slow(Agent):
+            async def on_direct(self, message: Message) -> str:
+                await gate.wait()
+                return "still here"
+
+        async with rig(on_sockets) as net:
+            ann = await net.person()
+            await net.python("slow", Slow())
+            await ann.say("slow", "go")
+            await gate.until_reached()
+            for session in list(net.network.hub.fanout.of("slow")):
+                session.close(CloseCode.INTERNAL, "a test")
+            gate.open.set()
+            assert await said_to(ann) == "still here"
+            turn = await net.turn("slow-m1")
+            assert (turn.attempts, turn.sent) == (1, ("m2",))
+            await ann.say("slow", "again")
+            assert await said_to(ann) == "still here"
+
+    async def test_a_hub_that_wants_less_gets_the_records_later(self, in_memory: Networks) -> None:
+        few = config(network={"limits": {"calls_per_second": 100, "burst": 2}})
+        async with rig(in_memory, few) as net:
+            await net.python("bot", Echo())
+            for n in range(3):
+                person = await net.person(f"p{n}")  # each has a rate of their own, the bot but one
+                await person.say("bot", f"{n}")
+                await person.event()
+            records = [await net.turn(f"bot-m{n}") for n in (1, 3, 5)]
+            assert [ended(r).outcome for r in records] == ["finished"] * 3
+            assert [r.sent for r in records] == [("m2",), ("m4",), ("m6",)]
 
 
 class TestAtTheSameTime:
@@ -233,11 +300,15 @@ class TestAtTheSameTime:
     async def test_threads_go_on_beside_each_other_up_to_the_limit(
         self, in_memory: Networks
     ) -> None:
-        two = asyncio.Barrier(2)
+        two, at_once, most = asyncio.Barrier(2), 0, 0
 
         class Meeting(Agent):
             async def on_direct(self, message: Message) -> str:
+                nonlocal at_once, most
+                at_once += 1
+                most = max(most, at_once)
                 await two.wait()
+                at_once -= 1
                 return "met"
 
         async with rig(in_memory) as net:
@@ -245,11 +316,11 @@ class TestAtTheSameTime:
             await net.python("bot", Meeting(), concurrency=2)
             for person in people:
                 await person.say("bot", "go")
-            for person in people:
-                assert (await person.event())["message"]["content"] == "met"
+            assert [await said_to(person) for person in people] == ["met"] * 4
+            assert most == 2
 
-    @pytest.mark.behaviour("W-8")
-    async def test_what_comes_during_a_turn_becomes_one_next_turn(
+    @pytest.mark.behaviour("A-14", "W-8")
+    async def test_what_comes_during_a_turn_becomes_one_next_turn_and_some_none(
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
@@ -260,17 +331,18 @@ class TestAtTheSameTime:
                 return message.text
 
         async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Slow())
+            ann, spam = await net.person(), await net.person("spam")
+            await net.python("bot", Slow(), ignore_senders=["spam"])
             await ann.say("bot", "one")
             await gate.until_reached()
             await ann.say("bot", "two")
             await ann.say("bot", "three")
+            ignored = await spam.say("bot", "buy!")
             gate.open.set()
-            assert [(await ann.event())["message"]["content"] for _ in range(3)] == [
-                *("one", "two", "three"),
-            ]
+            assert [await said_to(ann) for _ in "123"] == ["one", "two", "three"]
             assert (await net.turn("bot-m2")).start.messages == ("m2", "m3")
+            turn = await net.turn(f"bot-{ignored['id']}")
+            assert (ended(turn).reason, turn.sent) == ("the agent ignores this sender", ())
 
     async def test_nobody_waits_for_the_acknowledgement_of_a_busy_thread(
         self, in_memory: Networks
@@ -296,34 +368,11 @@ class TestAtTheSameTime:
                 assert answer["message"]["content"] == f"passes {n}"
                 await ben.ack(answer["seq"])
             gate.open.set()
-            assert (await ann.event())["message"]["content"] == "waits 0"
-
-    @pytest.mark.behaviour("A-14")
-    async def test_ignored_senders_start_nothing_and_the_wake_is_settled(
-        self, in_memory: Networks
-    ) -> None:
-        class Echo(Agent):
-            async def on_direct(self, message: Message) -> str:
-                return "heard"
-
-        async with rig(in_memory) as net:
-            ann, spam = await net.person(), await net.person("spam")
-            await net.python("bot", Echo(), ignore_senders=["spam"])
-            await spam.say("bot", "buy!")
-            await ann.say("bot", "hello")
-            assert (await ann.event())["message"]["content"] == "heard"
-            turn = await net.turn("bot-m1")
-            assert turn.end is not None
-            assert turn.end.reason == "the agent ignores this sender"
-            assert turn.sent == ()
+            assert await said_to(ann) == "waits 0"
 
 
 class TestStopping:
-    @pytest.fixture
-    def gate(self) -> Gate:
-        return Gate()
-
-    async def runner(self, net: Rig, gate: Gate, grace_s: float = 0) -> AgentRunner:
+    async def running(self, net: Rig, gate: Gate, grace_s: float = 0) -> AgentRunner:
         class Waits(Agent):
             async def on_direct(self, message: Message) -> str:
                 await gate.wait()
@@ -339,41 +388,33 @@ class TestStopping:
 
     @pytest.mark.behaviour("W-9")
     async def test_a_cancelled_turn_is_recorded_and_the_person_told(
-        self, in_memory: Networks, gate: Gate
+        self, in_memory: Networks
     ) -> None:
+        gate = Gate()
         async with rig(in_memory) as net:
             ann = await net.person()
-            runner = await self.runner(net, gate)
+            runner = await self.running(net, gate)
             running = asyncio.create_task(runner.run())
             await ann.say("bot", "go")
             await gate.until_reached()
             assert runner.cancel("bot-m1", "ann has changed her mind")
-            turn = await net.turn("bot-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "cancelled"
+            assert ended(await net.turn("bot-m1")).outcome == "cancelled"
             notice = (await ann.event())["message"]
             assert "ann has changed her mind" in notice["text_representation"]
             assert not runner.cancel("bot-m1", "again")
             gate.open.set()
             await ann.say("bot", "again")
-            assert (await ann.event())["message"]["content"] == "done"
+            assert await said_to(ann) == "done"
             running.cancel()
             await asyncio.wait({running})
 
-    async def turns_of(self, client: Client) -> Sequence[TurnSummary]:
-        """The agent's turns, as soon as one is on record: a read waits for no write."""
-        async with soon():
-            while True:
-                told = Turns.model_validate(await client.call("list_turns"))
-                if told.turns:
-                    return told.turns
-
     async def test_cancelling_the_agent_leaves_no_task_and_the_turn_open(
-        self, in_memory: Networks, gate: Gate
+        self, in_memory: Networks
     ) -> None:
+        gate = Gate()
         async with rig(in_memory) as net:
             ann = await net.person()
-            runner = await self.runner(net, gate)
+            runner = await self.running(net, gate)
             await net.clients["bot"].call("list_channels")  # the client has all its tasks now
             before = asyncio.all_tasks()
             running = asyncio.create_task(runner.run())
@@ -384,22 +425,18 @@ class TestStopping:
                 await running
             # The hub's own come to their end; one of the agent's would wait at the gate for ever.
             await eventually(lambda: asyncio.all_tasks() <= before)
-            (summary,) = await self.turns_of(net.clients["bot"])
-            assert summary.outcome is None
+            assert (await net.begun("bot-m1")).end is None
 
-    async def test_a_turn_that_is_nearly_done_may_end(
-        self, in_memory: Networks, gate: Gate
-    ) -> None:
+    async def test_a_turn_that_is_nearly_done_may_end(self, in_memory: Networks) -> None:
+        gate = Gate()
         async with rig(in_memory) as net:
             ann = await net.person()
-            running = asyncio.create_task((await self.runner(net, gate, grace_s=10)).run())
+            running = asyncio.create_task((await self.running(net, gate, grace_s=10)).run())
             await ann.say("bot", "go")
             await gate.until_reached()
             running.cancel()
             gate.open.set()
-            assert (await ann.event())["message"]["content"] == "done"
+            assert await said_to(ann) == "done"
             await asyncio.wait({running})
             assert running.cancelled()
-            turn = await net.turn("bot-m1")
-            assert turn.end is not None
-            assert turn.end.outcome == "finished"
+            assert ended(await net.turn("bot-m1")).outcome == "finished"
