@@ -12,23 +12,21 @@ from pydantic import JsonValue
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
-from tests.interaction.agent_rig import POLL_S, Rig, finish, says, send
+from tests.interaction.agent_rig import Rig, finish, says, send
 from tests.interaction.peers import Peer, soon
 
-__all__ = ["Shop", "asked", "parked", "replies", "script", "the_call"]
+__all__ = ["Shop", "asked", "noted", "parked", "replies", "script", "the_call"]
 
 TOOLS = '''
 import asyncio
 from pathlib import Path
 
 from hubbub import tool
-
-HERE = Path(__file__).parent
+from tests.interaction.approval_rig import noted
 
 
 def note(line: str) -> None:
-    with (HERE / "done.txt").open("a") as file:
-        file.write(line + "\\n")
+    noted(Path(__file__).parent, line)
 
 
 @tool(permission="write", confirm=True)
@@ -74,13 +72,29 @@ def add(a: int, b: int) -> str:
 NAMES = ("pay", "settle", "dig", "publish", "fetch", "add")
 
 
+_shops: dict[Path, Shop] = {}
+
+
+def noted(folder: Path, line: str) -> None:
+    """A tool of this folder's has done something, in whatever thread."""
+    _shops[folder].note(line)
+
+
 class Shop:
     """An agent with these tools."""
 
     def __init__(self, net: Rig, model: ModelServer, folder: Path, name: str = "bot"):
         self.net, self.model, self.folder, self.name = net, model, folder, name
         self.dialect: str | None = None
+        self.done: list[str] = []
+        """What its tools have done, in order."""
+        self._news, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        _shops[folder] = self
         (folder / "tools.py").write_text(TOOLS)
+
+    def note(self, line: str) -> None:
+        self.done.append(line)
+        self._loop.call_soon_threadsafe(self._news.set)
 
     async def start(self, *hub_tools: str, **config: JsonValue) -> None:
         """(Re)start it. Besides its own it has these tools of the hub, and `send_text_message`."""
@@ -91,16 +105,11 @@ class Shop:
         models = {"default": ModelConfig.model_validate({**endpoint, "dialect": self.dialect})}
         await self.net.configured(self.name, agent, self.folder, models)
 
-    @property
-    def done(self) -> list[str]:
-        """What its tools have done, in order."""
-        file = self.folder / "done.txt"
-        return file.read_text().splitlines() if file.exists() else []
-
     async def until_done(self, count: int) -> None:
         async with soon():
-            while len(self.done) < count:  # noqa: ASYNC110 - nothing announces it
-                await asyncio.sleep(POLL_S)
+            while len(self.done) < count:
+                self._news.clear()
+                await self._news.wait()
 
 
 def script(*answers: Answer, **rules: Answer) -> Script:

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
-from tests.interaction.agent_rig import Rig, call, finish, rig, says
+from tests.interaction.agent_rig import Rig, call, ended, finish, heard, playing, rig, says
 from tests.interaction.approval_rig import Shop, asked, parked, replies, script, the_call
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, soon
@@ -32,339 +31,261 @@ def failure_of(turn: Turn, tool: str) -> dict[str, JsonValue]:
     return told
 
 
-async def heard(net: Rig, ann: Peer) -> list[str]:
-    """What agents have said to her."""
-    await net.network.quiet()
-    events = await ann.sync()
-    if events:  # the hub keeps back what comes after too many that are not acknowledged
-        await ann.ack(events[-1]["seq"])
-    return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
-
-
-async def asked_to_pay(
-    net: Rig, model: ModelServer, folder: Path, **config: JsonValue
+async def waiting(
+    net: Rig, model: ModelServer, folder: Path, *, dialect: str | None = None, **config: JsonValue
 ) -> tuple[Peer, Shop, dict[str, Any]]:
     """Ann, the agent's tools, and the approval that a turn of the agent waits for."""
     ann = await net.person()
     shop = Shop(net, model, folder)
+    shop.dialect = dialect
     await shop.start(**config)
-    await ann.say("bot", "pay the bill")
+    await ann.say("bot", "go")
     (approval,) = await parked(net, ann)
     return ann, shop, approval
 
 
-class TestDecisions:
-    @pytest.mark.behaviour("H-80")
-    async def test_a_call_that_needs_a_person_runs_when_one_has_approved_it(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        model = ModelServer(script(PAY, replies("paid")))
-        async with model, rig(in_memory) as net:
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
-            assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
-            assert "must be approved" in approval["reason"]
-            assert approval["description"].startswith("Pay an amount")
-            assert shop.done == []
-            await ann.call("approve", id=approval["id"])
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 7 to bob"]
-            assert the_call(turn, "pay").result == "paid 7 to bob"
-            assert turn.attempts == 1, "its process has never left it"
-            assert len(model.requests) == 2, "the model is not asked again what it has said"
-            assert (await ann.call("list_approvals", state="all"))["approvals"][0]["state"] == (
-                "started"
-            )
+@pytest.mark.behaviour("H-80")
+async def test_a_call_that_needs_a_person_runs_when_one_has_approved_it(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    publish = says(call("publish", text="hello"))
+    model = ModelServer(script(publish, replies("done"), PAY, replies("paid")))
+    async with model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, permission_mode="ask")
+        assert "must ask first" in approval["reason"], "as its permission mode says"
+        await ann.call("approve", id=approval["id"])
+        await net.turn("bot-m1")
+        assert shop.done == ["published hello"]
+        turn_id = f"bot-{(await ann.say('bot', 'pay the bill'))['id']}"
+        (approval,) = await parked(net, ann, turn_id)
+        assert (approval["tool"], approval["arguments"]) == ("pay", {"amount": 7})
+        assert "must be approved" in approval["reason"]
+        assert approval["description"].startswith("Pay an amount")
+        await ann.call("approve", id=approval["id"])
+        turn = await net.turn(turn_id)
+        assert shop.done[1:] == ["paid 7 to bob"]
+        assert the_call(turn, "pay").result == "paid 7 to bob"
+        assert turn.attempts == 1, "its process has never left it"
+        assert len(model.requests) == 4, "the model is not asked again what it has said"
+        every = (await ann.call("list_approvals", state="all"))["approvals"]
+        assert [each["state"] for each in every] == ["started", "started"]
 
-    @pytest.mark.behaviour("H-96")
-    @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-    async def test_a_call_that_a_person_has_changed_is_told_as_it_ran_and_by_whom(
-        self, in_memory: Networks, tmp_path: Path, dialect: str
-    ) -> None:
-        model = ModelServer(script(says(call("pay", amount="7")), replies("paid")))
-        async with model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            shop.dialect = dialect
-            await shop.start()
-            await ann.say("bot", "pay the bill")
+
+@pytest.mark.behaviour("H-84", "H-96")
+@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+async def test_a_call_that_a_person_has_changed_is_told_as_it_ran_and_by_whom(
+    in_memory: Networks, tmp_path: Path, dialect: str
+) -> None:
+    model = ModelServer(script(says(call("pay", amount="7")), replies("paid")))
+    async with model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, dialect=dialect)
+        await net.kill("bot")
+        await ann.call("approve", id=approval["id"], arguments={"amount": 7, "to": "carl"})
+        await shop.start()
+        record = the_call(await net.turn("bot-m1"), "pay")
+        assert shop.done == ["paid 7 to carl"]
+        assert (record.arguments, record.result) == ({"amount": "7"}, "paid 7 to carl")
+        assert record.changed.by == "ann"
+        assert record.changed.arguments == {"amount": 7, "to": "carl"}
+        assert record.changed.names == ("to",), '7 for "7" is the tool\'s own reading'
+        told = model.requests[-1].body.messages[-1].text
+        assert 'approved by ann with changes: to: (not given) -> "carl"\npaid 7 to carl' in told
+        assert len(model.requests) == 2
+
+
+@pytest.mark.behaviour("H-81")
+@pytest.mark.parametrize("how", ["denied", "expired"])
+async def test_a_no_or_no_word_in_time_is_told_to_the_model(
+    in_memory: Networks, tmp_path: Path, how: str
+) -> None:
+    expire = config(network={"approvals": {"expire": "20ms" if how == "expired" else "1h"}})
+    model = ModelServer(script(PAY, replies("not paid")))
+    async with model, rig(in_memory, expire) as net:
+        ann = await net.person()
+        shop = Shop(net, model, tmp_path)
+        await shop.start()
+        await ann.say("bot", "pay the bill")
+        if how == "denied":
             (approval,) = await parked(net, ann)
-            await net.kill("bot")
-            await ann.call("approve", id=approval["id"], arguments={"amount": 7, "to": "carl"})
-            await shop.start()
-            record = the_call(await net.turn("bot-m1"), "pay")
-            assert shop.done == ["paid 7 to carl"]
-            assert (record.arguments, record.result) == ({"amount": "7"}, "paid 7 to carl")
-            assert record.changed.by == "ann"
-            assert record.changed.arguments == {"amount": 7, "to": "carl"}
-            assert record.changed.names == ("to",), '7 for "7" is the tool\'s own reading'
-            told = model.requests[-1].body.messages[-1].text
-            assert 'approved by ann with changes: to: (not given) -> "carl"\npaid 7 to carl' in told
-
-    @pytest.mark.behaviour("H-81")
-    async def test_a_no_is_told_to_the_model_with_its_reason(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        model = ModelServer(script(PAY, replies("not paid")))
-        async with model, rig(in_memory) as net:
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
             await ann.call("deny", id=approval["id"], reason="far too much")
-            told = failure_of(await net.turn("bot-m1"), "pay")
-            assert (told["error"], shop.done) == ("denied", [])
-            assert "far too much" in str(told["message"])
-            assert "far too much" in model.requests[-1].body.messages[-1].text
-            assert await heard(net, ann) == ["not paid"]
-
-    @pytest.mark.behaviour("H-81")
-    async def test_no_word_in_time_is_a_no(self, in_memory: Networks, tmp_path: Path) -> None:
-        soon_over = config(network={"approvals": {"expire": "50ms"}})
-        model = ModelServer(script(PAY, replies("not paid")))
-        async with model, rig(in_memory, soon_over) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay the bill")
-            told = failure_of(await net.turn("bot-m1"), "pay")
-            assert (told["error"], shop.done) == ("expired", [])
-            assert "in time" in str(told["message"])
-
-    @pytest.mark.behaviour("H-80")
-    async def test_the_permission_mode_ask_asks_people_too(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        model = ModelServer(script(says(call("publish", text="hello")), replies("done")))
-        async with model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start(permission_mode="ask")
-            await ann.say("bot", "tell the world")
-            (approval,) = await parked(net, ann)
-            assert "must ask first" in approval["reason"]
-            await ann.call("approve", id=approval["id"])
-            await net.turn("bot-m1")
-            assert shop.done == ["published hello"]
+        told = failure_of(await net.turn("bot-m1"), "pay")
+        assert (told["error"], shop.done) == (how, [])
+        because = "far too much" if how == "denied" else "in time"
+        assert because in str(told["message"])
+        assert because in model.requests[-1].body.messages[-1].text
+        assert await heard(net, ann) == ["not paid"]
 
 
-class TestSteps:
-    @pytest.mark.behaviour("H-82")
-    async def test_all_calls_of_a_step_are_asked_about_at_once_and_the_others_run(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        three = says(
-            call("pay", amount=1), call("add", a=1, b=2), call("pay", amount=2), finish("paid")
-        )
-        async with ModelServer(script(three, replies("done"))) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "pay both")
-            one, two = await parked(net, ann, calls=2)
-            assert {one["arguments"]["amount"], two["arguments"]["amount"]} == {1, 2}
-            running = Turn.model_validate(await ann.call("read_turn", id="bot-m1"))
-            assert [c.result for c in running.steps[0].calls] == [None, "3", None, None]
-            first, second = sorted((one, two), key=lambda a: a["arguments"]["amount"])
-            await ann.call("approve", id=second["id"])
-            await shop.until_done(1)
-            (left,) = await parked(net, ann)
-            assert left["id"] == first["id"]
-            await ann.call("deny", id=first["id"])
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 2 to bob"]
-            assert [c.error for c in turn.steps[0].calls[:3]] == ["denied", None, None]
-
-    @pytest.mark.behaviour("H-82")
-    async def test_a_call_that_nobody_waits_for_any_more_is_not_run_when_it_is_approved(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        either = says(call("pay", amount=1), call("add", a=1, b=2), wait="any")
-        async with ModelServer(script(either, replies("ok"))) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            shop.dialect = "final_output"
-            await shop.start()
-            await ann.say("bot", "one of them")
-            turn = await net.turn("bot-m1")
-            assert failure_of(turn, "pay")["error"] == "cancelled"
-            assert shop.done == []
-            (approval,) = (await ann.call("list_approvals", state="all"))["approvals"]
-            assert approval["state"] == "cancelled", "its turn is over"
+@pytest.mark.behaviour("H-82")
+async def test_all_calls_of_a_step_are_asked_about_at_once_and_the_others_run(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    three = says(
+        call("pay", amount=1), call("add", a=1, b=2), call("pay", amount=2), finish("paid")
+    )
+    async with ModelServer(script(three, replies("done"))) as model, rig(in_memory) as net:
+        ann = await net.person()
+        shop = Shop(net, model, tmp_path)
+        await shop.start()
+        await ann.say("bot", "pay both")
+        one, two = await parked(net, ann, calls=2)
+        assert {one["arguments"]["amount"], two["arguments"]["amount"]} == {1, 2}
+        running = Turn.model_validate(await ann.call("read_turn", id="bot-m1"))
+        assert [c.result for c in running.steps[0].calls] == [None, "3", None, None]
+        first, second = sorted((one, two), key=lambda a: a["arguments"]["amount"])
+        await ann.call("approve", id=second["id"])
+        await shop.until_done(1)
+        (left,) = await parked(net, ann)
+        assert left["id"] == first["id"]
+        await ann.call("deny", id=first["id"])
+        turn = await net.turn("bot-m1")
+        assert shop.done == ["paid 2 to bob"]
+        assert [c.error for c in turn.steps[0].calls[:3]] == ["denied", None, None]
 
 
-class TestLanes:
-    @pytest.mark.behaviour("H-83")
-    async def test_a_turn_that_waits_for_a_person_holds_up_nobody(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        async with (
-            ModelServer(script(PAY, replies("paid"), time=replies("noon"))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path, concurrency=1)
+@pytest.mark.behaviour("H-82")
+async def test_a_call_that_nobody_waits_for_any_more_is_not_run_when_it_is_approved(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    either = says(call("pay", amount=1), call("add", a=1, b=2), wait="any")
+    async with ModelServer(script(either, replies("ok"))) as model, rig(in_memory) as net:
+        ann = await net.person()
+        shop = Shop(net, model, tmp_path)
+        shop.dialect = "final_output"
+        await shop.start()
+        await ann.say("bot", "one of them")
+        turn = await net.turn("bot-m1")
+        assert (failure_of(turn, "pay")["error"], shop.done) == ("cancelled", [])
+        (approval,) = (await ann.call("list_approvals", state="all"))["approvals"]
+        assert approval["state"] == "cancelled", "its turn is over"
+
+
+@pytest.mark.behaviour("H-83")
+async def test_a_turn_that_waits_for_a_person_holds_up_nobody_and_may_be_stopped(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    played = script(PAY, replies("paid"), time=replies("noon"), again=PAY)
+    async with ModelServer(played) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, concurrency=1)
+        for answer in ("approved", "stopped"):
+            turn_id = approval["turn"]
             second = (await ann.say("bot", "what time is it?"))["seq"]
             await net.turn(f"bot-m{second}")
             assert await heard(net, ann) == ["noon"]
-            await ann.call("approve", id=approval["id"])
-            await net.turn("bot-m1")
-            assert await heard(net, ann) == ["paid"]
-            assert shop.done == ["paid 7 to bob"]
-
-    @pytest.mark.behaviour("H-83")
-    async def test_the_time_that_a_person_takes_is_not_the_turns(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        async with (
-            ModelServer(script(PAY, replies("paid"), slow=says(call("dig", depth=1)))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, _, approval = await asked_to_pay(
-                net,
-                model,
-                tmp_path,
-                turn_timeout="1500ms",
-                tool_settings={"dig": {"confirm": False}},
-            )
-            later = (await ann.say("bot", "be slow"))["seq"]
-            ended = (await net.turn(f"bot-m{later}")).end
-            assert ended is not None
-            assert ended.outcome == "timeout", "a whole turn's time has passed since"
-            await ann.call("approve", id=approval["id"])
-            end = (await net.turn("bot-m1")).end
-            assert end is not None
-            assert end.outcome == "finished"
-
-    @pytest.mark.behaviour("H-83")
-    async def test_a_turn_that_is_stopped_while_it_waits_never_goes_on(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        async with (
-            ModelServer(script(PAY, time=replies("noon"))) as model,
-            rig(in_memory) as net,
-        ):
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
-            await ann.call("stop", scope="turn", target="bot-m1", reason="too dear")
-            end = (await net.turn("bot-m1")).end
-            assert end is not None
-            assert end.outcome == "cancelled"
-            again = await ann.ask("approve", id=approval["id"])
-            assert again["code"] == "not_pending"
-            later = (await ann.say("bot", "what time is it?"))["seq"]
-            await net.turn(f"bot-m{later}")
-            assert shop.done == []
-            assert len(model.requests) == 2, "the first turn has asked nothing more"
-
-
-class TestReturning:
-    @pytest.mark.behaviour("H-84")
-    @pytest.mark.parametrize("when", ["before", "after"])
-    async def test_an_agent_that_died_while_it_waited_goes_on_when_it_is_back(
-        self, in_memory: Networks, tmp_path: Path, when: str
-    ) -> None:
-        async with ModelServer(script(PAY, replies("paid"))) as model, rig(in_memory) as net:
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
-            await net.kill("bot")
-            if when == "before":
+            if answer == "approved":
                 await ann.call("approve", id=approval["id"])
-                await shop.start()
+                await net.turn(turn_id)
+                assert await heard(net, ann) == ["paid"]
+                said = await ann.say("bot", "pay again")
+                (approval,) = await parked(net, ann, f"bot-{said['id']}")
             else:
-                await shop.start()
-                await parked(net, ann)
-                await ann.call("approve", id=approval["id"])
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 7 to bob"]
-            assert the_call(turn, "pay").error is None
-            assert len(model.requests) == 2
-            assert (await asked(ann, 0)) == []
+                await ann.call("stop", scope="turn", target=turn_id, reason="too dear")
+                assert ended(await net.turn(turn_id)).outcome == "cancelled"
+                late = await ann.ask("approve", id=approval["id"])
+                assert late["code"] == "not_pending"
+        assert shop.done == ["paid 7 to bob"]
+        assert len(model.requests) == 5, "the turn that was stopped has asked nothing more"
 
-    @pytest.mark.behaviour("H-84")
-    async def test_a_decision_that_was_not_heard_is_found_after_a_lost_connection(
-        self, on_sockets: Networks, tmp_path: Path
-    ) -> None:
-        async with ModelServer(script(PAY, replies("paid"))) as model, rig(on_sockets) as net:
-            ann, shop, approval = await asked_to_pay(net, model, tmp_path)
-            for session in list(net.network.hub.fanout.of("bot")):
-                session.close(CloseCode.INTERNAL, "a test")
-            await net.network.gone("bot")
-            await ann.call("approve", id=approval["id"])
-            await net.turn("bot-m1")
-            assert shop.done == ["paid 7 to bob"]
 
-    @pytest.mark.behaviour("H-85")
-    async def test_a_call_that_was_running_when_the_agent_died_is_not_run_again(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        dig = says(call("dig", depth=3))
-        async with ModelServer(script(dig, replies("who knows"))) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start()
-            await ann.say("bot", "dig")
-            (approval,) = await parked(net, ann)
-            await ann.call("approve", id=approval["id"])
-            await shop.until_done(1)
+@pytest.mark.behaviour("H-83")
+async def test_the_time_that_a_person_takes_is_not_the_turns(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    played = script(PAY, replies("paid"), slow=says(call("dig", depth=1)))
+    async with ModelServer(played) as model, rig(in_memory) as net:
+        free: dict[str, JsonValue] = {"dig": {"confirm": False}}
+        ann, _, approval = await waiting(
+            net, model, tmp_path, turn_timeout="1500ms", tool_settings=free
+        )
+        later = (await ann.say("bot", "be slow"))["seq"]
+        outcome = ended(await net.turn(f"bot-m{later}")).outcome
+        assert outcome == "timeout", "a whole turn's time has passed since"
+        await ann.call("approve", id=approval["id"])
+        assert ended(await net.turn("bot-m1")).outcome == "finished"
+
+
+@pytest.mark.behaviour("H-84")
+@pytest.mark.parametrize("how", ["killed", "cut"])
+async def test_an_agent_that_was_away_while_it_waited_goes_on_when_it_is_back(
+    in_memory: Networks, tmp_path: Path, how: str
+) -> None:
+    async with ModelServer(script(PAY, replies("paid"))) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path)
+        if how == "killed":
             await net.kill("bot")
             await shop.start()
-            told = failure_of(await net.turn("bot-m1"), "dig")
-            assert told["error"] == "interrupted"
-            assert "may or may not have taken effect" in str(told["message"])
-            assert shop.done == ["digging 3"]
-
-
-class TestOthers:
-    @pytest.mark.behaviour("H-86")
-    async def test_a_helper_waits_for_a_person_as_its_turn_does(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        helper = Rule(
-            when=When.model_validate({"prompt": "<goal>pay it", "step": 1}),
-            answer=says(call("pay", amount=3)),
-        )
-        done = Rule(
-            when=When.model_validate({"prompt": "<goal>pay it", "step": 2}),
-            answer=says(finish("it is paid")),
-        )
-        turn_of_two = [says(call("fork", goal="pay it"), call("add", a=1, b=1)), replies("ok")]
-        played = Script(rules=[helper, done], answers=turn_of_two)
-        async with ModelServer(played) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start(fork={})
-            await ann.say("bot", "have it paid")
-            (approval,) = await parked(net, ann)
-            await ann.call("approve", id=approval["id"])
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 3 to bob"]
-            assert the_call(turn, "fork").result == "it is paid"
-            assert len(model.requests) == 4
-
-    @pytest.mark.behaviour("H-86")
-    async def test_the_steps_of_a_plan_wait_for_a_person(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        steps: list[JsonValue] = [
-            {"id": 1, "goal": "pay", "executor": "pay", "arguments": {"amount": 4}},
-            {"id": 2, "goal": "sum", "executor": "add", "arguments": {"a": 1, "b": 2}},
-        ]
-        played: list[Answer] = [
-            says(call("route", target="make_plan", confidence=0.9)),
-            says(call("submit_plan", steps=steps)),
-            says(call("judge", verdict="accept", score=5, reason="fine", answer="$step_1_result")),
-        ]
-        async with ModelServer(Script(answers=list(played))) as model, rig(in_memory) as net:
-            ann = await net.person()
-            shop = Shop(net, model, tmp_path)
-            await shop.start(kind="pipeline")
-            await ann.say("bot", "pay and add")
-            (approval,) = await parked(net, ann)
-            await net.kill("bot")
-            await shop.start(kind="pipeline")
             await parked(net, ann)
-            await ann.call("approve", id=approval["id"], arguments={"amount": 4, "to": "carl"})
-            turn = await net.turn("bot-m1")
-            assert shop.done == ["paid 4 to carl"]
-            assert turn.end is not None
-            assert turn.end.outcome == "finished"
-            assert await heard(net, ann) == ["paid 4 to carl"], "the result, and nothing else"
-            judged = model.requests[-1].body.messages[-1].text
-            assert "approved by ann with changes: to: (not given) -&gt;" in judged
+        else:
+            await net.cut("bot")
+        await ann.call("approve", id=approval["id"])
+        turn = await net.turn("bot-m1")
+        assert shop.done == ["paid 7 to bob"]
+        assert the_call(turn, "pay").error is None
+        assert len(model.requests) == 2
+        assert (await asked(ann, 0)) == []
+
+
+@pytest.mark.behaviour("H-85")
+async def test_a_call_that_was_running_when_the_agent_died_is_not_run_again(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    dig = says(call("dig", depth=3))
+    async with ModelServer(script(dig, replies("who knows"))) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path)
+        await ann.call("approve", id=approval["id"])
+        await shop.until_done(1)
+        await net.kill("bot")
+        await shop.start()
+        told = failure_of(await net.turn("bot-m1"), "dig")
+        assert told["error"] == "interrupted"
+        assert "may or may not have taken effect" in str(told["message"])
+        assert shop.done == ["digging 3"]
+
+
+@pytest.mark.behaviour("H-86")
+async def test_a_helper_waits_for_a_person_as_its_turn_does(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    def helper(step: int, answer: Answer) -> Rule:
+        when = When.model_validate({"prompt": "<goal>pay it", "step": step})
+        return Rule(when=when, answer=answer)
+
+    played = Script(
+        rules=[helper(1, says(call("pay", amount=3))), helper(2, says(finish("it is paid")))],
+        answers=[says(call("fork", goal="pay it"), call("add", a=1, b=1)), replies("ok")],
+    )
+    async with ModelServer(played) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, fork={})
+        await ann.call("approve", id=approval["id"])
+        turn = await net.turn("bot-m1")
+        assert shop.done == ["paid 3 to bob"]
+        assert the_call(turn, "fork").result == "it is paid"
+        assert len(model.requests) == 4
+
+
+@pytest.mark.behaviour("H-86")
+async def test_the_steps_of_a_plan_wait_for_a_person(in_memory: Networks, tmp_path: Path) -> None:
+    steps: list[JsonValue] = [
+        {"id": 1, "goal": "pay", "executor": "pay", "arguments": {"amount": 4}},
+        {"id": 2, "goal": "sum", "executor": "add", "arguments": {"a": 1, "b": 2}},
+    ]
+    played = [
+        says(call("route", target="make_plan", confidence=0.9)),
+        says(call("submit_plan", steps=steps)),
+        says(call("judge", verdict="accept", score=5, reason="fine", answer="$step_1_result")),
+    ]
+    async with playing(*played) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, kind="pipeline")
+        await net.kill("bot")
+        await shop.start(kind="pipeline")
+        await parked(net, ann)
+        await ann.call("approve", id=approval["id"], arguments={"amount": 4, "to": "carl"})
+        turn = await net.turn("bot-m1")
+        assert shop.done == ["paid 4 to carl"]
+        assert ended(turn).outcome == "finished"
+        assert await heard(net, ann) == ["paid 4 to carl"], "the result, and nothing else"
+        judged = model.requests[-1].body.messages[-1].text
+        assert "approved by ann with changes: to: (not given) -&gt;" in judged
 
 
 ROOMY = config(
