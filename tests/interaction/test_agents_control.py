@@ -13,17 +13,13 @@ from hubbub.errors import ConfigError
 from hubbub.mods.moderation import Moderation, ModerationConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import ModelServer, Script, Usage
+from hubbub.testing.model_server import ModelServer, Usage
 from tests.doc_pages import example
-from tests.interaction.agent_rig import call, finish, rig, says, send
+from tests.interaction.agent_rig import call, ended, finish, playing, rig, says, send
 from tests.interaction.approval_rig import parked
 from tests.interaction.peers import Frame, Networks, Peer, soon
 
 PAGE = "docs/explanation/turns.md"
-
-
-def playing(*answers: AnyAnswer) -> ModelServer:
-    return ModelServer(Script(answers=list(answers)))
 
 
 async def one_turn(
@@ -47,9 +43,8 @@ class TestCaps:
         look = says(call("list_channels"), usage=dear)
         again = says(call("list_participants"), usage=dear)
         turn, model = await one_turn(in_memory, tmp_path, look, again, max_tokens=1000)
-        assert turn.end is not None
-        assert turn.end.outcome == "max_steps"
-        assert "1400 tokens (at most 1000)" in turn.end.reason
+        assert ended(turn).outcome == "max_steps"
+        assert "1400 tokens (at most 1000)" in ended(turn).reason
         assert all(c.result for step in turn.steps for c in step.calls)
         assert len(model.requests) == 2
 
@@ -62,47 +57,13 @@ class TestCaps:
         turn, _ = await one_turn(
             in_memory,
             tmp_path,
-            says(call("sleep")),
-            says(finish()),
-            says(finish()),
-            tools=["slow.py:sleep", "send_text_message"],
+            *[says(call("sleep")), says(call("give_up")), says(finish()), says(finish())],
+            tools=["slow.py:sleep", "slow.py:give_up", "send_text_message"],
             tool_timeout="0.05s",
         )
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-        assert turn.steps[0].calls[0].error == "timeout"
-
-    @pytest.mark.behaviour("Y-10")
-    async def test_the_turns_time_ends_the_tools_that_run(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        (tmp_path / "slow.py").write_text(SLOW)
-        turn, _ = await one_turn(
-            in_memory,
-            tmp_path,
-            says(call("sleep"), call("sleep")),
-            tools=["slow.py:sleep"],
-            turn_timeout="1500ms",
-            tool_timeout="60s",
-        )
-        assert turn.end is not None
-        assert (turn.end.outcome, turn.end.reason) == ("timeout", "not finished after 1.5 s")
-        assert [c.result for c in turn.steps[0].calls] == [None, None]
-
-    async def test_a_tools_own_timeout_error_is_not_the_turns(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        (tmp_path / "slow.py").write_text(SLOW)
-        turn, _ = await one_turn(
-            in_memory,
-            tmp_path,
-            says(call("give_up")),
-            says(send("ann", "sorry"), finish()),
-            tools=["slow.py:give_up", "send_text_message"],
-        )
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-        assert turn.steps[0].calls[0].error == "tool_failed"
+        assert ended(turn).outcome == "finished"
+        errors = [step.calls[0].error for step in turn.steps[:2]]
+        assert errors == ["timeout", "tool_failed"], "a tool's own TimeoutError is not the turn's"
 
 
 SLOW = '''
@@ -161,42 +122,27 @@ class TestHooks:
         assert len(turn.sent) == 1
 
     @pytest.mark.behaviour("Y-8")
-    async def test_what_fails_in_a_hook_is_in_the_record(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        (tmp_path / "bad.py").write_text(BAD_HOOKS)
-        turn, _ = await one_turn(
-            in_memory,
-            tmp_path,
-            says(call("list_channels")),
-            says(send("ann", "hello"), finish()),
-            hooks=["bad.py:Broken"],
-        )
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-        assert turn.steps[0].notes == (
-            "the hook Broken.on_turn_start raised RuntimeError: no disk",
-            "the hook Broken.on_tool_end raised RuntimeError: no paper",
-        )
-        assert turn.end.notes == ("the hook Broken.on_turn_end raised RuntimeError: no ink",)
-
-    @pytest.mark.behaviour("Y-8")
-    async def test_a_call_that_a_hook_could_not_judge_does_not_run(
+    async def test_what_fails_in_a_hook_is_in_the_record_and_what_it_cannot_judge_does_not_run(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
         turn, model = await one_turn(
             in_memory,
             tmp_path,
-            says(call("list_channels")),
+            *[says(call("list_channels")), says(call("list_participants"))],
             says(send("ann", "I cannot look at present"), finish()),
-            hooks=["bad.py:Guard"],
+            hooks=["bad.py:Broken", "bad.py:Guard"],
         )
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
+        assert ended(turn).outcome == "finished"
         assert turn.steps[0].calls[0].error == "hook_failed"
-        assert turn.steps[0].notes == ("the hook Guard.on_tool_start raised RuntimeError: no key",)
+        assert turn.steps[0].notes[:2] == (
+            "the hook Broken.on_turn_start raised RuntimeError: no disk",
+            "the hook Guard.on_tool_start raised RuntimeError: no key",
+        )
         assert "has had no effect" in model.requests[1].body.messages[-1].text
+        noted = "the hook Broken.on_tool_end raised RuntimeError: no paper"
+        assert (turn.steps[1].calls[0].error, turn.steps[1].notes) == (None, (noted,))
+        assert ended(turn).notes == ("the hook Broken.on_turn_end raised RuntimeError: no ink",)
         assert len(turn.sent) == 1
 
     async def test_what_is_no_hook_is_told_before_anything_is_sent(
@@ -217,23 +163,25 @@ def partials(ann: Peer) -> list[Frame]:
     return [signal for signal in ann.signals if signal["type"] == "partial"]
 
 
-async def streamed(
-    networks: Networks, *answers: AnyAnswer, endpoint: JsonValue = None, **settings: JsonValue
-) -> list[Frame]:
-    """The `partial` signals that a person sees of a turn."""
-    async with playing(*answers) as model, rig(networks) as net:
-        ann = await net.person()
-        streams: dict[str, JsonValue] = {"stream": True}
-        if isinstance(endpoint, dict):
-            streams |= endpoint
-        await net.llm("bot", model, endpoint=streams, **settings)
-        await ann.say("bot", "go")
-        await net.turn("bot-m1")
-        await ann.sync()
-        return partials(ann)
-
-
 LONG = "a message that is written in pieces, one after the other"
+
+
+def unseen(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str, JsonValue]]]:
+    """What is not to be shown while it is written: the answers, the endpoint, the config."""
+    (folder / "house_rules.py").write_text(example(PAGE, "house_rules.py"))
+    thought = "<scratchpad>she must not know</scratchpad>hello ann"
+    thinks = says(send("ann", thought), finish(), text="<think>hm</think> well")
+    plain: list[AnyAnswer] = [says(send("ann", LONG)), says(finish())]
+    tainted: JsonValue = {"send_text_message": {"confirm": "tainted"}}
+    rules: JsonValue = [f"{folder / 'house_rules.py'}:HouseRules"]
+    return {
+        "whole": (plain, {"stream": False}, {}),
+        "words": (plain, {"dialect": "tool_call"}, {}),
+        "marked": (plain, {"dialect": "final_output"}, {}),
+        "thinks": ([thinks], {}, {"prompt": {"scratchpad": True}}),
+        "confirmed": (plain, {}, {"tool_settings": tainted}),
+        "ruled": (plain, {}, {"hooks": rules}),
+    }
 
 
 class TestStreaming:
@@ -260,27 +208,6 @@ class TestStreaming:
             await net.turn("bot-m1")
             assert partials(ann)[-1]["data"]["text"] == LONG
 
-    async def test_without_streaming_there_are_none(self, in_memory: Networks) -> None:
-        seen = await streamed(
-            in_memory, says(send("ann", LONG), finish()), endpoint={"stream": False}
-        )
-        assert seen == []
-
-    @pytest.mark.behaviour("Y-9")
-    @pytest.mark.parametrize("dialect", ["tool_call", "final_output"])
-    async def test_words_of_a_dialect_are_not_shown(
-        self, in_memory: Networks, dialect: str
-    ) -> None:
-        script = [says(send("ann", LONG)), says(finish())]
-        assert await streamed(in_memory, *script, endpoint={"dialect": dialect}) == []
-
-    @pytest.mark.behaviour("Y-9")
-    async def test_thoughts_are_not_shown(self, in_memory: Networks) -> None:
-        thought = "<scratchpad>she must not know</scratchpad>hello ann"
-        script = says(send("ann", thought), finish(), text="<think>hm</think> well")
-        seen = await streamed(in_memory, script, prompt={"scratchpad": True})
-        assert seen == []
-
     @pytest.mark.behaviour("Y-9")
     async def test_what_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
         confirmed: JsonValue = {"send_text_message": {"confirm": True}}
@@ -294,22 +221,6 @@ class TestStreaming:
             await net.turn("bot-m1")
             await ann.sync()
             assert partials(ann) == []
-
-    @pytest.mark.behaviour("Y-9", "H-90")
-    async def test_nor_what_may_have_to_be_approved_by_what_the_turn_has_read(
-        self, in_memory: Networks
-    ) -> None:
-        confirmed: JsonValue = {"send_text_message": {"confirm": "tainted"}}
-        script = [says(send("ann", LONG)), says(finish())]
-        assert await streamed(in_memory, *script, tool_settings=confirmed) == []
-
-    @pytest.mark.behaviour("Y-9")
-    async def test_what_a_hook_may_refuse_is_not_shown(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        (tmp_path / "house_rules.py").write_text(example(PAGE, "house_rules.py"))
-        hooks: JsonValue = [str(tmp_path / "house_rules.py") + ":HouseRules"]
-        assert await streamed(in_memory, says(send("ann", LONG), finish()), hooks=hooks) == []
 
     @pytest.mark.behaviour("Y-9")
     async def test_what_a_mod_may_refuse_is_not_shown(self, in_memory: Networks) -> None:
@@ -337,3 +248,20 @@ class TestStreaming:
             assert [s["data"]["text"] for s in partials(ann)][-1] == "just a moment"
             assert all("about" not in s["data"]["text"] for s in partials(ann))
             assert partials(bob) == []
+
+    @pytest.mark.behaviour("Y-9", "H-90")
+    async def test_thoughts_words_of_dialects_and_what_may_yet_be_refused_are_not_shown(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
+        async with rig(in_memory) as net:
+            ann = await net.person()
+            for name, (answers, endpoint, settings) in unseen(tmp_path).items():
+                streams: dict[str, JsonValue] = {"stream": True}
+                assert isinstance(endpoint, dict)
+                async with playing(*answers) as model:
+                    await net.llm(name, model, endpoint=streams | endpoint, **settings)
+                    said = await ann.say(name, "go")
+                    turn = await net.turn(f"{name}-{said['id']}")
+                    await ann.sync()
+                    assert (len(turn.sent), partials(ann)) == (1, []), name
+                    await net.kill(name)

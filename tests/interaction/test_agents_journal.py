@@ -14,12 +14,11 @@ from hubbub.agents.turn.journal import Journal
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
 from hubbub.protocol.frames import Event
-from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
 from hubbub.testing.model_script import Rule
 from hubbub.testing.model_server import Call, ModelServer, Script
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.agent_rig import finish, rig, says, send
+from tests.interaction.agent_rig import ended, finish, playing, rig, says, send
 from tests.interaction.peers import Networks, config, soon
 
 NARROW = config(network={"limits": {"burst": 5, "calls_per_second": 1}})
@@ -104,70 +103,37 @@ async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
         async with soon():
             await journal.settled()
         turn = await at.turn()
-        assert turn.end is not None
-        assert (turn.end.outcome, turn.end.reason) == ("finished", "all done")
+        assert (ended(turn).outcome, ended(turn).reason) == ("finished", "all done")
         assert [step.text for step in turn.steps] == ["replaced"]
         assert (turn.start.model, turn.attempts) == ("m", 1)
         assert min(at.sleeps) >= 0.05, "it does not ask again at once"
 
 
-async def test_who_waits_for_a_step_gets_it_durable_or_goes_on_waiting() -> None:
+@pytest.mark.behaviour("Y-3")
+async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_the_others() -> None:
     async with desk() as at:
         refused = asyncio.Event()
         journal = at.journal(lambda times: refused.set())
         await journal.begin()
         journal.step(Step(n=1, calls=(ToolCallRecord(id="c", name="pay", arguments={}),)))
-        waiting = asyncio.create_task(journal.durable())
-        async with soon():
-            await refused.wait()
-        assert not waiting.done()
-        at.clock.at += 60
-        async with soon():
-            await waiting
-        assert [c.name for s in (await at.turn()).steps for c in s.calls] == ["pay"]
-
-
-@pytest.mark.behaviour("Y-3")
-async def test_several_wait_side_by_side_and_one_that_stops_leaves_the_others() -> None:
-    async with desk() as at:
-        refused = asyncio.Event()
-        journal = at.journal(lambda times: refused.set())
-        await journal.begin()
-        for n in range(1, 4):
+        for n in range(2, 4):
             journal.step(Step(n=n, text=f"step {n}"))
         waiting = [asyncio.create_task(journal.durable()) for _ in range(3)]
         async with soon():
             await refused.wait()
+        assert not any(task.done() for task in waiting)
         waiting[0].cancel()
         journal.step(Step(n=4, text="step 4"))
         at.clock.at += 60
         async with soon():
             await asyncio.gather(*waiting[1:])
         assert waiting[0].cancelled()
-        told = [step.text for step in (await at.turn()).steps]
-        assert told == ["step 1", "step 2", "step 3", "step 4"]
+        steps = (await at.turn()).steps
+        assert [step.text for step in steps[1:]] == ["step 2", "step 3", "step 4"]
+        assert [c.name for c in steps[0].calls] == ["pay"]
 
 
-async def test_who_stops_waiting_does_not_withdraw_the_record() -> None:
-    async with desk() as at:
-        at.clock.at += 60
-        journal = at.journal(lambda times: None)
-        await journal.begin()
-        journal.step(Step(n=1, text="said"))
-        waiting = asyncio.create_task(journal.durable())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        await journal.end("cancelled", "a person said so")
-        async with soon():
-            await journal.settled()
-        turn = await at.turn()
-        assert [step.text for step in turn.steps] == ["said"]
-        assert turn.end is not None
-        assert turn.end.outcome == "cancelled"
-
-
-async def test_only_the_first_end_of_a_turn_counts() -> None:
+async def test_who_stops_waiting_withdraws_no_record_and_the_first_end_counts() -> None:
     async with desk() as at:
         at.clock.at += 60
         told: list[TurnEnd] = []
@@ -179,13 +145,19 @@ async def test_only_the_first_end_of_a_turn_counts() -> None:
         journal = at.journal(lambda times: None)
         journal.before_end = note
         await journal.begin()
+        journal.step(Step(n=1, text="said"))
+        waiting = asyncio.create_task(journal.durable())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        await journal.end("cancelled", "a person said so")
         await journal.end("finished")
-        await journal.end("cancelled")
-        await journal.settled()
-        assert [end.outcome for end in told] == ["finished"]
-        end = (await at.turn()).end
-        assert end is not None
-        assert (end.outcome, end.notes) == ("finished", ("noted",))
+        async with soon():
+            await journal.settled()
+        turn = await at.turn()
+        assert [step.text for step in turn.steps] == ["said"]
+        assert [end.outcome for end in told] == ["cancelled"]
+        assert (ended(turn).outcome, ended(turn).notes) == ("cancelled", ("noted",))
 
 
 async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
@@ -207,9 +179,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
         ending.cancel()
         await asyncio.wait({ending})
         await journal.settled()
-        end = (await at.turn()).end
-        assert end is not None
-        assert end.outcome == "finished"
+        assert ended(await at.turn()).outcome == "finished"
 
 
 @pytest.mark.slow
@@ -220,55 +190,42 @@ async def test_a_rush_beyond_the_rate_limit_leaves_no_turn_without_an_end(
     limits = config(network={"limits": {"burst": 20, "calls_per_second": 60}})
     async with ModelServer(script) as model, rig(in_memory, limits) as net:
         await net.llm("bot", model)
-        for n in range(40):
-            await (await net.person(f"p{n}")).say("bot", "hello")
-        operator = await net.network.join("operator", "service")
-        ended = 0
-        while ended < 40:
-            before = ended
-            async with soon():  # one more; how long all take is the limit's and the machine's
-                while ended == before:
-                    await asyncio.sleep(0.1)
-                    turns = Turns.model_validate(await operator.call("list_turns", limit=100)).turns
-                    ended = sum(1 for turn in turns if turn.outcome == "finished")
+        said = [await (await net.person(f"p{n}")).say("bot", "hello") for n in range(40)]
+        turns = [await net.turn(f"bot-{message['id']}") for message in said]
+        assert {ended(turn).outcome for turn in turns} == {"finished"}
 
 
 @pytest.mark.behaviour("T-1")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"items": [0] * 20_000}, "more"),
-        ({"k" * 40_000: 1}, "(40000 characters)"),
-        ({"deep": [[[[[["x"]]]]]]}, "nested too deep"),
-    ],
-)
-async def test_arguments_that_the_hub_does_not_take_are_recorded_in_part(
-    in_memory: Networks, arguments: dict[str, JsonValue], told: str
+async def test_what_the_hub_does_not_take_of_a_record_is_recorded_in_part(
+    in_memory: Networks,
 ) -> None:
     tight = config(network={"limits": {"frame": "32KiB", "json_depth": 8}})
-    odd = Call(tool="send_text_message", arguments=arguments)
-    script = Script(answers=[says(odd), says(finish()), says(finish())])
-    async with ModelServer(script) as model, rig(in_memory, tight) as net:
+    odd: dict[str, dict[str, JsonValue]] = {
+        "more": {"items": [0] * 20_000},
+        "(40000 characters)": {"k" * 40_000: 1},
+        "nested too deep": {"deep": [[[[[["x"]]]]]]},
+    }
+    script = [
+        answer
+        for arguments in odd.values()
+        for answer in (
+            says(Call(tool="send_text_message", arguments=arguments)),
+            says(finish()),
+            says(finish()),
+        )
+    ]
+    long = [says(send("ann", "a" * 20_000), text="b" * 20_000), says(finish())]
+    async with playing(*script) as model, playing(*long) as wordy, rig(in_memory, tight) as net:
         ann = await net.person()
         await net.llm("bot", model, tools=["send_text_message"])
-        await ann.say("bot", "hi")
-        turn = await net.turn("bot-m1")
-    assert turn.end is not None
-    assert turn.steps[0].calls[0].name == "send_text_message"
-    assert told in str(turn.steps[0].calls[0].arguments)
-
-
-@pytest.mark.behaviour("T-1")
-async def test_a_record_that_no_frame_holds_is_cut_and_recorded(in_memory: Networks) -> None:
-    tight = config(network={"limits": {"frame": "32KiB"}})
-    script = Script(answers=[says(send("ann", "a" * 20_000), text="b" * 20_000), says(finish())])
-    async with ModelServer(script) as model, rig(in_memory, tight) as net:
-        ann = await net.person()
-        await net.llm("bot", model, instruction="c" * 60_000, tools=["send_text_message"])
-        await ann.say("bot", "hi")
-        turn = await net.turn("bot-m1")
-    assert turn.end is not None
-    assert turn.end.outcome == "finished"
+        for told in odd:
+            turn = await net.turn(f"bot-{(await ann.say('bot', 'hi'))['id']}")
+            assert turn.end is not None
+            assert turn.steps[0].calls[0].name == "send_text_message"
+            assert told in str(turn.steps[0].calls[0].arguments)
+        await net.llm("long", wordy, instruction="c" * 60_000, tools=["send_text_message"])
+        turn = await net.turn(f"long-{(await ann.say('long', 'hi'))['id']}")
+    assert ended(turn).outcome == "finished"
     assert "characters) …" in (turn.start.system_prompt or "")
     assert (turn.steps[0].text or "").startswith("bbb")
     assert "(20000 characters)" in (turn.steps[0].text or "")

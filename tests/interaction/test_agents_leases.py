@@ -8,9 +8,20 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.testing.model_script import Usage
-from tests.interaction.agent_rig import call, finish, notice, rig, says, send
+from tests.interaction.agent_rig import (
+    call,
+    ended,
+    finish,
+    heard,
+    held,
+    notice,
+    playing,
+    rig,
+    said_to,
+    says,
+    send,
+)
 from tests.interaction.peers import Networks, Peer, config
-from tests.interaction.test_agents_steering import heard, held, playing
 
 PRICE: dict[str, JsonValue] = {"input": 1.0, "output": 10.0}
 
@@ -32,13 +43,13 @@ async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:
 
 @pytest.mark.behaviour("H-60")
 async def test_a_question_is_paid_for_before_it_is_asked_and_settled_after(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
     script = [
         says(call("list_channels"), usage=used(700), hold="one"),
         says(send("ann", "done"), finish(), usage=used(800), hold="two"),
     ]
-    async with playing(*script) as model, rig(networks, limited(tokens=100_000, usd=1.0)) as net:
+    async with playing(*script) as model, rig(in_memory, limited(tokens=100_000, usd=1.0)) as net:
         ann = await net.person()
         endpoint: JsonValue = {"max_output_tokens": 500, "price": PRICE}
         await net.llm("bot", model, endpoint=endpoint)
@@ -60,26 +71,9 @@ async def test_a_question_is_paid_for_before_it_is_asked_and_settled_after(
 
 
 @pytest.mark.behaviour("H-61")
-async def test_a_turn_whose_budget_is_used_up_ends_and_who_waits_is_told(
-    networks: Networks,
+async def test_a_turn_whose_budget_is_used_up_ends_and_a_new_message_has_a_new_one(
+    in_memory: Networks,
 ) -> None:
-    script = [says(call("list_channels"), usage=used(59_000)), says(send("ann", "never asked"))]
-    async with playing(*script) as model, rig(networks, limited(tokens=60_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        turn = await net.turn("bot-m1")
-        assert turn.end is not None
-        assert turn.end.outcome == "budget_exhausted"
-        assert "tokens of the interaction" in turn.end.reason
-        assert len(model.requests) == 1
-        told = await notice(ann, "budget_exhausted")
-        assert told["text_representation"].startswith("bot has used up its budget")
-        assert told["content"]["messages"] == ["m1"]
-
-
-@pytest.mark.behaviour("H-61")
-async def test_a_new_message_of_a_person_has_a_new_budget(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(59_000)),
         says(send("ann", "here again"), finish()),
@@ -88,26 +82,26 @@ async def test_a_new_message_of_a_person_has_a_new_budget(in_memory: Networks) -
         ann = await net.person()
         await net.llm("bot", model)
         await ann.say("bot", "go")
-        await net.turn("bot-m1")
+        end = ended(await net.turn("bot-m1"))
+        assert end.outcome == "budget_exhausted"
+        assert "tokens of the interaction" in end.reason
+        assert len(model.requests) == 1
+        told = await notice(ann, "budget_exhausted")
+        assert told["text_representation"].startswith("bot has used up its budget")
+        assert told["content"]["messages"] == ["m1"]
         again = await ann.say("bot", "go on")
-        turn = await net.turn(f"bot-{again['id']}")
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-
-
-KINDS = ["llm", "router", "planner", "executor", "reflector", "pipeline"]
+        assert ended(await net.turn(f"bot-{again['id']}")).outcome == "finished"
 
 
 @pytest.mark.behaviour("H-61")
-@pytest.mark.parametrize("kind", KINDS)
-async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks, kind: str) -> None:
+async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks) -> None:
     async with playing(says(finish())) as model, rig(in_memory, limited(tokens=1)) as net:
         ann = await net.person()
-        await net.llm("bot", model, kind=kind)
-        await ann.say("bot", "go")
-        turn = await net.turn("bot-m1")
-        assert turn.end is not None
-        assert turn.end.outcome == "budget_exhausted"
+        for kind in ("llm", "router", "planner", "executor", "reflector", "pipeline"):
+            await net.llm(kind, model, kind=kind)
+            said = await ann.say(kind, "go")
+            turn = await net.turn(f"{kind}-{said['id']}")
+            assert ended(turn).outcome == "budget_exhausted", kind
         assert not model.requests
 
 
@@ -121,8 +115,7 @@ async def test_helpers_ask_out_of_the_same_budget(in_memory: Networks) -> None:
         turn = await net.turn("bot-m1")
         (helper,) = turn.steps[0].calls
         assert helper.error == "budget_exhausted"
-        assert turn.end is not None
-        assert turn.end.outcome == "budget_exhausted"
+        assert ended(turn).outcome == "budget_exhausted"
         assert len(model.requests) == 1
 
 
@@ -161,31 +154,30 @@ async def test_what_was_reserved_and_not_used_is_free_for_the_next_question(
         await net.llm("bot", model, endpoint={"max_output_tokens": 15_000})
         await ann.call("broadcast_text_message", text="to whom it may concern")
         turn = await net.turn("bot-m1")
-        assert turn.end is not None
-        assert turn.end.outcome == "finished", turn.end.reason
+        assert ended(turn).outcome == "finished", turn.end
 
 
 @pytest.mark.behaviour("H-60")
 async def test_a_hub_that_has_no_time_is_asked_again(in_memory: Networks) -> None:
-    slow = config(network={"limits": {"calls_per_second": 20, "burst": 2}})
+    slow = config(network={"limits": {"calls_per_second": 100, "burst": 2}})
     script = [says(call("list_channels")), says(send("ann", "at last"), finish())]
     async with playing(*script) as model, rig(in_memory, slow) as net:
         ann = await net.person()
         await net.llm("bot", model)
         await ann.say("bot", "go")
-        assert (await ann.event())["message"]["content"] == "at last"
+        assert await said_to(ann) == "at last"
 
 
 @pytest.mark.behaviour("H-60")
 async def test_a_turn_that_is_taken_up_again_asks_again_for_what_it_had_asked(
-    networks: Networks,
+    in_memory: Networks,
 ) -> None:
     script = [
         says(call("list_channels"), usage=used(700)),
         says(finish("never heard"), hold="dying"),
         says(send("ann", "done"), finish(), usage=used(800)),
     ]
-    async with playing(*script) as model, rig(networks, limited(tokens=100_000)) as net:
+    async with playing(*script) as model, rig(in_memory, limited(tokens=100_000)) as net:
         ann = await net.person()
         await net.llm("bot", model)
         await ann.say("bot", "go")

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Refusal
 from tests.interaction.agent_rig import (
     Gate,
@@ -197,7 +198,7 @@ async def test_a_message_enters_once_and_in_its_place_although_the_process_dies(
     in_memory: Networks, taken_in: bool
 ) -> None:
     answer = says(send("ann", "second noted"))
-    script = [
+    script: list[AnyAnswer] = [
         says(call("list_channels"), hold="at work"),
         *([answer] if taken_in else []),
         says(finish("never heard"), hold="dying"),
@@ -218,7 +219,7 @@ async def test_a_message_enters_once_and_in_its_place_although_the_process_dies(
 
 
 async def test_a_turn_that_fails_leaves_it_to_the_next(in_memory: Networks) -> None:
-    script = [
+    script: list[AnyAnswer] = [
         says(call("list_channels"), hold="at work"),
         Refusal(status=400, message="no", hold="two"),
         says(send("ann", "here I am"), finish()),
