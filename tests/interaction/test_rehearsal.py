@@ -79,160 +79,122 @@ async def play(
     return performance, server
 
 
-async def test_a_conversation_goes_on_over_several_steps_with_given_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+async def test_a_conversation_goes_on_over_several_steps_with_given_results(
+    tmp_path: Path, dialect: str
+) -> None:
     performance, server = await play(
         tmp_path,
-        says(FOUND),
-        says(send("ann", "It is on its way.")),
-        says(finish()),
+        *[says(FOUND), says(send("ann", "It is on its way.")), says(finish())],
         results={"find_order": {"state": "sent"}},
+        agent={"permission_mode": "ask"},  # what needs approval has it
+        endpoint={"dialect": dialect},
     )
-    assert performance.outcome == "finished"
-    assert performance.said == ("It is on its way.",)
+    assert (performance.outcome, performance.said) == ("finished", ("It is on its way.",))
     names = [call.name for call in performance.calls]
     assert names == ["find_order", "send_text_message", "finish"]
-    assert performance.calls[0].result == '{"state": "sent"}'
-    assert server.requests[1].tool_result == '{"state": "sent"}'
+    found = performance.calls[0]
+    assert (found.error, found.result) == (None, '{"state": "sent"}')
+    if dialect == "native":
+        assert server.requests[1].tool_result == '{"state": "sent"}'
 
 
-async def test_the_model_reads_the_threads_of_the_case(tmp_path: Path) -> None:
-    _, server = await play(tmp_path, says(send("ann", "hi"), finish()))
-    prompt = server.requests[0].prompt
-    assert prompt.index("direct_ann") < prompt.index("channel_help"), "the last one is the newest"
-    assert "Hi, what is it?" in prompt
-    assert 'sender="bob" kind="human"' in prompt
-    assert server.requests[0].incoming == "where is order 7?"
-    assert "find_order" in server.requests[0].tools
-
-
-async def test_an_agent_with_a_memory_remembers_nothing_and_says_nothing_of_it(
+async def test_the_model_reads_the_threads_of_the_case_the_same_each_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     remembers: JsonValue = {"tools": ["send_text_message", "recall", "orders.py:find_order"]}
     assert isinstance(remembers, dict)
-    _, server = await play(tmp_path, says(send("ann", "hi"), finish()), agent=remembers)
-    assert "<memory>" not in str(server.requests[0].raw["messages"])
-    assert "memory cannot be read" not in capsys.readouterr().err
-
-
-async def test_the_same_case_gives_the_same_prompt(tmp_path: Path) -> None:
-    prompts = []
+    asked = []
     for _ in range(2):
-        _, server = await play(tmp_path, says(send("ann", "hi"), finish()))
-        prompts.append([message.text for message in server.requests[0].messages])
-    assert prompts[0] == prompts[1]
+        answer = says(send("ann", "hi"), finish())
+        _, server = await play(tmp_path, answer, agent=remembers)
+        (request,) = server.requests
+        asked.append([message.text for message in request.messages])
+    assert asked[0] == asked[1]
+    prompt = request.prompt
+    assert prompt.index("direct_ann") < prompt.index("channel_help"), "the last one is the newest"
+    assert "Hi, what is it?" in prompt
+    assert 'sender="bob" kind="human"' in prompt
+    assert request.incoming == "where is order 7?"
+    assert "find_order" in request.tools
+    assert "<memory>" not in str(request.raw["messages"]), "it remembers nothing"
+    assert "memory cannot be read" not in capsys.readouterr().err, "and says nothing of that"
 
 
-async def test_a_call_without_a_result_ends_the_rehearsal_and_is_recorded(tmp_path: Path) -> None:
-    performance, server = await play(tmp_path, says(FOUND))
-    assert (performance.lacking, performance.outcome) == ("find_order", None)
-    assert [(call.name, call.result) for call in performance.calls] == [("find_order", None)]
-    assert len(server.requests) == 1
-
-
-async def test_arguments_are_checked_as_ever(tmp_path: Path) -> None:
-    performance, _ = await play(
-        tmp_path,
-        says(call("find_order", order="seven")),
-        says(send("ann", "hi"), finish()),
-        results={"find_order": "x"},
-    )
-    assert performance.calls[0].error == "invalid_arguments"
-    assert performance.lacking is None
-
-
-async def test_a_given_result_of_a_speaking_tool_is_told_and_its_words_are_heard(
-    tmp_path: Path,
-) -> None:
-    results: JsonValue = {"send_text_message": "the hub is full"}
+async def test_calls_are_checked_and_what_has_no_result_ends_the_rehearsal(tmp_path: Path) -> None:
     performance, server = await play(
-        tmp_path, says(send("ann", "hi")), says(finish()), results=results
-    )
-    assert performance.said == ("hi",)
-    assert server.requests[1].tool_result == "the hub is full"
-
-
-async def test_a_message_to_nobody_fails_as_at_the_hub(tmp_path: Path) -> None:
-    performance, _ = await play(
-        tmp_path, says(send("anne", "hi")), says(send("ann", "hi"), finish())
-    )
-    assert performance.calls[0].error == "unknown_participant"
-    assert performance.said == ("hi",)
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("post_to_channel", {"channel": "help", "text": "hi"}),
-        ("broadcast_text_message", {"text": "hi"}),
-        ("reply", {"message_id": "m1", "text": "hi"}),
-        ("send_text_message", {"to": ["ann", "bob"], "text": "hi"}),
-        ("send_text_message", {"to": "channel_help", "text": "hi"}),
-        ("send_message", {"to": "ann", "content": {"a": 1}}),
-        ("decline", {"reason": "no"}),
-        ("ask_human", {"question": "why?"}),
-    ],
-)
-async def test_whatever_an_agent_says_stays_on_the_stage(
-    tmp_path: Path, tool: str, arguments: dict[str, JsonValue]
-) -> None:
-    performance, _ = await play(
         tmp_path,
-        says(call(tool, **arguments)),
-        says(finish()),
-        agent={"tools": None, "select_over": 200},
+        *[says(send("anne", "hi")), says(call("find_order", order="seven"))],
+        *[says(call("broadcast_text_message", text="hi")), says(FOUND)],
+        results={"broadcast_text_message": "the hub is full"},
+        agent={"tools": ["send_text_message", "broadcast_text_message", "orders.py:find_order"]},
     )
-    assert performance.calls[0].error is None
-    assert len(performance.said) == 1
-    assert performance.outcome == "finished"
-
-
-async def test_tools_of_the_hub_that_only_look_need_a_result_too(tmp_path: Path) -> None:
+    errors = [call.error for call in performance.calls]
+    assert errors == ["unknown_participant", "invalid_arguments", None, None]
+    assert performance.said == ("hi",)
+    assert server.requests[3].tool_result == "the hub is full", "as the case has it"
+    assert (performance.lacking, performance.outcome) == ("find_order", None)
+    assert (performance.calls[-1].name, performance.calls[-1].result) == ("find_order", None)
+    assert len(server.requests) == 4
     look = call("list_participants")
     performance, _ = await play(tmp_path, says(look), agent={"tools": ["list_participants"]})
-    assert performance.lacking == "list_participants"
+    assert performance.lacking == "list_participants", "what only looks needs a result too"
 
 
-async def test_what_needs_approval_has_it(tmp_path: Path) -> None:
+SPEECHES: list[tuple[str, dict[str, JsonValue]]] = [
+    ("post_to_channel", {"channel": "help", "text": "hi"}),
+    ("broadcast_text_message", {"text": "hi"}),
+    ("reply", {"message_id": "m1", "text": "hi"}),
+    ("send_text_message", {"to": ["ann", "bob"], "text": "hi"}),
+    ("send_text_message", {"to": "channel_help", "text": "hi"}),
+    ("send_message", {"to": "ann", "content": {"a": 1}}),
+    ("decline", {"reason": "no"}),
+    ("ask_human", {"question": "why?"}),
+]
+
+
+async def test_whatever_an_agent_says_stays_on_the_stage(tmp_path: Path) -> None:
+    spoken = [says(call(tool, **arguments)) for tool, arguments in SPEECHES]
     performance, _ = await play(
-        tmp_path,
-        says(FOUND),
-        says(send("ann", "x"), finish()),
-        results={"find_order": "x"},
-        agent={"permission_mode": "ask"},
+        tmp_path, *spoken, says(finish()), agent={"tools": None, "select_over": 200}
     )
-    assert performance.calls[0].error is None
+    errors = {call.name: call.error for call in performance.calls}
+    assert errors == dict.fromkeys(errors)
+    assert len(performance.said) == len(SPEECHES)
+    assert performance.outcome == "finished"
 
 
 async def test_hooks_greetings_and_mcp_servers_stay_at_home(tmp_path: Path) -> None:
-    performance, _ = await play(
-        tmp_path,
-        says(send("ann", "hi"), finish()),
-        agent={"hooks": ["orders.py:Spy"], "greet": "hello all", "mcp": ["nowhere"]},
-    )
-    assert performance.said == ("hi",)
-    assert performance.outcome == "finished"
-
-
-async def test_what_is_said_of_the_tools_of_mcp_servers_stays_at_home_too(tmp_path: Path) -> None:
     performance, server = await play(
         tmp_path,
         says(send("ann", "hi"), finish()),
         agent={
+            "hooks": ["orders.py:Spy"],
+            "greet": "hello all",
             "mcp": ["find", "shop"],
             "begin_with": "shop_look",
             "disabled_tools": ["shop_burn", "decline"],
             "tool_settings": {"shop_buy": {"confirm": True}, "find_order": {"timeout": "5s"}},
         },
     )
-    assert performance.outcome == "finished"
+    assert (performance.outcome, performance.said) == ("finished", ("hi",))
     assert "find_order" in server.requests[0].tools, "it is none of the server's"
     assert "decline" not in server.requests[0].tools
 
 
-async def test_a_misspelled_tool_is_still_a_mistake(tmp_path: Path) -> None:
+async def test_a_mistake_in_the_config_is_raised(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no tool 'find_ordr'"):
         await play(tmp_path, agent={"mcp": ["shop"], "disabled_tools": ["shop_x", "find_ordr"]})
+    with pytest.raises(ConfigError, match="there is no model 'other'"):
+        await play(tmp_path, agent={"model": "other"})
+
+
+async def test_roles_rehearse_too(tmp_path: Path) -> None:
+    said = [Answer(text="Hmm.", ignore_tool_choice=True)] * 8
+    for kind in ("router", "planner", "executor", "pipeline"):
+        performance, server = await play(tmp_path, *said, agent={"kind": kind})
+        assert server.mistakes == []
+        assert performance.outcome not in (None, "handler_error", "model_error"), kind
 
 
 async def test_of_many_tools_the_model_picks_for_real(tmp_path: Path) -> None:
@@ -249,25 +211,6 @@ async def test_a_model_that_fails_is_told_as_such(tmp_path: Path) -> None:
     assert "refused the API key" in performance.reason
 
 
-async def test_a_mistake_in_the_config_is_raised(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no model 'other'"):
-        await play(tmp_path, agent={"model": "other"})
-
-
-@pytest.mark.parametrize("dialect", ["tool_call", "final_output"])
-async def test_other_dialects_rehearse_alike(tmp_path: Path, dialect: str) -> None:
-    performance, _ = await play(
-        tmp_path,
-        says(FOUND),
-        says(send("ann", "It is on its way.")),
-        says(finish()),
-        results={"find_order": "sent"},
-        endpoint={"dialect": dialect},
-    )
-    assert performance.outcome == "finished"
-    assert performance.said == ("It is on its way.",)
-
-
 async def test_messages_that_come_together_are_one_turn(tmp_path: Path) -> None:
     performance, server = await play(
         tmp_path,
@@ -280,11 +223,3 @@ async def test_messages_that_come_together_are_one_turn(tmp_path: Path) -> None:
     assert prompt.count("<incoming_message ") == 2
     assert "<incoming_thread_id>channel_help</incoming_thread_id>" in prompt
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("kind", ["router", "planner", "executor", "pipeline"])
-async def test_roles_rehearse_too(tmp_path: Path, kind: str) -> None:
-    said = [Answer(text="Hmm.", ignore_tool_choice=True)] * 8
-    performance, server = await play(tmp_path, *said, agent={"kind": kind})
-    assert server.mistakes == []
-    assert performance.outcome not in (None, "handler_error", "model_error")
