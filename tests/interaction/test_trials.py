@@ -13,7 +13,7 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import OperationError
 from hubbub.protocol.trials import TriedTurn
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Usage
+from hubbub.testing.model_script import AnyAnswer, Usage
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Rule, Script, When
 from tests.interaction.agent_rig import Rig, call, finish, held, playing, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
@@ -116,10 +116,10 @@ async def test_a_record_in_a_dialect_of_words_is_asked_as_it_stands(in_memory: N
 async def test_what_goes_wrong_with_a_model_is_told_and_ends_nothing_but_the_trial(
     in_memory: Networks,
 ) -> None:
-    bad = [Refusal(status=500), Breakdown(breakdown="reset")]
+    bad: list[AnyAnswer] = [Refusal(status=500), Breakdown(breakdown="reset")]
     deep = says(call("nonsense", value=[[[[[[[[["x" * 300_000]]]]]]]]]))
     shallow = config(humans={"ann": {"roles": ["owner"]}}, network={"limits": {"json_depth": 8}})
-    odd = {"choices": [{"message": {"tool_calls": "x"}}]}
+    odd: JsonValue = {"choices": [{"message": {"tool_calls": "x"}}]}
     async with (
         playing(FIRST, LAST, *bad, LAST, deep) as model,
         endpoint(Reply(b"null")) as null,
