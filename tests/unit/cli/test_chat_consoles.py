@@ -21,18 +21,9 @@ from hubbub.cli.chat.conversation import Console, run_chat
 from hubbub.cli.chat.lines import Note, Said
 from hubbub.cli.chat.pipe import PipeConsole
 from hubbub.cli.chat.terminal import ChatCompleter, TerminalConsole
-from hubbub.config.models import NetworkFile
 from hubbub.testing.network import LocalNetwork
+from tests.unit.cli.chatroom import DEADLINE_S, town
 from tests.unit.cli.chatting import begun, said
-
-DEADLINE_S = 30.0
-FILE = NetworkFile.model_validate(
-    {
-        "network": {"name": "town", "auth": "open"},
-        "channels": {"general": {}},
-        "humans": {"ann": {}, "bob": {}},
-    }
-)
 
 
 @pytest.fixture
@@ -54,23 +45,19 @@ async def test_a_pipe_gives_its_lines_however_they_are_cut(pipe: tuple[int, int]
     read, write = pipe
     console = PipeConsole(read, io.StringIO())
     reading = asyncio.create_task(lines_of(console))
-    for part in ("one\ntw", "o\n\nthr", "ee ü\nlast"):
-        os.write(write, part.encode())
+    for part in (b"one\ntw", b"o\n\nthr", b"ee \xc3\xbc\nlast\xff"):
+        os.write(write, part)
         await asyncio.sleep(0)
     os.close(write)
-    assert await reading == ["one", "two", "", "three ü", "last"]
+    assert await reading == ["one", "two", "", "three ü", "last\ufffd"]
+    assert await lines_of(PipeConsole(read, io.StringIO())) == [], "an empty input is no line"
 
 
 async def test_a_file_gives_its_lines_too(tmp_path: Path) -> None:
     path = tmp_path / "script"
-    path.write_bytes(b"one\ntwo\xff\n")
+    path.write_bytes(b"one\ntwo\n")
     with path.open("rb") as file:
-        assert await lines_of(PipeConsole(file.fileno(), io.StringIO())) == ["one", "two\ufffd"]
-
-
-async def test_an_empty_input_is_no_line(pipe: tuple[int, int]) -> None:
-    os.close(pipe[1])
-    assert await lines_of(PipeConsole(pipe[0], io.StringIO())) == []
+        assert await lines_of(PipeConsole(file.fileno(), io.StringIO())) == ["one", "two"]
 
 
 async def test_reading_a_pipe_can_be_cancelled(pipe: tuple[int, int]) -> None:
@@ -168,88 +155,59 @@ async def screen(network: LocalNetwork) -> AsyncIterator[Screen]:
 
 @pytest.fixture
 async def network() -> AsyncIterator[LocalNetwork]:
-    async with LocalNetwork(FILE) as network:
+    async with town() as network:
         yield network
 
 
-async def test_a_line_is_typed_and_sent(network: LocalNetwork) -> None:
+async def test_lines_are_typed_completed_and_sent(network: LocalNetwork) -> None:
+    await network.join("bob", "human")
     async with screen(network) as ann:
         ann.types("hello there\r")
         await ann.shows("✓")
-
-
-async def test_a_name_is_completed_with_tab(network: LocalNetwork) -> None:
-    bob = await network.join("bob", "human")
-    async with screen(network) as ann:
-        ann.types("/dm bo")
-        await ann.shows("human")  # in the menu
-        ann.types("\t,oops\x7f\x7f\x7f\x7f\x7f\r")
-        await ann.shows("── @bob ──")
-        ann.types("hi\r")
-        await ann.shows("✓")
-    assert bob.network == "town"
-
-
-async def test_what_follows_a_completed_name_is_another_word(network: LocalNetwork) -> None:
-    await network.join("bob", "human")
-    async with screen(network) as ann:
         ann.types("@bo")
-        await ann.shows("human")
+        await ann.shows("human")  # in the menu
         ann.types("\thow are you\r")
         await ann.shows("@bob how are you")
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "completion"),
-    [("hi @bo", "", "bob "), ("/dm bo", "", "bob "), ("/who", "", "who "), ("@bo", " x", "bob")],
-)
-def test_a_completion_ends_with_one_space(before: str, after: str, completion: str) -> None:
-    found = ChatCompleter(begun()).get_completions(
-        Document(before + after, len(before)), CompleteEvent()
-    )
-    assert [item.text for item in found] == [completion]
-
-
-async def test_what_arrives_while_typing_leaves_the_line_whole(network: LocalNetwork) -> None:
-    bob = await network.join("bob", "human")
-    async with screen(network) as ann:
-        ann.types("half a sen")
-        await ann.shows("half a sen")
-        await bob.call("post_to_channel", channel="general", text="interrupting")
-        await ann.shows("interrupting")
-        ann.types("tence\r")
-        await ann.shows("half a sentence")
-        await ann.shows("✓")
-
-
-async def test_what_others_send_cannot_steer_the_terminal(network: LocalNetwork) -> None:
-    bob = await network.join("bob", "human")
-    async with screen(network) as ann:
-        await bob.call("send_text_message", to="ann", text="\x1b]0;owned\x07\x9b2J")
-        await bob.call("post_to_channel", channel="general", text="\x1b[2J\x1b]0;owned\x07")
-        await ann.shows("<U+001B>[2J<U+001B>]0;owned<U+0007>")
-    assert "\x1b]0;owned" not in ann.drawn
-    assert "\x9b" not in ann.drawn
-
-
-async def test_control_c_throws_a_line_away_and_leaves_on_an_empty_one(
-    network: LocalNetwork,
-) -> None:
-    async with screen(network) as ann:
+        ann.types("/dm bo")
+        await ann.shows("/dm bo")
+        ann.types("\t,oops\x7f\x7f\x7f\x7f\x7f\r")
+        await ann.shows("── @bob ──")
         ann.types("never mind\x03said instead\r")
         await ann.shows("said instead")
-        await ann.shows("✓")
         ann.types("\x03")
     assert "never mind ✓" not in ann.drawn
 
 
-async def test_unread_threads_and_activity_stand_below(network: LocalNetwork) -> None:
+def test_a_completion_ends_with_one_space() -> None:
+    for before, after, completion in (
+        ("hi @bo", "", "bob "),
+        ("/dm bo", "", "bob "),
+        ("/who", "", "who "),
+        ("@bo", " x", "bob"),
+    ):
+        document = Document(before + after, len(before))
+        found = ChatCompleter(begun()).get_completions(document, CompleteEvent())
+        assert [item.text for item in found] == [completion]
+
+
+async def test_what_arrives_while_typing_leaves_the_line_whole_and_the_terminal_alone(
+    network: LocalNetwork,
+) -> None:
     bob = await network.join("bob", "human")
     async with screen(network) as ann:
-        await bob.call("send_text_message", to="ann", text="psst")
+        ann.types("half a sen")
+        await ann.shows("half a sen")
+        await bob.call("post_to_channel", channel="general", text="\x1b[2J\x1b]0;owned\x07")
+        await ann.shows("<U+001B>[2J<U+001B>]0;owned<U+0007>")
+        ann.types("tence\r")
+        await ann.shows("half a sentence")
+        await ann.shows("✓")
+        await bob.call("send_text_message", to="ann", text="\x1b]0;owned\x07\x9b2J")
         await ann.shows("unread: @bob 1")
         await bob.signal("activity", "channel.general", "typing away")
         await ann.shows("bob is typing away")
+    assert "\x1b]0;owned" not in ann.drawn
+    assert "\x9b" not in ann.drawn
 
 
 async def test_without_colour_nothing_is_coloured(

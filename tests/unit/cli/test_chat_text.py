@@ -19,38 +19,37 @@ from tests.unit.cli.chatting import said
 BIDI = [*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u061c"]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain äöü 漢字 🙂", "plain äöü 漢字 🙂"),
-        ("\x1b[31mred", "<U+001B>[31mred"),
-        ("\x9b31m", "<U+009B>31m"),
-        ("ring\a", "ring<U+0007>"),
-        ("over\rwritten", "over<U+000D>written"),
-        ("dos\r\nline", "dos\nline"),
-        ("a\tb", "a    b"),
-        ("exe\u202egpj", "exe<U+202E>gpj"),
-        ("a\u2028b", "a<U+2028>b"),
-        ("\u200b", "<U+200B>"),
-        ("hi\U000e0068", "hi<U+E0068>"),
-        ("family 👨‍👩‍👧", "family 👨‍👩‍👧"),
-    ],
-)
-def test_control_and_bidi_characters_become_visible(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_control_and_bidi_characters_become_visible() -> None:
+    for text, shown in {
+        "plain äöü 漢字 🙂": "plain äöü 漢字 🙂",
+        "\x1b[31mred": "<U+001B>[31mred",
+        "\x9b31m": "<U+009B>31m",
+        "over\rwritten": "over<U+000D>written",
+        "dos\r\nline": "dos\nline",
+        "a\tb": "a    b",
+        "exe\u202egpj": "exe<U+202E>gpj",
+        "a\u2028b": "a<U+2028>b",
+        "\u200b": "<U+200B>",
+        "hi\U000e0068": "hi<U+E0068>",
+        "family 👨‍👩‍👧": "family 👨‍👩‍👧",
+    }.items():
+        assert visible(text) == shown
 
 
 @pytest.mark.behaviour("U-2")
-@given(st.text())
-def test_nothing_that_steers_a_terminal_comes_through(text: str) -> None:
-    shown = visible(text)
-    for character in shown:
-        assert character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
-        assert character not in BIDI
-
-
-@given(st.text())
-def test_one_line_is_one_line(text: str) -> None:
+@given(st.text(), st.text(), st.text())
+def test_nothing_that_others_say_or_are_called_steers_a_terminal(
+    text: str, name: str, quote: str
+) -> None:
+    message = said(5, text).model_copy(
+        update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
+    )
+    lines = (Said(message, False, True, "ann"), Elsewhere(message, "broadcast"))
+    for shown in (visible(text), *(plain(render(line, UTC)) for line in lines)):
+        for character in shown:
+            category = unicodedata.category(character)
+            assert character == "\n" or category not in ("Cc", "Cs", "Zl", "Zp")
+            assert character not in BIDI
     assert len(one_line(text).splitlines()) <= 1
 
 
@@ -65,19 +64,8 @@ def test_a_clipped_text_is_a_beginning_and_not_wider(text: str, width: int) -> N
     assert columns <= width
 
 
-@pytest.mark.parametrize("width", [100, 10**6])
-def test_a_long_text_is_wrapped_in_one_pass(width: int) -> None:
-    """Counting all columns again at each word took minutes for this."""
-    text = "é " + "lorem " * 40_000
-    wrapped = wrap(text, width, "  ")
-    assert wrapped.split() == text.split()
-    assert all(columns(line) <= width for line in wrapped.split("\n"))
-    assert wrap(" " * 60_000 + "é" + " " * 60_000, 10, "").strip() == "é"
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
+def test_text_wraps_between_words() -> None:
+    for text, width, shown in (
         ("one two three", 20, "one two three"),
         ("one two three", 9, "one two\n  three"),
         ("one two three", 6, "one\n  two\n  three"),
@@ -85,14 +73,19 @@ def test_a_long_text_is_wrapped_in_one_pass(width: int) -> None:
         ("a\n\n  code  here", 20, "a\n  \n    code  here"),
         ("漢字 漢字", 6, "漢字\n  漢字"),
         ("", 5, ""),
-    ],
-)
-def test_text_wraps_between_words(text: str, width: int, shown: str) -> None:
-    assert wrap(text, width, "  ") == shown
-
-
-def test_what_stands_before_the_text_takes_room_on_the_first_line() -> None:
+    ):
+        assert wrap(text, width, "  ") == shown
     assert wrap("one two three", 9, "", taken=4) == "one\ntwo three"
+
+
+def test_a_long_text_is_wrapped_in_one_pass() -> None:
+    """Counting all columns again at each word took minutes for this."""
+    text = "é " + "lorem " * 40_000
+    for width in (100, 10**6):
+        wrapped = wrap(text, width, "  ")
+        assert wrapped.split() == text.split()
+        assert all(columns(line) <= width for line in wrapped.split("\n"))
+    assert wrap(" " * 60_000 + "é" + " " * 60_000, 10, "").strip() == "é"
 
 
 @given(st.text(alphabet="ab 漢\n", max_size=80), st.integers(8, 30), st.integers(0, 6))
@@ -113,103 +106,59 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-FOREGROUNDS = {part[3:] for style in STYLES.values() for part in style.split() if "fg:" in part}
-
-
-@pytest.mark.parametrize("colour", sorted({*PALETTE, *FOREGROUNDS}))
-def test_every_colour_is_readable_on_black_and_on_white(colour: str) -> None:
-    light = luminance(colour)
-    assert (light + 0.05) / 0.05 >= 3
-    assert 1.05 / (light + 0.05) >= 3
-
-
-def test_a_participant_always_has_the_same_colour() -> None:
+def test_a_participant_always_has_the_same_colour_readable_on_black_and_on_white() -> None:
     assert colour_of("alice") == colour_of("alice") == "#af5f5f"
     assert len({colour_of(f"agent{n}") for n in range(100)}) == len(PALETTE)
+    styles = (part[3:] for style in STYLES.values() for part in style.split() if "fg:" in part)
+    for colour in {*PALETTE, *styles}:
+        light = luminance(colour)
+        assert (light + 0.05) / 0.05 >= 3, colour
+        assert 1.05 / (light + 0.05) >= 3, colour
 
 
-def test_a_message_shows_time_id_sender_and_text() -> None:
-    assert plain(render(Said(said(5, "hello")), UTC)) == "12:05 m5 bob: hello"
-
-
-def test_times_are_local() -> None:
-    zone = timezone(timedelta(hours=5, minutes=30))
-    assert plain(render(Said(said(5, "hello")), zone)).startswith("17:35 ")
-
-
-def test_ones_own_message_shows_that_it_was_sent() -> None:
-    assert plain(render(Said(said(5, "hello", sender="ann"), mine=True), UTC)).endswith("hello ✓")
-
-
-def test_further_lines_of_a_message_are_indented() -> None:
-    assert plain(render(Said(said(5, "one\ntwo\n")), UTC)) == "12:05 m5 bob: one\n      two"
-
-
-def test_json_content_shows_as_json_and_its_representation_if_it_has_one() -> None:
-    message = said(5, {"sum": 4})
-    assert plain(render(Said(message), UTC)).endswith('bob: {"sum":4}')
-    better = message.model_copy(update={"text_representation": "four"})
-    assert plain(render(Said(better), UTC)).endswith("bob: four")
-
-
-def test_quotes_and_attachments_are_shown() -> None:
-    message = said(5, "see").model_copy(
+def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
+    quoting = said(5, "see").model_copy(
         update={
             "quote": Quote(message_id="m1", text="what\nwas"),
             "attachments": (Attachment(name="plan.md", uri="hub:files/1"),),
         }
     )
-    assert plain(render(Said(message), UTC)).split("\n") == [
-        "12:05 m5 bob: > what was",
-        "      see",
-        "      [plan.md: hub:files/1]",
-    ]
+    sums = said(5, {"sum": 4})
+    for message, mine, shown in (
+        (said(5, "hello"), False, "12:05 m5 bob: hello"),
+        (said(5, "hello", sender="ann"), True, "12:05 m5 ann: hello ✓"),
+        (said(5, "one\ntwo\n"), False, "12:05 m5 bob: one\n      two"),
+        (sums, False, '12:05 m5 bob: {"sum":4}'),
+        (sums.model_copy(update={"text_representation": "four"}), False, "12:05 m5 bob: four"),
+        (quoting, False,
+         "12:05 m5 bob: > what was\n      see\n      [plan.md: hub:files/1]"),
+    ):  # fmt: skip
+        assert plain(render(Said(message, mine=mine), UTC)) == shown
+    india = timezone(timedelta(hours=5, minutes=30))
+    assert plain(render(Said(said(5)), india)).startswith("17:35 ")
 
 
-def test_a_mention_of_the_reader_is_set_off() -> None:
+def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
     line = Said(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
     fragments = render(line, UTC)
-    assert ("class:mention", "@ann") in fragments
-    assert sum(style == "class:mention" for style, _ in fragments) == 1
+    assert [text for style, text in fragments if style == "class:mention"] == ["@ann"]
     assert plain(fragments).endswith("hey @ann, not @anna")
+    notice = render(Said(said(5, "limit reached", sender="hub", kind="system")), UTC)
+    assert {style for style, _ in notice} == {"class:dim"}
 
 
-def test_a_notice_of_the_network_is_dim_and_has_no_colour() -> None:
-    fragments = render(Said(said(5, "limit reached", sender="hub", kind="system")), UTC)
-    assert {style for style, _ in fragments} == {"class:dim"}
-
-
-def test_a_message_elsewhere_is_one_dim_line_that_fits() -> None:
-    line = Elsewhere(said(5, "long\n" + "word " * 100), "direct_bob")
-    ((style, text),) = render(line, UTC, 60)
+def test_a_message_elsewhere_is_one_line_that_fits() -> None:
+    long = Elsewhere(said(5, "long\n" + "word " * 100), "direct_bob")
+    ((style, text),) = render(long, UTC, 60)
     assert style == "class:dim"
     assert text.startswith("12:05 m5 [direct_bob] bob: long word")
     assert len(text) == 60
     assert text.endswith("…")
-
-
-def test_a_mention_elsewhere_is_not_dim() -> None:
     ((style, text),) = render(Elsewhere(said(5), "broadcast", mentions_me=True), UTC)
     assert style == "class:mentioned"
     assert text.startswith("! ")
-
-
-def test_ones_own_message_elsewhere_shows_that_it_was_sent() -> None:
     ((_, text),) = render(Elsewhere(said(5), "broadcast", mine=True), UTC)
     assert text.endswith(" ✓")
-
-
-@pytest.mark.behaviour("U-2")
-@given(st.text(), st.text(), st.text())
-def test_whatever_others_call_themselves_and_say_stays_harmless(
-    name: str, text: str, quote: str
-) -> None:
-    message = said(5, text).model_copy(
-        update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
-    )
-    for line in (Said(message, False, True, "ann"), Elsewhere(message, "broadcast")):
-        shown = plain(render(line, UTC))
-        assert all(c == "\n" or unicodedata.category(c) != "Cc" for c in shown)
 
 
 def test_headers_days_and_notes() -> None:

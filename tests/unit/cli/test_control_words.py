@@ -1,14 +1,18 @@
-"""Amounts, bars, codes and trees in words."""
+"""Amounts, bars, codes and trees in words, and what a client in charge tells of signals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
+from syrupy.assertion import SnapshotAssertion
 
+from hubbub.cli.chat.session import Session
 from hubbub.cli.control.tree import Whole, drawn, lines_of
 from hubbub.cli.control.words import (
     BAR,
@@ -27,44 +31,53 @@ from hubbub.cli.control.words import (
     took_words,
 )
 from hubbub.network.wakes import Reason
-from hubbub.protocol.messages import Message
+from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
+from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import Envelope, InteractionWake, Receipt, SendResult, TurnSummary
 from hubbub.protocol.spending import BudgetState, Sums
 from hubbub.protocol.turns import Outcome
-from tests.unit.cli.chatting import NOON, said
+from tests.unit.cli.chatting import (
+    NOON,
+    approval,
+    begun,
+    event,
+    latched,
+    ready,
+    said,
+    shown,
+    signal,
+    stopped,
+    takeover,
+)
 
 
-def test_every_outcome_of_a_turn_has_its_words() -> None:
+def test_numbers_and_times_are_told_as_people_say_them() -> None:
+    assert list(map(thousands, (0, 999, 9999, 12_345, 200_000, 1.5e7))) == [
+        "0", "999", "9999", "12.3k", "200k", "15M",
+    ]  # fmt: skip
+    assert list(map(span_words, (8, 119, 720, 10_800, 200_000))) == [
+        "8 s", "119 s", "12 min", "3 h", "2 d",
+    ]  # fmt: skip
+    assert list(map(took_words, (0, 7.4, 999.4, 999.6, 28_304))) == [
+        "0 ms", "7 ms", "999 ms", "1.0 s", "28.3 s",
+    ]  # fmt: skip
+    now = datetime.now(UTC)
+    assert moment(now - timedelta(days=40), UTC).startswith(f"{now - timedelta(days=40):%d %b}")
+    assert moment(now, UTC) in (f"{now:%H:%M}", f"{now:%d %b %H:%M}")
+
+
+def test_every_code_has_its_words() -> None:
     assert set(get_args(Outcome)) <= set(OUTCOMES)
     assert outcome_words(None) == "at work"
     assert outcome_words("budget_exhausted", "usd") == "has used up its budget: usd"
     assert outcome_words("of_a_newer_hub") == "of a newer hub"
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0"), (999, "999"), (9999, "9999"), (12_345, "12.3k"), (200_000, "200k"), (1.5e7, "15M")],
-)
-def test_large_numbers_are_short(count: float, words: str) -> None:
-    assert thousands(count) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(8, "8 s"), (119, "119 s"), (720, "12 min"), (10_800, "3 h"), (200_000, "2 d")],
-)
-def test_times_are_in_the_unit_that_fits(seconds: float, words: str) -> None:
-    assert span_words(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "words"),
-    [(0, "0 ms"), (7.4, "7 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (28_304, "28.3 s")],
-)
-def test_what_took_less_than_a_second_is_told_in_milliseconds(
-    milliseconds: float, words: str
-) -> None:
-    assert took_words(milliseconds) == words
+    for code in Reason:
+        assert sentence(code) != code
+    assert (SHELL("hand-back bob"), CHAT("hand-back bob")) == (
+        "hubbub hand-back bob",
+        "/handback bob",
+    )
+    assert (SHELL.name("#desk"), CHAT.name("#desk")) == ("'#desk'", "#desk")
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
@@ -82,14 +95,10 @@ def test_a_limit_that_is_reached_says_so() -> None:
     assert budget_line("wakes", 3, 8, reached=True).endswith("3 of 8  reached")
 
 
-def test_a_moment_of_another_day_has_its_date() -> None:
-    now = datetime.now(UTC)
-    assert moment(now - timedelta(days=40), UTC).startswith(f"{now - timedelta(days=40):%d %b}")
-    assert moment(now, UTC) in (f"{now:%H:%M}", f"{now:%d %b %H:%M}")
-
-
 @pytest.mark.behaviour("H-132")
-def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do() -> None:
+def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
+    snapshot: SnapshotAssertion,
+) -> None:
     result = SendResult(
         id="m1",
         seq=1,
@@ -98,26 +107,8 @@ def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do() -> None:
         queued={"bob": 3, "eve": 1},
         not_woken={"dan": "stopped", "fay": "daily_agent", "hal": "of_a_mod"},
     )
-    assert kept_back(result, CHAT) == [
-        f"dan was not woken: {sentence('stopped')} (stopped); /stops lists what is stopped, "
-        "/resume lifts it",
-        f"fay was not woken: {sentence('daily_agent')} (daily_agent); /spending shows the day's; "
-        "it goes on tomorrow (UTC)",
-        "hal was not woken: of_a_mod (of_a_mod)",
-        "bob is busy: 2 before this one",
-    ]
+    assert "\n".join(kept_back(result, CHAT)) == snapshot
     assert "hubbub resume lifts it" in kept_back(result, SHELL)[0]
-
-
-@pytest.mark.parametrize("code", list(Reason))
-def test_every_code_has_a_sentence(code: Reason) -> None:
-    assert sentence(code) != code
-
-
-def test_commands_are_typed_as_they_are_there() -> None:
-    assert SHELL("hand-back bob") == "hubbub hand-back bob"
-    assert CHAT("hand-back bob") == "/handback bob"
-    assert (SHELL.name("#desk"), CHAT.name("#desk")) == ("'#desk'", "#desk")
 
 
 def test_columns_stand_under_each_other_and_are_safe() -> None:
@@ -148,63 +139,164 @@ def turn(id: str, agent: str, **more: object) -> TurnSummary:
     return TurnSummary.model_validate({**told, **more})
 
 
-def tree(whole: Whole) -> list[str]:
-    return lines_of(drawn(whole))
-
-
 @pytest.mark.behaviour("H-120")
-def test_a_tree_has_what_was_said_under_the_turn_that_said_it() -> None:
-    whole = Whole("i1", more=False)
-    whole.messages = [
+def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_budget(
+    snapshot: SnapshotAssertion,
+) -> None:
+    caused = Whole("i1", more=False)
+    caused.messages = [
         entry(1, "ann", "go"),
         entry(2, "bob", "help", "bob-m1", to="eve"),
         entry(3, "eve", "no", "m2", to="bob"),
         entry(4, "ann", "and that", "m1"),
     ]
-    whole.wakes = [wake(1, "bob", "bob-m1"), wake(4, "bob", "bob-m1"), wake(2, "eve", "eve-m2")]
-    whole.turns = {
+    caused.wakes = [wake(1, "bob", "bob-m1"), wake(4, "bob", "bob-m1"), wake(2, "eve", "eve-m2")]
+    caused.turns = {
         "bob-m1": turn("bob-m1", "bob", outcome="finished", steps=2, tokens_in=9, cost_usd=0.5),
         "eve-m2": turn("eve-m2", "eve", waits_for=("a1",), steps=1),
     }
-    assert tree(whole) == [
-        "interaction i1  2 turns, 9 tokens, $0.50",
-        "└── m1 ann → bob  go",
-        "    ├── ▸ bob  finished  2 steps  9 tokens  $0.50  bob-m1",
-        "    │   └── m2 bob → eve  help",
-        "    │       ├── ▸ eve  waits for approval a1  1 step  eve-m2",
-        "    │       └── m3 eve → bob  no",
-        "    └── m4 ann → bob  and that",
-        "        └── ▸ bob  in turn bob-m1, above",
-    ]
-
-
-def test_a_tree_says_who_was_kept_asleep_and_what_is_not_for_the_reader() -> None:
-    whole = Whole("i1", more=True, hidden=3)
-    whole.messages = [entry(1, "ann", "go\x07\nnow")]
-    whole.envelopes = [
+    hidden = Whole("i1", more=True, hidden=3)
+    hidden.messages = [entry(1, "ann", "go\x07\nnow")]
+    hidden.envelopes = [
         Envelope(id="m2", seq=2, thread_id="dm.bob.eve", sender_id="bob", sender_kind="agent",
                  type="direct", recipients=("eve",), cause_id="m1", hop=1, sent_at=NOON)
     ]  # fmt: skip
-    kept = Receipt(participant="bob", kind="agent", present=True, delivered=True, woken=False,
-                   reason="stopped", explanation="a person has stopped it")  # fmt: skip
-    whole.kept = {"m1": [kept]}
-    assert tree(whole)[1:] == [
-        "├── m1 ann → bob  go<U+0007> now",
-        "│   ├── ▹ bob  not woken: a person has stopped it",
-        "│   └── m2 bob → eve  (not for you)",
-        "├── 2 messages of others",
-        "└── it goes on further down the log",
-    ]
-
-
-def test_a_tree_ends_with_the_budget() -> None:
-    whole = Whole("i1", more=False)
-    whole.messages = [entry(1, "ann", "go")]
-    whole.budget = BudgetState(
+    asleep = Receipt(participant="bob", kind="agent", present=True, delivered=True, woken=False,
+                     reason="stopped", explanation="a person has stopped it")  # fmt: skip
+    hidden.kept = {"m1": [asleep]}
+    spent = Whole("i1", more=False)
+    spent.messages = [entry(1, "ann", "go")]
+    spent.budget = BudgetState(
         interaction="i1", opened_by="ann", opened_at=NOON, limits={"wakes": 2, "fan_out": 8},
         used={"wakes": 2}, reached=("wakes", "fan_out"), sums=Sums(turns=1, usd=0.5), active=False,
     )  # fmt: skip
-    lines = tree(whole)
-    assert lines[0] == "interaction i1  opened by ann, 1 turn, 0 tokens, $0.50, over"
-    assert lines[2] == f"├── wakes       {'█' * BAR}  2 of 2  reached"
-    assert lines[3] == "└── fan out reached"
+    told = ("\n".join(lines_of(drawn(whole))) for whole in (caused, hidden, spent))
+    assert "\n\n".join(told) == snapshot
+
+
+# Signals ------------------------------------------------------------------------------------------
+
+
+def dumped(values: Sequence[BaseModel]) -> list[object]:
+    return [value.model_dump(mode="json") for value in values]
+
+
+def asks(session: Session, told: Approval) -> list[str]:
+    data = told.model_dump(mode="json", by_alias=True)
+    return shown(session.told(signal("approval", data)))
+
+
+def stops(
+    session: Session, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
+) -> list[str]:
+    data = {"stops": dumped(found), "latched": dumped(broken)}
+    return shown(session.told(signal("stops", data)))
+
+
+def held(session: Session, *takeovers: Takeover) -> list[str]:
+    return shown(session.told(signal("takeovers", {"takeovers": dumped(takeovers)})))
+
+
+def hears(session: Session, seq: int, text: str, thread: str) -> list[str]:
+    message = said(seq, text, sender="eve", thread=thread)
+    heard = Overheard(agent="bob", message=message)
+    return shown(session.told(signal("overheard", heard.model_dump(mode="json"))))
+
+
+@pytest.mark.behaviour("H-128")
+def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided() -> None:
+    session = begun()
+    lines = asks(session, approval(reason="it is gone then", description="Deletes\nit"))
+    assert lines[:4] == [
+        "bob asks to run delete_file in #general",
+        "   Deletes it",
+        "   because: it is gone then",
+        '   path: "a.txt"',
+    ]
+    assert lines[4].startswith("   /approve a1 or /deny a1 <reason>; no word by ")
+    assert asks(session, approval()) == []
+    assert session.charge.status() == [("unread", "1 to approve")]
+    done = approval(state="denied", decided_by="eve", verdict="no\x07")
+    assert asks(session, done) == ["delete_file of bob (a1) is denied by eve: no<U+0007>"]
+    assert session.charge.status() == []
+    assert asks(session, done) == []
+    asks(session, approval("a2"))
+    runs = approval("a2", state="started", decided_by="ann", final={"path": "b.txt"})
+    approved = "delete_file of bob (a2) is approved by ann with other arguments"
+    assert asks(session, runs) == [approved]
+    assert asks(begun(), approval(may_decide=False, approvers=("eve",)))[-1] == "   a1: eve decides"
+
+
+@pytest.mark.behaviour("H-129")
+def test_stops_latches_takeovers_and_what_goes_on_again_are_told_once() -> None:
+    session = begun()
+    found = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
+    assert stops(session, found, [latched("channel.desk")]) == [
+        "eve has stopped bob: too loud; /resume agent bob lets it go on",
+        "eve has stopped #general: too loud; /resume thread #general lets it go on",
+        "eve has stopped everything: too loud; /resume all lets it go on",
+        "#desk is latched: 61 turns began in 60 s; /breaker release #desk lets it go on",
+    ]
+    assert stops(session, found, [latched("channel.desk")]) == []
+    assert ("lost", "everything is stopped, 1 latched") in session.charge.status()
+    assert stops(session, found[:1]) == [
+        "#general may go on",
+        "everything may go on",
+        "#desk is released",
+    ]
+    assert session.charge.status() == [("lost", "1 stopped")]
+    assert stops(begun(), [stopped("agent", "bob", by="ann")]) == [], "one's own is no news"
+    assert held(begun(), takeover("bob", "ann")) == []
+    assert held(session, takeover("bob", "eve"))[0].startswith("eve speaks for bob until ")
+    assert ("unread", "eve speaks for bob") in session.charge.status()
+    assert held(session) == ["bob speaks for itself again"]
+
+
+def test_after_a_reconnection_only_what_is_new_is_told() -> None:
+    session = begun()
+    stops(session, [stopped("agent", "bob")])
+    held(session, takeover("bob", "eve"))
+    asks(session, approval())
+    session.begin(ready(resumed=True))
+    assert session.charge.status() == []
+    assert asks(session, approval()) == []
+    assert held(session, takeover("bob", "eve")) == []
+    assert stops(session, [stopped("agent", "bob"), stopped("agent", "concierge")]) == [
+        "eve has stopped concierge: too loud; /resume agent concierge lets it go on"
+    ]
+    assert ("unread", "1 to approve") in session.charge.status()
+
+
+@pytest.mark.behaviour("H-130")
+def test_what_reaches_an_agent_that_one_speaks_for_is_shown_once() -> None:
+    session = begun()
+    held(session, takeover("bob", "ann"))
+    assert hears(session, 9, "psst", "dm.bob.eve") == [
+        "12:09 m9 [bob hears @bob,@eve] eve: psst",
+        "to answer there: /open dm.bob.eve, then /as bob <text>",
+    ]
+    assert hears(session, 9, "psst", "dm.bob.eve") == []
+    session.open("dm.bob.eve")
+    assert hears(session, 10, "well?", "dm.bob.eve") == ["12:10 m10 eve: well?"]
+    for thread in ("channel.general", "broadcast", "dm.ann.bob"):
+        assert hears(begun(), 9, "said to ann anyway", thread) == []
+
+
+@pytest.mark.behaviour("H-131")
+def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> None:
+    timeout = RequestMark(id="m7", kind="failed", outcome="timeout")
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        ({"spoken_by": "ann"}, "12:01 m1 [ann as bob]: hi"),
+        ({"outside": True}, "12:01 m1 bob [outside]: hi"),
+        ({"mode": "interrupt"}, "12:01 m1 bob [interrupt]: hi"),
+        ({"request": RequestMark(id="", kind="task", deadline=NOON)},
+         "12:01 m1 bob [task until 12:00]: hi"),
+        ({"request": RequestMark(id="m7", kind="result")}, "12:01 m1 bob [result of m7]: hi"),
+        ({"request": timeout, "outside": True},
+         "12:01 m1 bob [outside] [m7 failed: timeout]: hi"),
+    )  # fmt: skip
+    for marks, line in cases:
+        message = said(1).model_copy(update=marks)
+        assert shown(begun().take(event(message))) == [line]
+        elsewhere = message.model_copy(update={"thread_id": "dm.ann.bob"})
+        assert shown(begun().take(event(elsewhere))) == [line.replace("m1 ", "m1 [@bob] ", 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 
-import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.cli.full.about import doing, message_card, participant_card, thread_card
 from hubbub.cli.full.lists import person_line
@@ -18,97 +18,39 @@ from hubbub.protocol.operations import Receipt, Receipts
 from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
 from tests.unit.cli.chatting import NOON, arrive, person, ready, said, signal, state_of, thread
 
+GENERAL = "channel.general"
 
-def activity(state: State, data: object, at: float, thread: str | None = "channel.general") -> None:
+
+def activity(state: State, data: object, at: float, thread: str | None = GENERAL) -> None:
     state.apply(signal("activity", data, "bob", thread), at)
 
 
-def facts(text: str) -> dict[str, str]:
-    """The lines of a card that have a name and a value."""
-    pairs = (line.split("  ", 1) for line in text.split("\n") if "  " in line.strip())
-    return {name.strip(): value.strip() for name, value in pairs}
-
-
-# What somebody does -------------------------------------------------------------------------------
-
-
-def test_what_an_agent_does_is_told_with_its_time() -> None:
+def test_what_somebody_does_is_told_with_its_time() -> None:
     state = state_of()
     bob = state.participants["bob"]
     assert doing(state, bob, 0) == "idle"
-    activity(state, {"state": "thinking"}, 10)
-    assert doing(state, bob, 11) == "thinking"
-    activity(state, {"state": "thinking"}, 15)
-    assert doing(state, bob, 22) == "thinking 12 s"
-    activity(state, {"state": "calling", "tool": "search"}, 22)
-    assert doing(state, bob, 22) == "calling search"
-    assert doing(state, bob, 22 + 300) == "calling search 5 min"
-    activity(state, {"state": "idle"}, 400)
-    assert doing(state, bob, 400) == "idle"
-
-
-def test_what_the_hub_tells_again_is_as_old_as_it_says() -> None:
-    state = state_of()
-    told = signal("activity", {"state": "thinking"}, "bob", "channel.general")
-    state.apply(told.model_copy(update={"age_s": 30.0}), 100)
-    assert doing(state, state.participants["bob"], 101) == "thinking 31 s"
-
-
-def test_an_agent_that_works_where_nobody_may_look_works() -> None:
-    state = state_of()
-    activity(state, {"state": "working"}, 0, thread=None)
-    assert doing(state, state.participants["bob"], 0) == "working"
-    activity(state, {"state": "thinking"}, 1)
-    assert doing(state, state.participants["bob"], 1) == "thinking"
-    activity(state, {"state": "idle"}, 2, thread=None)
-    assert doing(state, state.participants["bob"], 2) == "idle"
-
-
-def test_people_who_are_just_here_do_nothing() -> None:
-    state = state_of()
+    calling = {"state": "calling", "tool": "search"}
+    for data, where, began, now, words in (
+        ({"state": "thinking"}, GENERAL, 10, 11, "thinking"),
+        ({"state": "thinking"}, GENERAL, 15, 22, "thinking 12 s"),
+        (calling, GENERAL, 22, 22, "calling search"),
+        (calling, GENERAL, 22, 322, "calling search 5 min"),
+        ({"state": "idle"}, GENERAL, 400, 400, "idle"),
+        ({"state": "working"}, None, 401, 401, "working"),  # where nobody may look
+        ({"state": "thinking"}, GENERAL, 402, 402, "thinking"),
+        ({"state": "idle"}, None, 403, 403, "idle"),
+    ):
+        activity(state, data, began, where)
+        assert doing(state, bob, now) == words
+    told = signal("activity", {"state": "thinking"}, "bob", GENERAL)
+    state.apply(told.model_copy(update={"age_s": 30.0}), 500)
+    assert doing(state, bob, 501) == "thinking 31 s", "as old as the hub says"
+    assert person_line(state, "bob", 501).plain == "● bob  thinking 31 s"
+    assert person_line(state, "ann", 501).plain == "● ann (you)"
+    state.apply(signal("presence", {"offline": ["bob"]}), 502)
+    assert person_line(state, "bob", 502).plain == "○ bob"
     assert doing(state, person("eve", "human"), 0) == ""
     assert doing(state, person("eve", "human", present=False), 0) == "away"
-
-
-def test_a_line_in_the_list_of_people() -> None:
-    state = state_of()
-    activity(state, "thinking", 0)
-    assert person_line(state, "bob", 5).plain == "● bob  thinking 5 s"
-    assert person_line(state, "ann", 5).plain == "● ann (you)"
-    state.apply(signal("presence", {"offline": ["bob"]}), 6)
-    assert person_line(state, "bob", 6).plain == "○ bob"
-
-
-# Cards --------------------------------------------------------------------------------------------
-
-
-def test_a_participants_card() -> None:
-    state = state_of()
-    card = Card(description="knows\x1b all", skills=("facts", "search"))
-    state.participants["bob"] = Participant(id="bob", kind="agent", present=True, card=card)
-    text = participant_card(state, "bob", 0).plain
-    assert facts(text) == {
-        "kind": "agent",
-        "here": "yes",
-        "doing": "idle",
-        "skills": "facts, search",
-    }
-    assert text.endswith("knows<U+001B> all")
-    assert "human (you)" in participant_card(state, "ann", 0).plain
-    assert facts(participant_card(state, "nobody", 0).plain) == {"known": "no"}
-
-
-def test_a_threads_card() -> None:
-    state = State("ann")
-    channel = Channel(name="general", joined=True, description="all", members=("ann", "bob"))
-    state.apply(ready(thread(said(3, tseq=3), read=1), channels=(channel,)), 0)
-    assert facts(thread_card(state, "channel.general").plain) == {
-        "id": "channel.general",
-        "messages": "3",
-        "unread": "2",
-        "about": "all",
-        "with": "bob",
-    }
 
 
 def receipt(name: str, **more: object) -> Receipt:
@@ -117,55 +59,37 @@ def receipt(name: str, **more: object) -> Receipt:
     return Receipt.model_validate({**told, **more})
 
 
-def test_a_messages_card_says_what_has_become_of_it() -> None:
+def test_cards_tell_of_people_threads_and_messages(snapshot: SnapshotAssertion) -> None:
+    state = State("ann")
+    channel = Channel(name="general", joined=True, description="all", members=("ann", "bob"))
+    state.apply(ready(thread(said(3, tseq=3), read=1), channels=(channel,)), 0)
+    card = Card(description="knows\x1b all", skills=("facts", "search"))
+    state.participants["bob"] = Participant(id="bob", kind="agent", present=True, card=card)
     message = said(4, "look\x07", sender="ann", kind="human", mentions=("bob",))
+    bob = {"explanation": "mentioned", "turn": "bob-m4", "state": "ended", "answer": "answered"}
     receipts = Receipts(
         message_id="m4",
-        thread_id="channel.general",
+        thread_id=GENERAL,
         more=False,
         receipts=(
-            receipt(
-                "bob",
-                woken=True,
-                explanation="mentioned",
-                turn="bob-m4",
-                state="ended",
-                step=1,
-                answer="answered",
-            ),
+            receipt("bob", woken=True, step=1, **bob),
             receipt("eve", delivered=False),
             receipt("dan", kind="human", read=True),
             receipt("fay", kind="human", read=False),
         ),
     )
-    text = message_card(state_of(), message, receipts, UTC).plain
-    assert facts(text) == {
-        "from": "ann (human)",
-        "in": "#general, no. 4",
-        "sent": "2026-03-04 12:04:00",
-        "state": "✓",
-        "mentions": "bob",
-        "set off by": "i4",
-        "hop": "0",
-        "bob": "delivered; woken (x): mentioned; turn bob-m4 ended; in its prompt at step 1; "
-        "it answered",
-        "eve": "not there yet; not woken (x): not mentioned",
-        "dan": "read",
-        "fay": "delivered",
+    cards = {
+        "bob": participant_card(state, "bob", 0),
+        "ann": participant_card(state, "ann", 0),
+        "nobody": participant_card(state, "nobody", 0),
+        "#general": thread_card(state, GENERAL),
+        "a message": message_card(state_of(), message, receipts, UTC),
+        "of which nothing is known": message_card(state_of(), message, zone=UTC),
     }
-    assert "look<U+0007>" in text
-    assert "readers" not in message_card(state_of(), message).plain
+    assert {name: card.plain for name, card in cards.items()} == snapshot
 
 
 # Turns --------------------------------------------------------------------------------------------
-
-
-def test_a_message_names_the_turn_that_sent_it() -> None:
-    def caused(cause: str | None) -> str | None:
-        return turn_of(said(9).model_copy(update={"cause_id": cause}))
-
-    assert caused("bob-m4") == "bob-m4"
-    assert [caused(other) for other in (None, "m4", "eve-m4", "bob")] == [None] * 4
 
 
 def turn(**more: object) -> Turn:
@@ -177,10 +101,12 @@ def turn(**more: object) -> Turn:
         prompt="<conversation/>",
         system_prompt="You add.",
     )
+    changed = ChangedCall(by="ann", arguments={"a": 2}, names=("a",))
     calls = (
         ToolCallRecord(id="1", name="add", arguments={"a": 1}, result="3\x1b", duration_ms=2.0),
         ToolCallRecord(id="2", name="nope", arguments="{", error="unknown_tool", result="no such"),
         ToolCallRecord(id="3", name="wait", arguments={}),
+        ToolCallRecord(id="4", name="add", arguments={"a": 1}, result="2", changed=changed),
     )
     steps = (
         Step(n=1, text="let me", calls=calls, tokens_in=10, tokens_out=2, duration_ms=100.0),
@@ -195,79 +121,40 @@ def turn(**more: object) -> Turn:
     return Turn.model_validate({**told, **ended, **more})
 
 
-def test_a_turn_is_shown_with_all_that_it_did() -> None:
-    text = turn_card(turn(), UTC).plain
-    found = facts(text)
-    assert {name: found[name] for name in ("agent", "model", "took", "outcome", "reason")} == {
-        "agent": "bob",
-        "model": "small",
-        "took": "1.5 s",
-        "outcome": "finished",
-        "reason": "done",
-    }
-    assert found["tokens"] == "22 in, 3 out"
-    assert found["cost"] == "0.0100 USD"
-    assert found["sent"] == "m5"
-    assert "attempts" not in found
-    assert f"step 1  {'█' * 16} 100 ms  10+2 tokens\nlet me" in text
-    assert f"step 2  {'█' * 8} 50 ms" in text
-    assert 'add {"a": 1} 2 ms\n  → 3<U+001B>' in text
-    assert "✗ unknown_tool: no such" in text
-    assert "wait {}\n  → has not run" in text
-    assert text.endswith("prompt\n<conversation/>\n\nsystem prompt\nYou add.")
+def test_a_turn_is_shown_with_all_that_it_did(snapshot: SnapshotAssertion) -> None:
+    runs = turn(end=None, ended_at=None, sent=(), attempts=2, steps=())
+    silent = turn(end=TurnEnd(id="bob-m4", outcome="no_action", text="hm"), steps=())
+    cards = {"over": turn(), "running": runs, "without an answer": silent}
+    assert {name: turn_card(card, UTC).plain for name, card in cards.items()} == snapshot
+    long = ToolCallRecord(id="1", name="read", arguments={}, result="x" * 5000)
+    text = turn_card(turn(steps=(Step(n=1, calls=(long,)),)), UTC).plain
+    assert max(map(len, text.split("\n"))) <= MOST + 10, "long results are cut"
 
 
-def test_a_turn_shows_what_a_person_has_changed_of_a_call() -> None:
-    changed = ChangedCall(by="ann", arguments={"a": 2}, names=("a",))
-    call = ToolCallRecord(id="c", name="add", arguments={"a": 1}, result="2", changed=changed)
-    text = turn_card(turn(steps=(Step(n=1, calls=(call,)),)), UTC).plain
-    assert 'add {"a": 1}\n  approved by ann with changes: a: 1 -> 2\n  → 2' in text
-
-
-def test_a_turn_that_runs_has_no_outcome_yet() -> None:
-    found = facts(turn_card(turn(end=None, ended_at=None, sent=(), attempts=2), UTC).plain)
-    assert (found["took"], found["outcome"], found["sent"]) == ("runs", "runs", "nothing")
-    assert found["attempts"] == "2"
-
-
-def test_text_that_was_not_published_is_told() -> None:
-    end = TurnEnd(id="bob-m4", outcome="no_action", text="hm")
-    assert "not published\nhm" in turn_card(turn(end=end), UTC).plain
-
-
-def test_long_results_are_cut() -> None:
-    call = ToolCallRecord(id="1", name="read", arguments={}, result="x" * 5000)
-    text = turn_card(turn(steps=(Step(n=1, calls=(call,)),)), UTC).plain
-    assert max(map(len, text.split("\n"))) <= MOST + 10
+def test_a_message_names_the_turn_that_sent_it() -> None:
+    found = [
+        turn_of(said(9).model_copy(update={"cause_id": cause}))
+        for cause in ("bob-m4", None, "m4", "eve-m4", "bob")
+    ]
+    assert found == ["bob-m4", None, None, None, None]
 
 
 # The lines above and below ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("current", "says"),
-    [
-        ("broadcast", "broadcast"),
-        ("dm.ann.bob", "@bob"),
-        ("channel.general", "#general  all of us  with bob"),
-        ("channel.general.t4", "#general › m4  all of us  with bob"),
-    ],
-)
-def test_the_header_says_where_one_is(current: str, says: str) -> None:
-    state = State("ann")
-    channel = Channel(name="general", joined=True, description="all of us", members=("ann", "bob"))
-    state.apply(ready(channels=(channel,)), 0)
-    state.open(current)
-    assert header(state).plain == says
+def test_the_header_says_where_one_is_and_with_whom() -> None:
+    def headed(current: str, *members: str, about: str = "") -> str:
+        state = State("ann")
+        channel = Channel(name="general", joined=True, description=about, members=("ann", *members))
+        state.apply(ready(channels=(channel,)), 0)
+        state.open(current)
+        return header(state).plain
 
-
-def test_the_header_counts_many_readers() -> None:
-    state = State("ann")
-    members = tuple(f"p{n}" for n in range(9))
-    channel = Channel(name="general", joined=True, members=("ann", *members))
-    state.apply(ready(channels=(channel,)), 0)
-    state.open("channel.general")
-    assert header(state).plain == "#general  with 9 others"
+    assert headed("broadcast") == "broadcast"
+    assert headed("dm.ann.bob") == "@bob"
+    assert headed(GENERAL, "bob", about="all of us") == "#general  all of us  with bob"
+    assert headed(f"{GENERAL}.t4", "bob") == "#general › m4  with bob"
+    assert headed(GENERAL, *(f"p{n}" for n in range(9))) == "#general  with 9 others"
 
 
 def test_the_status_line_says_what_matters_now() -> None:

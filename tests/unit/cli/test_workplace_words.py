@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from hubbub.cli.chat.completion import Candidate, candidates
 from hubbub.cli.chat.lines import Note
-from hubbub.cli.chat.session import Session
 from hubbub.cli.chat.text import visible
 from hubbub.cli.chat.thread import KEPT, Thread
 from hubbub.cli.workplace.attached import attachment_words, file_id
@@ -18,8 +15,10 @@ from hubbub.cli.workplace.carrying import free_place, local_file
 from hubbub.cli.workplace.finding import agent_notes, digest_notes, hit_notes
 from hubbub.cli.workplace.messages import version_notes
 from hubbub.cli.workplace.news import news
+from hubbub.cli.workplace.reacted import MOST as REACTED
 from hubbub.cli.workplace.reacted import Count, Reacted, Under
-from hubbub.cli.workplace.seen import MOST, Seen
+from hubbub.cli.workplace.seen import MOST as SEEN
+from hubbub.cli.workplace.seen import Seen
 from hubbub.cli.workplace.shelves import diff_notes, document_notes, file_notes
 from hubbub.cli.workplace.told import size_words
 from hubbub.errors import UserError
@@ -31,10 +30,9 @@ from hubbub.mods.files.words import Files
 from hubbub.mods.polls.words import Poll
 from hubbub.mods.search.words import SearchHits
 from hubbub.mods.tasks.words import TaskDetails, Tasks
-from hubbub.protocol.messages import Amendment, Attachment, Message, OperationInfo
-from tests.unit.cli.chatting import begun, event, ready, said, shown, signal, thread
+from hubbub.protocol.messages import Amendment, Attachment, Message
+from tests.unit.cli.chatting import NOON, begun, event, said, shown, signal, thread
 
-NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 EVIL = "a\x1b[2J\u202eb\nc"
 """Clears the screen, turns the text around, begins a line."""
 
@@ -123,12 +121,6 @@ def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() 
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
 
 
-def test_reactions_to_what_is_not_before_ones_eyes_are_not_told() -> None:
-    session = begun(thread(said(1)))
-    session.open("broadcast")
-    assert session.told(signal("mod.reactions", reacted(), thread="channel.general")) == []
-
-
 def test_signals_that_nobody_understands_tell_nothing() -> None:
     session = begun(thread(said(1)))
     strange: list[object] = [None, [], {"kind": "added"}, {"kind": "added", "data": {"by": 1}}]
@@ -139,36 +131,34 @@ def test_signals_that_nobody_understands_tell_nothing() -> None:
     assert session.told(forged) == []
 
 
-def test_only_so_many_reactions_are_remembered() -> None:
-    from hubbub.cli.workplace.reacted import MOST as KNOWN
-
+def test_only_so_much_is_remembered() -> None:
     known = Reacted()
     count = (Count(emoji="👍", count=1),)
-    known.learn(Under(message_id=f"m{n}", reactions=count) for n in range(KNOWN + 5))
+    known.learn(Under(message_id=f"m{n}", reactions=count) for n in range(REACTED + 5))
     assert (known.of("m4"), known.of("m5")) == ("", "👍 1")
+    seen = Seen()
+    seen.note((f"t{n}", "") for n in range(1, SEEN + 11))
+    assert len(seen.of("t")) == SEEN
+    assert seen.of("t")[0][0] == f"t{SEEN + 10}"
 
 
-@pytest.mark.parametrize(
-    ("mod", "kind", "data", "text"),
-    [
-        ("tasks", "created", {"by": "bob", "owner": "ann", "task": "t1", "title": "x"},
-         "bob gives you t1: x"),
-        ("tasks", "assigned", {"by": "bob", "owner": "eve", "task": "t1", "title": "x"}, None),
-        ("tasks", "claimed", {"by": "bob", "owner": "bob", "task": "t1", "title": "x"}, None),
+def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
+    task = {"by": "bob", "task": "t1", "title": "x"}
+    cases: tuple[tuple[str, str, dict[str, str], str | None], ...] = (
+        ("tasks", "created", {**task, "owner": "ann"}, "bob gives you t1: x"),
+        ("tasks", "assigned", {**task, "owner": "eve"}, None),
+        ("tasks", "claimed", {**task, "owner": "bob"}, None),
         ("polls", "voted", {"by": "bob", "poll": "p1", "question": "x"}, None),
         ("documents", "changed", {"by": "bob", "id": "d1", "title": "x"}, None),
         ("threads", "resolved", {"resolved_by": "bob"}, "bob has resolved this thread"),
         ("threads", "titled", {"titled_by": "bob", "title": "x"}, "bob calls this thread: x"),
         ("threads", "titled", {"titled_by": "ann", "title": "x"}, None),
         ("other", "created", {"by": "bob"}, None),
-    ],
-)  # fmt: skip
-def test_what_calls_for_a_person_is_told_and_nothing_else(
-    mod: str, kind: str, data: dict[str, str], text: str | None
-) -> None:
-    given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
-    found = news(given, "ann", Seen())
-    assert (None if found is None else found.text) == text
+    )
+    for mod, kind, data, text in cases:
+        given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
+        found = news(given, "ann", Seen())
+        assert (None if found is None else found.text) == text
 
 
 def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
@@ -179,6 +169,7 @@ def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
     assert session.told(heard) == [Note("[#general] bob gives you t1: x")]
     resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
     assert session.told(signal("mod.threads", resolved, thread="channel.general")) == []
+    assert session.told(signal("mod.reactions", reacted(), thread="channel.general")) == []
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -192,13 +183,8 @@ def test_a_file_is_shown_with_id_type_and_size() -> None:
     assert attachment_words(gone) == "[f3 a.md, deleted]"
     elsewhere = file.model_copy(update={"uri": "file:///a.md"})
     assert (attachment_words(elsewhere), file_id(elsewhere)) == ("[a.md: file:///a.md]", None)
-
-
-@pytest.mark.parametrize(
-    ("size", "words"), [(1, "1 byte"), (999, "999 bytes"), (25_000_000, "25.0 MB")]
-)
-def test_sizes_are_told_as_people_say_them(size: int, words: str) -> None:
-    assert size_words(size) == words
+    sizes = [size_words(size) for size in (1, 999, 25_000_000)]
+    assert sizes == ["1 byte", "999 bytes", "25.0 MB"]
 
 
 @pytest.mark.behaviour("M-316")
@@ -224,9 +210,6 @@ def test_no_place_is_taken_that_is_not_free(
     ):
         with pytest.raises(UserError, match=why):
             free_place(path, name)
-
-
-def test_only_a_file_can_be_attached(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
         local_file(str(tmp_path))
 
@@ -308,75 +291,3 @@ def test_names_and_edits_of_others_are_made_safe_too() -> None:
     assert lines == ["m1 bob edited: a<U+001B>[2J<U+202E>b\n      c"]
     file = Attachment(name=EVIL, uri="file:f3", media_type=EVIL)
     assert attachment_words(file) == "[f3 {0}, {0}]".format("a<U+001B>[2J<U+202E>b c")
-
-
-# Completion ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def session() -> Session:
-    """Ann's, where the hub has some mods."""
-    names = (
-        "toggle_reaction",
-        "claim_task",
-        "vote",
-        "download_chunk",
-        "begin_upload",
-        "edit_message",
-    )
-    offered = tuple(OperationInfo(name=n, description="", permission="write") for n in names)
-    file = Attachment(name="plan.pdf", uri="file:f3")
-    messages = (said(1, "mine", sender="ann"), said(2).model_copy(update={"attachments": (file,)}))
-    session = Session("ann", UTC)
-    session.begin(ready(thread(*messages)).model_copy(update={"operations": offered}))
-    session.open("channel.general")
-    session.seen.note([("t1", "Write"), ("t12", "Print")])
-    session.seen.offer("p1", ("soup", "rice"))
-    session.seen.note([("p1", "Lunch?")])
-    return session
-
-
-@pytest.mark.behaviour("M-322")
-@pytest.mark.parametrize(
-    ("before", "texts"),
-    [
-        ("/reac", ["react"]),
-        ("/tas", []),
-        ("/react ", ["m2", "m1"]),
-        ("/edit ", ["m1"]),
-        ("/claim ", ["t12", "t1"]),
-        ("/claim t12", ["t12"]),
-        ("/vote ", ["p1"]),
-        ("/vote p1 ", ["1", "2"]),
-        ("/get ", ["f3"]),
-        ("/tasks ", []),
-    ],
-)
-def test_ids_are_completed_where_there_is_such_a_command(
-    session: Session, before: str, texts: list[str]
-) -> None:
-    assert [found.text for found in candidates(before, session)] == texts
-
-
-@pytest.mark.behaviour("M-322")
-def test_paths_are_completed_folder_by_folder(
-    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").mkdir()
-    for name in ("docs/plan.pdf", "notes.md", ".hidden", "two words.md"):
-        (tmp_path / name).write_text("x")
-    found = candidates("/attach ", session)
-    assert found == [
-        Candidate("docs/", 0, "folder", last=False), Candidate("notes.md", 0),
-    ]  # fmt: skip
-    assert [one.text for one in candidates("/attach docs/p", session)] == ["docs/plan.pdf"]
-    assert [one.text for one in candidates("/attach .h", session)] == [".hidden"]
-    assert candidates("/attach none/", session) == []
-
-
-def test_only_so_many_things_are_remembered_for_completion() -> None:
-    seen = Seen()
-    seen.note((f"t{n}", "") for n in range(1, MOST + 11))
-    assert len(seen.of("t")) == MOST
-    assert seen.of("t")[0][0] == f"t{MOST + 10}"
