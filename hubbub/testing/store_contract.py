@@ -74,40 +74,26 @@ class TurnsContract(StoreMaker):
     """Wakes, and the turns that answer them."""
 
     async def test_a_wake_is_pending_until_its_turn_has_ended(self, store: Store) -> None:
-        await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
-        assert await store.wake("bob", 1) == StoredWake("direct", "required", "bob-m1", "pending")
-        (row,) = await store.pending("bob", 9)
-        assert row == (1, body(1), "direct", "required", "bob-m1", None)
-        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
-        assert await wake_states(store, "bob", [1]) == ["running"]
-        assert [(row.seq, row.started) for row in await store.pending("bob", 9)] == [(1, "bob-m1")]
-        await write(store, TurnEnded("bob-m1", 6.0, "{}"))
-        assert await wake_states(store, "bob", [1]) == ["ended"]
-        assert await store.pending("bob", 9) == []
-
-    async def test_open_wakes_are_those_that_are_pending(self, store: Store) -> None:
         wakes = [wake("bob", 1), wake("bob", 2), delivery("bob", 3), wake("cy", 4), wake("bob", 5)]
         await write(store, messages=[message(seq) for seq in range(1, 6)], deliveries=wakes)
+        assert await store.wake("bob", 1) == StoredWake("direct", "required", "bob-m1", "pending")
+        assert await store.wake("bob", 3) == StoredWake("person", None, None, None)
+        assert (await store.wake("bob", 4), await store.wake("carol", 1)) == (None, None)
+        first, *_ = await store.pending("bob", 9)
+        assert first == (1, body(1), "direct", "required", "bob-m1", None)
         await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
+        assert await wake_states(store, "bob", [1, 2]) == ["pending", "running"]
         found = [(1, None), (2, "bob-m2"), (5, None)]
+        assert [(row.seq, row.started) for row in await store.pending("bob", 9)] == found
         assert await store.open_wakes("bob", 9) == found
+        assert [row.seq for row in await store.pending("bob", 2)] == [1, 2]
         assert await store.open_wakes("bob", 4) == found[:2]
-        await write(store, TurnEnded("bob-m2", 6.0, "{}"), WakesSettled("bob", 1))
-        assert await store.open_wakes("bob", 9) == found[2:]
-        assert await store.open_wakes("dan", 9) == []
-
-    async def test_a_delivery_that_wakes_nobody_is_never_pending(self, store: Store) -> None:
-        await write(store, messages=[message(1)], deliveries=[delivery("bob", 1)])
-        assert await store.pending("bob", 9) == []
-        assert await store.wake("bob", 1) == StoredWake("person", None, None, None)
-        assert await store.wake("bob", 2) is None
-        assert await store.wake("carol", 1) is None
-
-    async def test_pending_stops_at_the_position_asked_for(self, store: Store) -> None:
-        rows = [message(seq) for seq in range(1, 5)]
-        await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 5)])
-        assert [row.seq for row in await store.pending("bob", 3)] == [1, 2, 3]
-        assert await store.pending("carol", 9) == []
+        ended = (TurnEnded("bob-m2", 6.0, "{}"), WakesSettled("bob", 1))
+        await write(store, *ended, messages=[message(6)], deliveries=[wake("bob", 6)])
+        assert await wake_states(store, "bob", [1, 2]) == ["ended", "ended"]
+        assert [row.seq for row in await store.pending("bob", 9)] == [5, 6]
+        assert await store.open_wakes("bob", 9) == [(5, None), (6, None)]
+        assert [*await store.open_wakes("dan", 9), *await store.pending("dan", 9)] == []
 
     async def test_settling_wakes_spares_those_of_a_running_turn(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 6)]
@@ -158,18 +144,6 @@ class TurnsContract(StoreMaker):
         assert [row.seq for row in await store.pending("bob", 9)] == [1, 3]
         assert [row.seq for row in await store.pending("carol", 9)] == [3]
 
-    async def test_wakes_that_come_after_all_were_settled_are_pending(self, store: Store) -> None:
-        await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
-        await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
-        await write(
-            store,
-            TurnEnded("bob-m1", 6.0, "{}"),
-            messages=[message(2)],
-            deliveries=[wake("bob", 2), wake("carol", 2)],
-        )
-        assert [row.seq for row in await store.pending("bob", 9)] == [2]
-        assert [row.seq for row in await store.pending("carol", 9)] == [2]
-
     async def test_a_wake_belongs_to_the_turn_that_took_it_last(self, store: Store) -> None:
         await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
         await write(store, TurnBegun("first", "bob", 5.0, "{}", (1,)))
@@ -177,50 +151,37 @@ class TurnsContract(StoreMaker):
         await write(store, TurnEnded("first", 7.0, "{}"))
         assert [row.started for row in await store.pending("bob", 9)] == ["second"]
 
-    async def test_a_turn_is_read_back_whole(self, store: Store) -> None:
-        await write(store, TurnBegun("t", "bob", 5.5, '{"prompt":"p"}', ()))
-        await write(store, StepRecorded("t", 2, '"two"'), StepRecorded("t", 1, '"one"'))
+    async def test_a_turn_is_read_back_whole_with_what_was_said_of_it_last(
+        self, store: Store
+    ) -> None:
+        await write(store, TurnBegun("t", "bob", 5.5, '"a"', ()), StepRecorded("t", 2, '"two"'))
+        await write(store, StepRecorded("t", 1, '"one"'))
         await write(store, TurnSent("t", 8), TurnSent("t", 7), TurnSent("t", 8))
-        await write(store, TurnEnded("t", 9.5, '{"outcome":"finished"}'))
         turn = await store.turn("t")
         assert turn is not None
-        assert (turn.id, turn.agent, turn.attempts) == ("t", "bob", 1)
-        assert (turn.started_at, turn.ended_at) == (5.5, 9.5)
-        assert (turn.start, turn.end) == (b'{"prompt":"p"}', b'{"outcome":"finished"}')
-        assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two"'], [7, 8])
-        assert await store.turn("other") is None
-
-    async def test_a_turn_begun_again_counts_and_keeps_its_steps(self, store: Store) -> None:
-        await write(store, TurnBegun("t", "bob", 5.0, '"a"', ()), StepRecorded("t", 1, '"one"'))
-        await write(store, TurnBegun("t", "bob", 6.0, '"b"', ()), StepRecorded("t", 2, '"two"'))
+        assert (turn.id, turn.agent, turn.attempts, turn.start) == ("t", "bob", 1, b'"a"')
+        assert (turn.ended_at, turn.end) == (None, None)
+        await write(store, TurnBegun("t", "bob", 6.0, '{"prompt":"p"}', ()))
         await write(store, StepRecorded("t", 2, '"two, better"'))
+        await write(store, TurnEnded("t", 9.5, '"first"'))
+        await write(store, TurnEnded("t", 9.9, '"second"'), TurnEnded("unknown", 7.0, "{}"))
         turn = await store.turn("t")
         assert turn is not None
-        assert (turn.attempts, turn.started_at, turn.start) == (2, 5.0, b'"b"')
-        assert list(turn.steps) == [b'"one"', b'"two, better"']
-
-    async def test_a_second_end_changes_nothing(self, store: Store) -> None:
-        await write(store, TurnBegun("t", "bob", 5.0, "{}", ()), TurnEnded("t", 6.0, '"first"'))
-        await write(store, TurnEnded("t", 7.0, '"second"'), TurnEnded("unknown", 7.0, "{}"))
-        turn = await store.turn("t")
-        assert turn is not None
-        assert (turn.ended_at, turn.end) == (6.0, b'"first"')
+        assert (turn.attempts, turn.started_at, turn.start) == (2, 5.5, b'{"prompt":"p"}')
+        assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two, better"'], [7, 8])
+        assert (turn.ended_at, turn.end) == (9.5, b'"first"'), "a second end changes nothing"
         assert await store.turn("unknown") is None
-
-    async def test_the_latest_turns_come_first_whatever_the_clock_says(self, store: Store) -> None:
-        for number, (agent, at) in enumerate([("bob", 9.0), ("carol", 5.0), ("bob", 1.0)]):
-            await write(store, TurnBegun(f"t{number}", agent, at, "{}", ()))
-        await write(store, TurnBegun("t0", "bob", 99.0, "{}", ()))
-        assert [turn.id for turn in await store.turns(None, 9)] == ["t2", "t1", "t0"]
-        assert [turn.id for turn in await store.turns("bob", 1)] == ["t2"]
-        assert await store.turns("dora", 9) == []
 
     async def test_turns_come_in_pages_by_the_turn_before_which_they_began(
         self, store: Store
     ) -> None:
         for number, agent in enumerate(["bob", "carol", "bob", "carol"]):
-            await write(store, TurnBegun(f"t{number}", agent, 9.0, "{}", ()))
-        await write(store, TurnBegun("t0", "bob", 9.0, "{}", ()))
+            await write(store, TurnBegun(f"t{number}", agent, 9.0 - number, "{}", ()))
+        await write(store, TurnBegun("t0", "bob", 99.0, "{}", ()))
+        latest = [turn.id for turn in await store.turns(None, 9)]
+        assert latest == ["t3", "t2", "t1", "t0"], "whatever the clock says"
+        assert [turn.id for turn in await store.turns("bob", 1)] == ["t2"]
+        assert await store.turns("dora", 9) == []
         assert [turn.id for turn in await store.turns(None, 2, "t3")] == ["t2", "t1"]
         assert [turn.id for turn in await store.turns("bob", 9, "t3")] == ["t2", "t0"]
         assert await store.turns(None, 9, "t0") == []
@@ -231,19 +192,14 @@ class FailureContract(StoreMaker):
     """Tokens, and what happens when the disk says no."""
 
     async def test_tokens_are_those_added_and_not_revoked(self, store: Store) -> None:
-        await write(store, TokenAdded("b" * 64, "bob"), TokenAdded("a" * 64, "bob"))
-        await write(store, TokenAdded("c" * 64, "carol"))
+        assert await store.token_counts() == {}
+        added = (("c", "carol"), ("b", "bob"), ("a", "bob"), ("e", "dan"))
+        await write(store, *(TokenAdded(sha * 64, name) for sha, name in added))
         assert set(await store.token_hashes("bob")) == {"a" * 64, "b" * 64}
-        await write(store, TokenRevoked("bob"), TokenAdded("d" * 64, "bob"))
+        await write(store, TokenRevoked("bob"), TokenAdded("d" * 64, "bob"), TokenRevoked("dan"))
         assert list(await store.token_hashes("bob")) == ["d" * 64]
         assert list(await store.token_hashes("carol")) == ["c" * 64]
-
-    async def test_tokens_are_counted_for_those_who_have_any(self, store: Store) -> None:
-        assert await store.token_counts() == {}
-        added = [TokenAdded(sha * 64, name) for sha, name in (("a", "carol"), ("b", "bob"))]
-        await write(store, *added, TokenAdded("c" * 64, "carol"), TokenAdded("d" * 64, "dan"))
-        await write(store, TokenRevoked("dan"))
-        assert list((await store.token_counts()).items()) == [("bob", 1), ("carol", 2)]
+        assert list((await store.token_counts()).items()) == [("bob", 1), ("carol", 1)]
 
     async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
         await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])
@@ -262,10 +218,6 @@ class FailureContract(StoreMaker):
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
         assert await store.settled("alice", "c2") == Settled(0, 2, None)
 
-    async def test_an_empty_batch_is_no_failure(self, store: Store) -> None:
-        await store.append(Batch())
-        assert await store.log(0, 9, 9) == []
-
     async def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         with pytest.raises(StoreUnavailable, match="closed"):
@@ -279,11 +231,13 @@ class FailureContract(StoreMaker):
             await store.log(0, 9, 9)
 
     async def test_a_new_store_is_empty(self, tmp_path: Path) -> None:
-        async with opened(self.new_store(tmp_path)) as state:
-            assert len(state.epoch) == 26
-            assert state.head == 0
+        store = self.new_store(tmp_path)
+        async with opened(store) as state:
+            assert (len(state.epoch), state.head) == (26, 0)
             everything = [*state.participants, *state.threads, *state.channels, *state.members]
             assert [*everything, *state.marks, *state.keys] == []
+            await store.append(Batch())  # an empty batch is no failure
+            assert await store.log(0, 9, 9) == []
 
 
 class StoreContract(
@@ -335,38 +289,22 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             assert list(state.channels) == [StoredChannel("desk", "The desk")]
             assert set(state.members) == {StoredMember("bob", 2, 0), StoredMember("alice", 3, 0)}
 
-    async def test_a_cursor_never_moves_backwards(self, tmp_path: Path) -> None:
-        store = self.new_store(tmp_path)
-        async with opened(store):
+    async def test_cursors_marks_and_memories_are_there_again(self, tmp_path: Path) -> None:
+        async with opened(store := self.new_store(tmp_path)):
             await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
             await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
             await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
-        async with opened(store) as state:
-            assert [participant.cursor for participant in state.participants] == [9]
-
-    async def test_a_read_mark_is_what_was_marked_last(self, tmp_path: Path) -> None:
-        store = self.new_store(tmp_path)
-        async with opened(store):
-            await write(store, ReadMarked("bob", 1, 7), ReadMarked("bob", 2, 1))
-            await write(store, ReadMarked("bob", 1, 9), ReadMarked("bob", 1, 3))
-            await write(store, ReadMarked("alice", 1, 5), ReadMarked("bob", 2, 4))
-        async with opened(store) as state:
-            assert set(state.marks) == {
-                StoredMark("bob", 1, 3),
-                StoredMark("bob", 2, 4),
-                StoredMark("alice", 1, 5),
-            }
-
-    async def test_what_was_remembered_is_there_again(self, tmp_path: Path) -> None:
-        store = self.new_store(tmp_path)
-        async with opened(store):
+            await write(store, ReadMarked("bob", 1, 7), ReadMarked("bob", 2, 4))
+            await write(store, ReadMarked("bob", 1, 3), ReadMarked("alice", 1, 5))
             await write(store, Remembered("bob", "b", "1"), Remembered("bob", "a", "2"))
-            await write(store, Remembered("alice", "a", "3"), Remembered("bob", "c", "4"))
-            await write(store, Forgotten("bob", "b"))
-        async with opened(store) as state:
-            pairs = [("alice", "a"), ("bob", "a"), ("bob", "c")]
-            assert sorted(state.keys) == [StoredKey(*pair) for pair in pairs]
-            assert await store.memory("bob", "a") == b"2"
+            await write(store, Remembered("alice", "a", "3"), Forgotten("bob", "b"))
+        async with opened(again := self.new_store(tmp_path)) as state:
+            cursors = [participant.cursor for participant in state.participants]
+            assert cursors == [9], "a cursor never moves backwards"
+            marks = {("bob", 1, 3), ("bob", 2, 4), ("alice", 1, 5)}
+            assert set(state.marks) == {StoredMark(*mark) for mark in marks}
+            assert sorted(state.keys) == [StoredKey("alice", "a"), StoredKey("bob", "a")]
+            assert await again.memory("bob", "a") == b"2"
 
     async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
@@ -387,10 +325,3 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             assert refused.value.found == {("alice", "c1"), ("alice", "call")}
             await write(store, messages=[message(3, tseq=2)])
             assert await store.thread_page(1, None, 9) == [body(1), body(3)]
-
-    async def test_another_store_object_finds_the_same_log(self, tmp_path: Path) -> None:
-        async with opened(first := self.new_store(tmp_path)):
-            await first.append(direct(1, 5))
-        async with opened(second := self.new_store(tmp_path)) as state:
-            assert state.head == 5
-            assert seqs(await second.events("bob", 0, 9, 9, own=False)) == [1, 2, 3, 4, 5]

@@ -144,8 +144,8 @@ class SearchesContract(StoreMaker):
         assert await _whole_interaction(store, "i1", 0, 12) == list(range(1, 13))
 
     async def test_a_participant_of_many_messages_is_read_to_the_end(self, store: Store) -> None:
-        for first in range(1, 3001, 500):
-            await store.append(direct(first, first + 499))
+        for first in range(1, 3001, 1000):
+            await store.append(direct(first, first + 999))
         await write(store, messages=[spoken(3001, "bob")], deliveries=[delivery("bob", 3001)])
         assert await _all_mentions(store, "bob", 2**62) == [3001]
         assert await _whole_interaction(store, "i1", 0, 3001) == [3001]
