@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -44,33 +45,23 @@ async def refusal(url: str, kind: type[HubbubError] = UserError) -> str:
     return str(refused.value)
 
 
-def test_a_url_that_is_no_store_is_refused_with_an_example() -> None:
-    for url in (
-        "",
-        "hubbub.db",
-        "postgres://host/db",
-        "sqlite:",
-        "sqlite",
-    ):
+async def test_a_url_names_a_file_in_a_folder_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for url in ("", "hubbub.db", "postgres://host/db", "sqlite:", "sqlite"):
         with pytest.raises(UserError, match=r"write sqlite:<file>, for example sqlite:hubbub\.db"):
             open_store(url)
-
-
-def test_a_store_in_a_missing_folder_or_on_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nowhere does not exist"):
         open_store(f"sqlite:{tmp_path}/nowhere/hubbub.db")
     with pytest.raises(UserError, match=r"is a folder: name a file in it"):
         open_store(f"sqlite:{tmp_path}")
-
-
-async def test_a_path_may_be_relative_to_where_the_program_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.chdir(tmp_path)
-    store = open_store("sqlite:net.db")
-    await store.open()
-    await store.close()
-    assert (tmp_path / "net.db").is_file()
+    (tmp_path / "net.db").touch()  # an empty file becomes a store
+    for name in ("net.db", "relative.db"):
+        store = open_store(f"sqlite:{name}")
+        assert (await store.open()).head == 0
+        await store.close()
+        assert (tmp_path / name).stat().st_size > 0
 
 
 async def test_a_new_store_has_our_mark_and_the_latest_schema(tmp_path: Path) -> None:
@@ -80,11 +71,8 @@ async def test_a_new_store_has_our_mark_and_the_latest_schema(tmp_path: Path) ->
     assert db.execute("PRAGMA user_version").fetchone() == (latest_version(),)
     assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     db.close()
-
-
-async def test_two_stores_have_two_epochs(tmp_path: Path) -> None:
     epochs = set()
-    for name in ("a.db", "b.db"):
+    for name in ("x.db", "y.db"):
         store = open_store(f"sqlite:{tmp_path}/{name}")
         epochs.add((await store.open()).epoch)
         await store.close()
@@ -92,76 +80,41 @@ async def test_two_stores_have_two_epochs(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("S-8")
-async def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "theirs.db"
-    url = database(path, "CREATE TABLE theirs (x)")
-    before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="database of another program: name another file"):
-        await open_store(url).open()
-    assert path.read_bytes() == before
-
-
-async def test_a_database_marked_by_another_program_is_refused_though_empty(
-    tmp_path: Path,
-) -> None:
-    url = database(tmp_path / "theirs.db", "PRAGMA application_id = 77")
-    with pytest.raises(StoreVersionError, match="another program"):
-        await open_store(url).open()
-
-
-@pytest.mark.behaviour("S-8")
-async def test_a_newer_database_is_refused_with_both_versions(tmp_path: Path) -> None:
-    await filled(tmp_path / "x.db")
+async def test_what_is_no_store_of_this_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     newer = latest_version() + 1
-    url = database(tmp_path / "x.db", f"PRAGMA user_version = {newer}")
-    with pytest.raises(StoreVersionError) as refused:
-        await open_store(url).open()
-    text = str(refused.value)
-    assert f"schema version {newer}" in text
-    assert f"up to {latest_version()}: update Hubbub" in text
-
-
-async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("dear diary\n" * 500, encoding="utf-8")
-    text = await refusal(f"sqlite:{tmp_path}/notes.db")
-    assert text == f"{tmp_path}/notes.db is not a database: name another file as the store"
-
-
-async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
-    (tmp_path / "new.db").touch()
-    store = open_store(f"sqlite:{tmp_path}/new.db")
-    assert (await store.open()).head == 0
-    await store.close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "nowhere" / "y.db")
+    await filled(tmp_path / "newer.db")
+    database(tmp_path / "newer.db", f"PRAGMA user_version = {newer}")
+    database(tmp_path / "theirs.db", "CREATE TABLE theirs (x)")
+    database(tmp_path / "marked.db", "PRAGMA application_id = 77")
+    await filled(tmp_path / "odd.db")
+    (tmp_path / "odd.db-wal").mkdir()
+    names = ("notes", "newer", "theirs", "marked", "odd")
+    before = {name: (tmp_path / f"{name}.db").read_bytes() for name in names}
+    for name, kind, says in (
+        ("notes", UserError, "notes.db is not a database: name another file as the store"),
+        ("link", UserError, "link.db cannot be opened: No such file or directory"),
+        ("theirs", StoreVersionError, "database of another program: name another file"),
+        ("marked", StoreVersionError, "another program"),
+        ("newer", StoreVersionError, f"schema version {newer}"),
+        ("newer", StoreVersionError, f"up to {latest_version()}: update Hubbub"),
+        ("odd", UserError, "odd.db cannot be used as a store: unable to open database file"),
+    ):
+        assert says in await refusal(f"sqlite:{tmp_path}/{name}.db", kind)
+    assert {name: (tmp_path / f"{name}.db").read_bytes() for name in names} == before
 
 
 @pytest.mark.behaviour("S-8")
-async def test_a_file_that_was_cut_is_refused_as_damaged(tmp_path: Path) -> None:
+async def test_a_file_that_was_cut_or_overwritten_is_refused_as_damaged(tmp_path: Path) -> None:
     url = await filled(tmp_path / "x.db")
-    with (tmp_path / "x.db").open("r+b") as file:
-        file.truncate(3 * 4096)
-    assert "x.db is damaged: put a backup in its place" in await refusal(url, StoreUnavailable)
-
-
-async def test_a_file_with_overwritten_pages_is_refused_as_damaged(tmp_path: Path) -> None:
-    url = await filled(tmp_path / "x.db")
-    with (tmp_path / "x.db").open("r+b") as file:
-        for page in range(1, (tmp_path / "x.db").stat().st_size // 4096):
-            file.seek(page * 4096)
-            file.write(b"\xff" * 64)
-    assert "is damaged" in await refusal(url, StoreUnavailable)
-
-
-async def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
-    url = await filled(tmp_path / "x.db")
-    (tmp_path / "x.db-wal").mkdir()
-    text = await refusal(url)
-    assert text == f"{tmp_path}/x.db cannot be used as a store: unable to open database file"
-
-
-async def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.db").symlink_to(tmp_path / "nowhere" / "y.db")
-    text = await refusal(f"sqlite:{tmp_path}/x.db")
-    assert text == f"{tmp_path}/x.db cannot be opened: No such file or directory"
+    whole = (tmp_path / "x.db").read_bytes()
+    spoilt = bytearray(whole)
+    for page in range(4096, len(whole), 4096):
+        spoilt[page : page + 64] = b"\xff" * 64
+    for content in (whole[: 3 * 4096], spoilt):
+        (tmp_path / "x.db").write_bytes(content)
+        assert "x.db is damaged: put a backup in its place" in await refusal(url, StoreUnavailable)
 
 
 @pytest.mark.behaviour("S-9")
@@ -204,27 +157,24 @@ async def test_only_its_user_reads_a_database(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("S-13")
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
-@pytest.mark.parametrize("replaced", [False, True])
-async def test_a_store_whose_files_are_gone_writes_nothing_more(
-    tmp_path: Path, end: str, replaced: bool
-) -> None:
-    url = await filled(tmp_path / "x.db")
-    store = open_store(url)
-    await store.open()
-    assert store.problem() == ""
-    file = tmp_path / f"x.db{end}"
-    copy = file.read_bytes()
-    file.unlink()
-    if replaced:
-        (tmp_path / "new").write_bytes(copy)
-        (tmp_path / "new").rename(file)
-    for _ in range(2):
-        with pytest.raises(
-            StoreUnavailable, match=r"deleted, moved or replaced.*stop the hub, put"
-        ):
-            await store.append(direct(301, 301))
-        assert f"x.db{end} was" in store.problem()
-    await store.close()
+async def test_a_store_whose_files_are_gone_writes_nothing_more(tmp_path: Path, end: str) -> None:
+    url, file = await filled(tmp_path / "x.db"), tmp_path / f"x.db{end}"
+    for replaced in (True, False):
+        store = open_store(url)
+        await store.open()
+        assert store.problem() == ""
+        copy = file.read_bytes()
+        file.unlink()
+        if replaced:
+            (tmp_path / "new").write_bytes(copy)
+            (tmp_path / "new").rename(file)
+        for _ in range(2):
+            with pytest.raises(
+                StoreUnavailable, match=r"deleted, moved or replaced.*stop the hub, put"
+            ):
+                await store.append(direct(301, 301))
+            assert f"x.db{end} was" in store.problem()
+        await store.close()
 
 
 @pytest.mark.slow
@@ -253,8 +203,6 @@ def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
 
 
 def run_open_and_close(path: Path) -> None:
-    import asyncio
-
     async def main() -> None:
         store = open_store(f"sqlite:{path}")
         await store.open()
@@ -270,20 +218,10 @@ def ended(threads: set[threading.Thread]) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-async def test_a_failed_open_leaves_no_thread_and_no_lock(tmp_path: Path) -> None:
-    url = database(tmp_path / "x.db", "CREATE TABLE theirs (x)")
-    before = set(threading.enumerate())
-    with pytest.raises(StoreVersionError):
-        await open_store(url).open()
-    assert ended(set(threading.enumerate()) - before)
-    (tmp_path / "x.db").unlink()
-    store = open_store(url)
-    await store.open()
-    await store.close()
-
-
-@pytest.mark.parametrize("place", ["log.db", ":memory:"])
-async def test_close_leaves_no_thread(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["x.db", ":memory:"])
+async def test_close_leaves_no_thread_and_no_file_beside_the_database(
+    tmp_path: Path, place: str
+) -> None:
     before = set(threading.enumerate())
     store = open_store(f"sqlite:{place if place == ':memory:' else tmp_path / place}")
     await store.open()
@@ -293,15 +231,18 @@ async def test_close_leaves_no_thread(tmp_path: Path, place: str) -> None:
     assert begun
     await store.close()
     assert ended(begun)
+    assert os.listdir(tmp_path) == ([] if place == ":memory:" else ["x.db"])
 
 
-async def test_close_moves_the_write_ahead_log_into_the_database(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:{tmp_path}/x.db")
+async def test_a_failed_open_leaves_no_thread_and_no_lock(tmp_path: Path) -> None:
+    url = database(tmp_path / "x.db", "CREATE TABLE theirs (x)")
+    before = set(threading.enumerate())
+    await refusal(url, StoreVersionError)
+    assert ended(set(threading.enumerate()) - before)
+    (tmp_path / "x.db").unlink()
+    store = open_store(url)
     await store.open()
-    await store.append(direct(1, 10))
-    assert (tmp_path / "x.db-wal").stat().st_size > 0
     await store.close()
-    assert sorted(os.listdir(tmp_path)) == ["x.db"]
 
 
 async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> None:
