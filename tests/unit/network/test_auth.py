@@ -51,13 +51,7 @@ def test_hashes_are_compared_in_constant_time() -> None:
 
 
 def test_addresses_of_this_machine_are_loopback() -> None:
-    for host in (
-        "127.0.0.1",
-        "127.1.2.3",
-        "localhost",
-        "::1",
-        "[::1]",
-    ):
+    for host in ("127.0.0.1", "127.1.2.3", "localhost", "::1", "[::1]"):
         assert is_loopback(host)
 
 

@@ -16,11 +16,7 @@ def breaker(turns: int = 3, within: float = 60.0, **more: bool) -> Breaker:
 
 @pytest.mark.behaviour("H-27")
 def test_the_turn_after_the_last_that_is_allowed_is_one_too_many() -> None:
-    for turns in (
-        1,
-        2,
-        60,
-    ):
+    for turns in (1, 2, 60):
         counting = breaker(turns)
         for n in range(turns):
             assert counting.count("t", f"a-m{n}", 0.0) is None

@@ -45,10 +45,7 @@ def test_wakes_count_for_as_long_as_the_window() -> None:
 
 @pytest.mark.behaviour("H-5")
 def test_a_person_lets_the_pair_begin_anew() -> None:
-    for woken in (
-        "a",
-        "b",
-    ):
+    for woken in ("a", "b"):
         dampener = made(wakes=1)
         assert dampener.wake("a", "b", 0.0)
         dampener.person("c")

@@ -100,33 +100,20 @@ def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Conn
     assert db.execute("SELECT count(*) FROM by_thread").fetchone() == (7,)
 
 
-def test_a_database_without_memories_can_have_some(db: sqlite3.Connection) -> None:
+@pytest.mark.behaviour("H-100", "M-20")
+def test_an_old_database_gets_what_came_later_and_keeps_what_it_has(
+    db: sqlite3.Connection,
+) -> None:
     migrate(db, "x", {n: scripts()[n] for n in (1, 2)})
     db.execute("INSERT INTO participant VALUES ('bot', 'agent', '{}')")
-    migrate(db, "x")
-    db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
-    assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
-    assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]
-
-
-@pytest.mark.behaviour("H-100")
-def test_a_database_of_version_3_can_be_controlled(db: sqlite3.Connection) -> None:
     migrate(db, "x", {n: scripts()[n] for n in (1, 2, 3)})
     db.execute("INSERT INTO memory VALUES ('bot', 'k', '1')")
     assert check_version(db, "x") == 3
     migrate(db, "x")
+    assert check_version(db, "x") == latest_version()
     assert not any(control_state(db).values()), "nothing is stopped, asked for or spent"
     assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
-
-
-@pytest.mark.behaviour("M-20")
-def test_a_database_of_version_4_can_have_tables_of_mods(db: sqlite3.Connection) -> None:
-    migrate(db, "x", {n: scripts()[n] for n in (1, 2, 3, 4)})
-    db.execute("INSERT INTO halt VALUES ('all', '', 'ann', 'enough', 1.0, 0)")
-    assert check_version(db, "x") == 4
-    migrate(db, "x")
-    assert check_version(db, "x") == latest_version()
+    assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]
     assert db.execute("SELECT * FROM mod_schema").fetchall() == []
     bring_up(db, "polls", {1: "CREATE TABLE polls_vote (who);"})
     assert db.execute("SELECT * FROM mod_schema").fetchall() == [("polls", 1)]
-    assert db.execute("SELECT by FROM halt").fetchall() == [("ann",)]

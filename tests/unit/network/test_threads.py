@@ -27,10 +27,7 @@ def test_the_root_of_a_reply_thread_is_made_with_it() -> None:
 
 
 def test_a_channel_called_like_a_reply_is_a_thread_of_its_own() -> None:
-    for name in (
-        "channel.t5",
-        "mod.t5",
-    ):
+    for name in ("channel.t5", "mod.t5"):
         threads = Threads()
         thread = threads.ensure(name)
         assert thread.scope == thread.no

@@ -235,14 +235,7 @@ def test_a_misspelled_argument_is_named_though_the_right_one_is_missing_too() ->
 
 
 def test_what_only_the_hub_may_say_is_refused_by_name() -> None:
-    for field in (
-        "seq",
-        "sender_id",
-        "hop",
-        "interaction_id",
-        "sent_at",
-        "tseq",
-    ):
+    for field in ("seq", "sender_id", "hop", "interaction_id", "sent_at", "tseq"):
         error = refusal(call(to="bob", text="hi", **{field: 1}))
         assert error.code == ErrorCode.BAD_REQUEST
         assert field in error.message
@@ -273,11 +266,7 @@ def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
 
 @pytest.mark.behaviour("B-11")
 def test_a_frame_has_so_many_objects_and_lists_and_no_more() -> None:
-    for piece in (
-        "[],",
-        "[[[]]],",
-        '{"a":{}},',
-    ):
+    for piece in ("[],", "[[[]]],", '{"a":{}},'):
         roomy = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
         many = (piece * (100 * 1024 // len(piece))).rstrip(",")
         frames = (DEEP % f"[{many}]".encode(), b'{"op":"ack","seq":1,"x":[%b]}' % many.encode())
@@ -316,11 +305,7 @@ def test_a_ref_of_the_wrong_kind_does_not_come_back() -> None:
 
 
 def test_a_ref_that_cannot_be_sent_does_not_come_back() -> None:
-    for ref in (
-        "\\u0000",
-        "\\ud800",
-        "r\\udfff",
-    ):
+    for ref in ("\\u0000", "\\ud800", "r\\udfff"):
         error = refusal(b'{"op":"call","ref":"%b","name":"weigh","args":{}}' % ref.encode())
         assert error.ref is None
         assert ErrorFrame.model_validate_json(encode_error(error, error.ref)).ref is None

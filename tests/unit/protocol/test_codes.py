@@ -36,13 +36,7 @@ def test_the_list_above_is_complete() -> None:
 
 
 def test_ends_that_are_no_verdict_say_come_back() -> None:
-    for code in (
-        1000,
-        1001,
-        1006,
-        1011,
-        1012,
-    ):
+    for code in (1000, 1001, 1006, 1011, 1012):
         assert may_reconnect(code)
 
 

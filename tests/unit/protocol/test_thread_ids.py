@@ -184,36 +184,19 @@ def test_reserved_names_and_names_like_replies_are_nobodys() -> None:
 
 
 def test_names_that_read_like_threads_are_nobodys() -> None:
-    for name in (
-        "direct_bob",
-        "channel_general",
-        "mod_tasks",
-        "direct_",
-    ):
+    for name in ("direct_bob", "channel_general", "mod_tasks", "direct_"):
         assert is_id(name)
         assert not is_participant_id(name)
         assert not is_channel_name(name)
 
 
 def test_a_channel_may_have_any_other_name() -> None:
-    for name in (
-        "general",
-        "t5",
-        "directions",
-        "channel",
-        "mod-x",
-    ):
+    for name in ("general", "t5", "directions", "channel", "mod-x"):
         assert is_channel_name(name)
 
 
 def test_names_that_only_begin_like_a_reply_are_fine() -> None:
-    for name in (
-        "t",
-        "t0",
-        "tom",
-        "t5x",
-        "T5",
-    ):
+    for name in ("t", "t0", "tom", "t5x", "T5"):
         assert is_participant_id(name)
 
 

@@ -77,11 +77,8 @@ def test_the_page_knows_its_network_before_anybody_has_joined() -> None:
         "auth": "open",
         "humans": ["ann", "bob"],
     }
-
-
-def test_a_networks_name_is_text_never_markup() -> None:
     page = text(found(Site(About('"><script>alert(1)</script>', "open")), "/"))
-    assert "<script>alert" not in page
+    assert "<script>alert" not in page, "its name is text, never markup"
 
 
 def test_one_script_and_no_style_stands_in_the_page_itself_and_the_policy_names_it() -> None:
@@ -93,13 +90,9 @@ def test_one_script_and_no_style_stands_in_the_page_itself_and_the_policy_names_
     assert re.findall(r"script-src ([^;]*)", policy) == [f"'self' 'sha256-{digest}'"]
     assert "<style" not in page
     assert not re.search(r"\son[a-z]+=", page)
-
-
-def test_the_policy_allows_this_server_only() -> None:
-    policy = found(Site(OPEN), "/").headers["Content-Security-Policy"]
     assert "unsafe" not in policy
-    assert "default-src 'none'" in policy
-    assert "ws://127.0.0.1:4820 " in policy
+    for allowed in ("default-src 'none'", "ws://127.0.0.1:4820 "):
+        assert allowed in policy, "this server only"
     assert "require-trusted-types-for 'script'" in policy
 
 
@@ -127,6 +120,12 @@ def test_files_by_the_current_hash_may_be_kept_for_good() -> None:
     assert reply.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert reply.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert text(reply) == (STATIC / "main.js").read_text()
+    site.prepare()  # compresses ahead, and changes nothing
+    for path in ("/", f"{base(site)}/main.js"):
+        before = found(site, path)
+        again = found(site, path, {**ASKED, "If-None-Match": before.headers["ETag"]})
+        assert (again.status, again.body) == (304, b""), "what a browser has is not sent again"
+    assert text(before) == (STATIC / "main.js").read_text()
 
 
 def test_a_page_from_before_an_update_still_finds_its_files(tmp_path: Path) -> None:
@@ -138,14 +137,6 @@ def test_a_page_from_before_an_update_still_finds_its_files(tmp_path: Path) -> N
     reply = found(site, f"{old}/b.js")
     assert reply.headers["Cache-Control"] == "no-cache"
     assert text(reply) == "export const b = 2;\n"
-
-
-def test_what_a_browser_has_is_not_sent_again() -> None:
-    site = Site(OPEN)
-    for path in ("/", f"{base(site)}/main.js"):
-        etag = found(site, path).headers["ETag"]
-        again = found(site, path, {**ASKED, "If-None-Match": etag})
-        assert (again.status, again.body) == (304, b"")
 
 
 def test_files_are_compressed_for_those_who_take_it() -> None:
@@ -164,32 +155,14 @@ def test_files_are_compressed_for_those_who_take_it() -> None:
         assert text(reply) == (STATIC / "vendor" / "purify.js").read_text()
 
 
-def test_preparing_compresses_ahead_and_changes_nothing() -> None:
-    site = Site(OPEN)
-    site.prepare()
-    assert text(found(site, f"{base(site)}/main.js")) == (STATIC / "main.js").read_text()
-
-
 def test_nothing_but_the_files_of_the_page_can_be_had() -> None:
-    for path in (
-        "/static/x/../site.py",
-        "/static/x/..%2fsite.py",
-        "/static//etc/passwd",
-        "/static/x/",
-        "/static/",
-        "/static/x/core",
-        "/other",
-    ):
-        assert Site(OPEN).find(path, ASKED) is None
-
-
-def test_how_to_join_otherwise_is_told_with_the_address_that_was_asked() -> None:
-    page = text(found(Site(OPEN), "/join"))
+    site = Site(OPEN)
+    for path in ("x/../site.py", "x/..%2fsite.py", "/etc/passwd", "x/", "", "x/core"):
+        assert site.find(f"/static/{path}", ASKED) is None
+    assert site.find("/other", ASKED) is None
+    assert found(site, "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
+    page = text(found(site, "/join"))
     assert "Connect to <code>ws://127.0.0.1:4820</code>" in page
-
-
-def test_a_browser_finds_its_icon_where_it_looks_for_it() -> None:
-    assert found(Site(OPEN), "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
 
 
 def test_every_library_is_listed_with_its_licence() -> None:
