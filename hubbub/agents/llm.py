@@ -269,6 +269,5 @@ class _Turn:
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
-        await self.journal.begun()
         results = await self.calls.run(run)
         return self.loop.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

@@ -11,6 +11,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.absence import NoSource, ToolSource
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import SELECT, Registry
 from hubbub.agents.tools.running import CallRunner, Checks
@@ -139,6 +140,11 @@ class Toolbox:
             for entry in entries
             if entry is not None
         )
+
+    def only_asks_the_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
+        """Whether nothing of the calls runs in this process but the questions to the hub."""
+        entries = [self._all.get(call.name) for call in calls]
+        return all(entry is None or isinstance(entry.tool, HubTool) for entry in entries)
 
     async def run(
         self,

@@ -42,6 +42,8 @@ class Calls:
     async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
         """The results, in the order of the calls. `base`: where the step's numbers begin."""
         outside = self.taint.outside  # what their results bring, the model had not read
+        if self.around is not None or not self.toolbox.only_asks_the_hub(run.calls):
+            await self.journal.begun()  # who dies of one of them has died in this turn
         if self.toolbox.must_be_recorded(run.calls):
             await self.journal.durable()
         plan, step = self.journal.plan, run.step
