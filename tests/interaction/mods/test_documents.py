@@ -2,309 +2,186 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hubbub.client import Client
-from hubbub.config.models import ChannelConfig, HumanConfig, NetworkConfig, NetworkFile
-from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.documents.mod import DocumentsMod
 from hubbub.mods.documents.settings import DocumentsConfig
-from hubbub.network.ports import Store
-from hubbub.testing.network import LocalNetwork
+from tests.interaction.mods.workplace import DESK, refused, workplace
+from tests.interaction.peers import Peer
 from tests.interaction.stores import MoodyStore
 
 TEXT = "# Plan\n\none\ntwo\nthree"
 
 
-def network(store: str | Store = "sqlite::memory:", **config: int) -> LocalNetwork:
-    file = NetworkFile(
-        network=NetworkConfig(auth="open"),
-        humans={"olga": HumanConfig(roles=["owner"]), "ann": HumanConfig()},
-        channels={"desk": ChannelConfig(members=["ann", "bot"])},
-    )
-    return LocalNetwork(file, store=store, mods=[DocumentsMod(DocumentsConfig(**config))])
+def documents(**settings: int) -> list[DocumentsMod]:
+    return [DocumentsMod(DocumentsConfig(**settings))]
 
 
-async def ask(client: Client, name: str, **args: object) -> dict[str, Any]:
-    answer = await client.call(name, **args)  # type: ignore[arg-type]
-    assert isinstance(answer, dict)
-    return answer
+async def create(peer: Peer, text: str = TEXT, thread: str = DESK) -> str:
+    made = await peer.call("create_document", title="Plan", text=text, thread=thread)
+    return str(made["id"])
 
 
-async def create(client: Client, text: str = TEXT, **args: object) -> str:
-    answer = await ask(
-        client, "create_document", title="Plan", text=text, thread="channel.desk", **args
-    )
-    return str(answer["id"])
+async def text_of(peer: Peer, id: str, **which: Any) -> str:
+    return str((await peer.call("read_document", id=id, numbers=False, **which))["text"])
 
 
-def line(first: int, last: int, text: str) -> list[dict[str, object]]:
+def line(first: int, last: int, text: str) -> list[dict[str, Any]]:
     return [{"first": first, "last": last, "text": text}]
 
 
-async def refused(client: Client, name: str, **args: object) -> str:
-    with pytest.raises(OperationError) as caught:
-        await ask(client, name, **args)
-    return caught.value.code
-
-
-@pytest.mark.behaviour("M-40")
-async def test_a_document_is_created_listed_and_read_with_line_numbers() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
+@pytest.mark.behaviour("M-40", "M-43")
+async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    async with workplace(documents(), "ann", "bot", store=store) as (_, ann, bot):
         id = await create(ann)
-        (found,) = (await ask(bot, "list_documents"))["documents"]
+        (found,) = (await bot.call("list_documents"))["documents"]
         assert (found["id"], found["title"], found["created_by"]) == (id, "Plan", "ann")
-        read = await ask(bot, "read_document", id=id, first=3, last=4)
+        read = await bot.call("read_document", id=id, first=3, last=4)
         assert (read["text"], read["lines"]) == ("3| one\n4| two", 5)
-        plain = await ask(bot, "read_document", id=id, numbers=False)
-        assert plain["text"] == TEXT
-
-
-@pytest.mark.behaviour("M-41")
-async def test_edits_of_one_version_that_touch_different_places_are_merged() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        id = await create(ann)
-        edits = [(ann, line(3, 3, "ONE")), (bot, line(5, 5, "THREE")), (ann, line(1, 1, "# New"))]
-        answers = await asyncio.gather(
-            *(ask(who, "edit_document", id=id, base_version=1, edits=e) for who, e in edits)
-        )
-        assert sorted(a["version"] for a in answers) == [2, 3, 4]
-        assert sorted(a["status"] for a in answers) == ["merged", "merged", "saved"]
-        read = await ask(bot, "read_document", id=id, numbers=False)
-        assert read["text"] == "# New\n\nONE\ntwo\nTHREE"
-        mod = local.hub.mods.pipeline.mods[0]
-        assert isinstance(mod, DocumentsMod)
-        assert not len(mod._queues)
-
-
-@pytest.mark.behaviour("M-42")
-async def test_a_conflict_saves_nothing_and_tells_what_to_do() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        id = await create(ann)
-        new = line(3, 3, "ONE") + line(1, 0, "top\nof it")
-        await ask(ann, "edit_document", id=id, base_version=1, edits=new)
-        mine = line(3, 3, "1") + line(5, 5, "3")
-        told = await ask(bot, "edit_document", id=id, base_version=1, edits=mine)
-        assert (told["status"], told["version"]) == ("conflict", 2)
-        (place,) = told["conflicts"]
-        assert place == {"first": 5, "last": 5, "was": "one", "now": "ONE", "yours": "1"}
-        assert "base_version 2" in told["advice"]
-        assert (await ask(bot, "read_document", id=id))["version"] == 2
-        again = line(place["first"], place["last"], "ONE, or 1") + line(7, 7, "3")
-        done = await ask(bot, "edit_document", id=id, base_version=2, edits=again)
-        assert done["status"] == "saved"
-        read = await ask(ann, "read_document", id=id, numbers=False)
-        assert read["text"] == "top\nof it\n# Plan\n\nONE, or 1\ntwo\n3"
-
-
-@pytest.mark.behaviour("M-43")
-async def test_every_version_stays_readable_with_its_author_and_its_differences() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        id = await create(ann)
         for n in (1, 2):
-            await ask(bot, "write_document", id=id, base_version=n, text=f"v{n + 1}", note="why")
-        history = await ask(ann, "document_history", id=id, limit=2)
+            await bot.call("write_document", id=id, base_version=n, text=f"v{n + 1}", note="why")
+        history = await ann.call("document_history", id=id, limit=2)
         assert [(v["version"], v["base"], v["author"]) for v in history["versions"]] == [
             (3, 2, "bot"), (2, 1, "bot"),
         ]  # fmt: skip
         assert history["more"]
-        first = await ask(ann, "read_document", id=id, version=1, numbers=False)
-        assert first["text"] == TEXT
-        diff = await ask(ann, "diff_document", id=id, old=2)
+        assert await text_of(ann, id, version=1) == TEXT
+        diff = await ann.call("diff_document", id=id, old=2)
         assert diff["diff"].split("\n")[-2:] == ["-v2", "+v3"]
         assert await refused(ann, "diff_document", id=id, old=9) == "not_found"
+    async with workplace(documents(), "ann", store=store) as (_, ann):
+        assert await create(ann) == "d2"
+        assert await text_of(ann, "d1", version=1) == TEXT
 
 
-@pytest.mark.behaviour("M-44")
-async def test_a_write_that_is_repeated_with_its_cid_happens_once() -> None:
-    async with network() as local:
-        ann = await local.join("ann", "human")
-        args = {"title": "Plan", "text": TEXT, "thread": "channel.desk"}
-        one = await ask(ann, "create_document", cid="c1", **args)
-        assert await ask(ann, "create_document", cid="c1", **args) == one
-        assert len((await ask(ann, "list_documents"))["documents"]) == 1
-        id = one["id"]
-        edit: dict[str, object] = {"id": id, "base_version": 1, "edits": line(3, 3, "ONE")}
-        saved = await ask(ann, "edit_document", cid="c2", **edit)
-        await ask(ann, "write_document", id=id, base_version=2, text=TEXT)
-        assert await ask(ann, "edit_document", cid="c2", **edit) == saved
-        assert (await ask(ann, "read_document", id=id))["version"] == 3
-        both = [
-            ask(ann, "comment_on_document", cid="c3", id=id, text="why?", line=3) for _ in range(2)
+@pytest.mark.behaviour("M-41", "M-42")
+async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to_do() -> None:
+    mods = documents()
+    async with workplace(mods, "ann", "bot") as (_, ann, bot):
+        id = await create(ann)
+        edits = [(ann, line(3, 3, "ONE")), (bot, line(5, 5, "THREE")), (ann, line(1, 1, "# New"))]
+        refs = [
+            (who, await who.post("edit_document", id=id, base_version=1, edits=each))
+            for who, each in edits
         ]
-        first, second = await asyncio.gather(*both)
+        answers = [(await who.answer(ref))["value"] for who, ref in refs]
+        assert sorted(a["version"] for a in answers) == [2, 3, 4]
+        assert sorted(a["status"] for a in answers) == ["merged", "merged", "saved"]
+        assert await text_of(bot, id) == "# New\n\nONE\ntwo\nTHREE"
+        assert not len(mods[0]._queues)
+
+        id = await create(ann)
+        new = line(3, 3, "ONE") + line(1, 0, "top\nof it")
+        await ann.call("edit_document", id=id, base_version=1, edits=new)
+        mine = line(3, 3, "1") + line(5, 5, "3")
+        told = await bot.call("edit_document", id=id, base_version=1, edits=mine)
+        assert (told["status"], told["version"]) == ("conflict", 2)
+        (place,) = told["conflicts"]
+        assert place == {"first": 5, "last": 5, "was": "one", "now": "ONE", "yours": "1"}
+        assert "base_version 2" in told["advice"]
+        assert (await bot.call("read_document", id=id))["version"] == 2
+        again = line(place["first"], place["last"], "ONE, or 1") + line(7, 7, "3")
+        done = await bot.call("edit_document", id=id, base_version=2, edits=again)
+        assert done["status"] == "saved"
+        assert await text_of(ann, id) == "top\nof it\n# Plan\n\nONE, or 1\ntwo\n3"
+
+
+@pytest.mark.behaviour("M-44", "M-48")
+async def test_a_write_happens_once_with_its_cid_and_not_at_all_if_the_store_refuses() -> None:
+    store = MoodyStore()
+    async with workplace(documents(), "ann", store=store) as (_, ann):
+        made: dict[str, Any] = {"title": "Plan", "text": TEXT, "thread": DESK}
+        one = await ann.call("create_document", cid="c1", **made)
+        assert await ann.call("create_document", cid="c1", **made) == one
+        id = one["id"]
+        edit: dict[str, Any] = {"id": id, "base_version": 1, "edits": line(3, 3, "ONE")}
+        for name, args in (("edit_document", edit), ("create_document", made)):
+            store.failing = 1
+            assert await refused(ann, name, **args) == "store_unavailable"
+        saved = await ann.call("edit_document", cid="c2", **edit)
+        assert saved["version"] == 2
+        await ann.call("write_document", id=id, base_version=2, text=TEXT)
+        assert await ann.call("edit_document", cid="c2", **edit) == saved
+        assert (await ann.call("read_document", id=id))["version"] == 3
+        comment: dict[str, Any] = {"cid": "c3", "id": id, "text": "why?", "line": 3}
+        refs = [await ann.post("comment_on_document", **comment) for _ in range(2)]
+        first, second = [(await ann.answer(ref))["value"] for ref in refs]
         assert first == second
-        assert len((await ask(ann, "read_document_comments", id=id))["comments"]) == 1
+        assert len((await ann.call("read_document_comments", id=id))["comments"]) == 1
+        assert [each["id"] for each in (await ann.call("list_documents"))["documents"]] == [id]
+        assert await create(ann) != id
 
 
 @pytest.mark.behaviour("M-45")
 async def test_comments_are_read_and_resolved_once() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
+    async with workplace(documents(), "ann", "bot") as (_, ann, bot):
         id = await create(ann)
         for n in range(3):
-            await ask(ann, "comment_on_document", id=id, text=f"no {n}", line=n + 1)
-        assert await refused(ann, "comment_on_document", id=id, text="?", line=6) == "bad_request"
-        page = await ask(bot, "read_document_comments", id=id, limit=2)
+            await ann.call("comment_on_document", id=id, text=f"no {n}", line=n + 1)
+        code = await refused(ann, "comment_on_document", id=id, text="?", line=6)
+        assert code == "bad_request"
+        page = await bot.call("read_document_comments", id=id, limit=2)
         assert [c["text"] for c in page["comments"]] == ["no 0", "no 1"]
         assert page["more"]
-        done = await ask(bot, "resolve_document_comment", id=id, comment=1)
-        assert done["resolved_by"] == "bot"
-        again = await ask(ann, "resolve_document_comment", id=id, comment=1)
-        assert again["resolved_by"] == "bot"
-        left = await ask(bot, "read_document_comments", id=id)
+        for who in (bot, ann):
+            done = await who.call("resolve_document_comment", id=id, comment=1)
+            assert done["resolved_by"] == "bot"
+        left = await bot.call("read_document_comments", id=id)
         assert [c["id"] for c in left["comments"]] == [2, 3]
-        everything = await ask(bot, "read_document_comments", id=id, resolved=True)
+        everything = await bot.call("read_document_comments", id=id, resolved=True)
         assert len(everything["comments"]) == 3
         assert await refused(bot, "resolve_document_comment", id=id, comment=9) == "not_found"
 
 
-OPERATIONS: dict[str, dict[str, object]] = {
-    "read_document": {},
-    "document_history": {},
-    "diff_document": {"old": 1},
-    "edit_document": {"base_version": 1, "edits": line(1, 1, "x")},
-    "write_document": {"base_version": 1, "text": "x"},
-    "comment_on_document": {"text": "x"},
-    "read_document_comments": {},
-    "resolve_document_comment": {"comment": 1},
-}
-
-
 @pytest.mark.behaviour("M-46")
-@pytest.mark.parametrize("name", [*OPERATIONS, "list_documents", "create_document"])
-@pytest.mark.parametrize(
-    ("who", "kind", "member"),
-    [
-        ("ann", "human", True),
-        ("bot", "agent", True),
-        ("cat", "human", False),
-        ("dog", "agent", False),
-        ("olga", "human", False),
-    ],
-)
-async def test_who_reads_the_thread_may_do_everything_and_nobody_else_anything(
-    name: str, who: str, kind: Any, member: bool
-) -> None:
-    async with network() as local:
-        ann = await local.join("ann", "human")
+async def test_a_document_is_for_those_who_read_its_thread_and_as_long_as_they_do() -> None:
+    async with workplace(documents(), "ann", "bot", "olga") as (_, ann, bot, olga):
         id = await create(ann)
-        await ask(ann, "comment_on_document", id=id, text="mine")
-        caller = ann if who == "ann" else await local.join(who, kind)
-        if name == "list_documents":
-            found = (await ask(caller, name))["documents"]
-            assert [each["id"] for each in found] == ([id] if member else [])
-            args: dict[str, object] = {"thread": "channel.desk"}
-        elif name == "create_document":
-            args = {"title": "t", "thread": "channel.desk"}
-        else:
-            args = {"id": id, **OPERATIONS[name]}
-        if member:
-            await ask(caller, name, **args)
-        else:
-            assert await refused(caller, name, **args) in ("not_found", "unknown_thread")
-
-
-@pytest.mark.behaviour("M-46")
-async def test_who_has_left_the_thread_reads_its_documents_no_longer() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        id = await create(ann)
-        await ask(bot, "leave_channel", channel="desk")
+        await bot.call("leave_channel", channel="desk")
+        edit = {"id": id, "base_version": 1, "edits": line(1, 1, "x")}
         assert await refused(bot, "read_document", id=id) == "not_found"
-        edit: dict[str, object] = {"id": id, "base_version": 1, "edits": line(1, 1, "x")}
         assert await refused(bot, "edit_document", **edit) == "not_found"
-        assert (await ask(bot, "list_documents"))["documents"] == []
-
-
-@pytest.mark.behaviour("M-46")
-async def test_a_document_of_two_is_for_these_two() -> None:
-    async with network() as local:
-        ann, bot = await local.join("ann", "human"), await local.join("bot")
-        olga = await local.join("olga", "human")
-        await ann.call("send_text_message", to="bot", text="hello")
-        made = await ask(ann, "create_document", title="Ours", thread="bot")
-        read = await ask(bot, "read_document", id=made["id"])
-        assert read["text"] == "1| "
-        assert await refused(olga, "read_document", id=made["id"]) == "not_found"
+        assert (await bot.call("list_documents"))["documents"] == []
+        await ann.say("bot", "hello")
+        ours = await create(ann, "", "bot")
+        assert (await bot.call("read_document", id=ours))["text"] == "1| "
+        assert await refused(olga, "read_document", id=ours) == "not_found"
 
 
 @pytest.mark.behaviour("M-47")
-async def test_long_lists_and_texts_come_in_parts() -> None:
-    async with network() as local:
-        ann = await local.join("ann", "human")
+async def test_long_lists_and_texts_come_in_parts_and_have_limits() -> None:
+    async with workplace(documents(), "ann") as (_, ann):
         ids = [await create(ann, "x" * 100) for _ in range(5)]
-        page = await ask(ann, "list_documents", limit=3)
-        assert [each["id"] for each in page["documents"]] == ids[:1:-1]
-        assert page["more"]
-        rest = await ask(ann, "list_documents", before=ids[2], thread="channel.desk")
-        assert [each["id"] for each in rest["documents"]] == ids[1::-1]
-        assert not rest["more"]
+        page = await ann.call("list_documents", limit=3)
+        assert ([each["id"] for each in page["documents"]], page["more"]) == (ids[:1:-1], True)
+        rest = await ann.call("list_documents", before=ids[2], thread=DESK)
+        assert ([each["id"] for each in rest["documents"]], rest["more"]) == (ids[1::-1], False)
         long = await create(ann, "\n".join(["x" * 999] * 100))
-        part = await ask(ann, "read_document", id=long)
+        part = await ann.call("read_document", id=long)
         assert (part["first"], part["last"], part["lines"]) == (1, 60, 100)
-        part = await ask(ann, "read_document", id=long, first=61)
-        assert part["last"] == 100
-        await ask(ann, "write_document", id=long, base_version=1, text="")
-        assert (await ask(ann, "diff_document", id=long, old=1))["cut"]
-
-
-@pytest.mark.behaviour("M-47")
-async def test_texts_have_a_size_limit_and_titles_one_line() -> None:
-    async with network(max_size=30, max_lines=6) as local:
-        ann = await local.join("ann", "human")
-        big: dict[str, object] = {"title": "t", "thread": "channel.desk", "text": "x" * 31}
-        assert await refused(ann, "create_document", **big) == "too_large"
-        assert await refused(ann, "create_document", **{**big, "text": "\n" * 6}) == "too_large"
-        assert (
-            await refused(ann, "create_document", title="a\nb", thread="channel.desk") != "internal"
-        )
-        id = await create(ann)
-        much: dict[str, object] = {"id": id, "base_version": 1}
-        for text in ("x" * 20, "\n\n"):
-            code = await refused(ann, "edit_document", **much, edits=line(6, 5, text))
-            assert code == "too_large"
-        for first, last in ((7, 7), (1, 6), (4, 2)):
-            code = await refused(ann, "edit_document", **much, edits=line(first, last, ""))
-            assert code == "bad_request"
-        assert (await ask(ann, "read_document", id=id))["version"] == 1
-
-
-@pytest.mark.behaviour("M-48")
-async def test_what_the_store_refuses_leaves_nothing_and_holds_nobody_up() -> None:
-    store = MoodyStore()
-    async with network(store) as local:
-        ann = await local.join("ann", "human")
-        id = await create(ann)
-        edit: dict[str, Any] = {"id": id, "base_version": 1, "edits": line(3, 3, "ONE")}
-        store.failing = 1
-        with pytest.raises((OperationError, StoreUnavailable)):
-            await ann.post("edit_document", **edit)
-        store.failing = 1
-        with pytest.raises((OperationError, StoreUnavailable)):
-            await ann.post("create_document", title="x", thread="channel.desk")
-        assert (await ask(ann, "edit_document", **edit))["version"] == 2
-        ids = [each["id"] for each in (await ask(ann, "list_documents"))["documents"]]
-        assert ids == [id]
-        assert await create(ann) not in ids
-
-
-@pytest.mark.behaviour("M-43")
-async def test_documents_are_there_after_a_restart(tmp_path: Path) -> None:
-    store = f"sqlite:{tmp_path / 'x.db'}"
-    for n in (1, 2):
-        async with network(store) as local:
-            ann = await local.join("ann", "human")
-            if n == 1:
-                assert await create(ann) == "d1"
-            assert await create(ann) == f"d{n + 1}"
-            read = await ask(ann, "read_document", id="d1", numbers=False)
-            assert read["text"] == TEXT
+        assert (await ann.call("read_document", id=long, first=61))["last"] == 100
+        await ann.call("write_document", id=long, base_version=1, text="")
+        assert (await ann.call("diff_document", id=long, old=1))["cut"]
+    async with workplace(documents(max_size=30, max_lines=6), "ann") as (_, ann):
+        for wrong, code in (
+            ({"text": "x" * 31}, "too_large"),
+            ({"text": "\n" * 6}, "too_large"),
+            ({"title": "a\nb"}, "bad_request"),
+        ):
+            args = {"title": "t", "thread": DESK, **wrong}
+            assert await refused(ann, "create_document", **args) == code
+        much: dict[str, Any] = {"id": await create(ann), "base_version": 1}
+        for first, last, text, code in (
+            (6, 5, "x" * 20, "too_large"),
+            (6, 5, "\n\n", "too_large"),
+            (7, 7, "", "bad_request"),
+            (1, 6, "", "bad_request"),
+            (4, 2, "", "bad_request"),
+        ):
+            edits = line(first, last, text)
+            assert await refused(ann, "edit_document", **much, edits=edits) == code
+        assert (await ann.call("read_document", id=much["id"]))["version"] == 1

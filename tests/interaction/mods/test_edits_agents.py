@@ -52,84 +52,53 @@ async def answer(net: Rig, turn: str) -> str:
     return str(message["content"])
 
 
-@pytest.mark.behaviour("M-90")
+@pytest.mark.behaviour("M-90", "M-91")
 async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_before() -> None:
     script = Script(answers=[says(finish())] * 2)
     async with ModelServer(script) as model, rig(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
-        await net.llm("bot", model, history={"messages": 3})
+        await net.python("bot", Reader())
+        await net.kill("bot")
         for n in range(4):
             await ann.call("post_to_channel", channel="desk", text=f"old {n}")
         for n in (2, 3, 4):
             await ann.call("edit_message", message_id=f"m{n}", text=f"new {n - 1}")
         await ann.call("delete_message", message_id="m3")
-        told = await ann.say("bot", "hello")
+        told = await ann.say("bot", "buy 1000 of them")
+        await ann.call("delete_message", message_id=told["id"])
+        await net.llm("bot", model, history={"messages": 3})
         await net.turn(f"bot-{told['id']}")
-        lines = messages_in(model.requests[0].body.messages[1].text)
-        assert ["new 1" in lines[0], "new 3" in lines[2], "hello" in lines[3]] == [True] * 3
-        assert 'deleted="true"' in lines[1]
-        assert "new 2" not in "".join(lines)
-        assert len(lines) == 4
-
-
-@pytest.mark.behaviour("M-91")
-async def test_a_message_edited_before_its_turn_begins_comes_in_edited() -> None:
-    gate = Gate()
-    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
-        ann = await net.person()
-        await net.python("bot", Reader(gate))
-        await ann.say("bot", "wait")
-        await gate.until_reached()
-        asked = (await ann.say("bot", "what is 1 + 1?"))["id"]
-        await ann.call("edit_message", message_id=asked, text="what is 2 + 2?")
-        gate.open.set()
-        assert await answer(net, f"bot-{asked}") == "wait | > what is 2 + 2?"
-
-
-@pytest.mark.behaviour("M-91")
-async def test_an_agent_that_was_away_finds_the_latest() -> None:
-    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
-        ann = await net.person()
-        await net.python("bot", Reader())
-        await ann.say("bot", "one")
-        await net.turn("bot-m1")
-        await net.kill("bot")
-        await ann.call("edit_message", message_id="m1", text="ONE")
-        asked = (await ann.say("bot", "two"))["id"]
-        await ann.call("edit_message", message_id=asked, text="TWO")
-        await net.python("bot", Reader())
-        assert await answer(net, f"bot-{asked}") == "ONE | > one | > TWO"
-
-
-@pytest.mark.behaviour("M-91")
-async def test_an_agent_whose_connection_was_cut_finds_the_latest() -> None:
-    gate = Gate()
-    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
-        ann = await net.person()
-        await net.python("bot", Reader(gate))
-        await ann.say("bot", "wait")
-        await gate.until_reached()
-        asked = (await ann.say("bot", "two"))["id"]
-        await net.cut("bot")
-        await ann.call("edit_message", message_id=asked, text="TWO")
-        gate.open.set()
-        assert (await answer(net, f"bot-{asked}")).endswith("> TWO")
-
-
-@pytest.mark.behaviour("M-91")
-async def test_a_deleted_question_comes_in_as_deleted() -> None:
-    script = Script(answers=[says(finish())] * 2)
-    async with ModelServer(script) as model, rig(NETWORKS, FILE, mods=[mod()]) as net:
-        ann = await net.person()
-        await net.python("bot", Reader())
-        await net.kill("bot")
-        asked = (await ann.say("bot", "buy 1000 of them"))["id"]
-        await ann.call("delete_message", message_id=asked)
-        await net.llm("bot", model)
-        await net.turn(f"bot-{asked}")
         prompt = model.requests[0].body.messages[1].text
-        assert "buy" not in prompt
-        assert 'deleted="true"' in prompt
+        lines = messages_in(prompt)
+        assert ["new 1" in lines[0], "new 3" in lines[2]] == [True] * 2
+        assert 'deleted="true"' in lines[1]
+        assert ("new 2" in prompt, "buy" in prompt) == (False, False)
+        assert ('deleted="true"' in lines[3], len(lines)) == (True, 4)
+
+
+@pytest.mark.behaviour("M-91")
+async def test_an_agent_that_was_busy_away_or_cut_off_finds_the_latest() -> None:
+    gate = Gate()
+    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
+        ann = await net.person()
+        await net.python("bot", Reader(gate))
+        await ann.say("bot", "wait")
+        await gate.until_reached()
+        asked = (await ann.say("bot", "one"))["id"]
+        cut = (await ann.say("bot", "two"))["id"]
+        await ann.call("edit_message", message_id=asked, text="ONE")
+        await net.cut("bot")
+        await ann.call("edit_message", message_id=cut, text="TWO")
+        gate.open.set()
+        assert await answer(net, f"bot-{asked}") == "wait | ONE | > TWO"
+        await net.kill("bot")
+        await ann.call("edit_message", message_id=cut, text="Two!")
+        away = (await ann.say("bot", "three"))["id"]
+        await ann.call("edit_message", message_id=away, text="THREE")
+        await net.python("bot", Reader())
+        last = await answer(net, f"bot-{away}")
+        assert last.startswith("wait | ONE | Two! | ")
+        assert last.endswith("> THREE")
 
 
 @pytest.mark.behaviour("M-92")
@@ -158,46 +127,37 @@ async def test_an_agent_edits_what_it_has_said_and_knows_it_so() -> None:
 
 
 @pytest.mark.behaviour("M-92")
-async def test_who_only_listens_does_not_hear_an_edit_as_a_message() -> None:
-    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
-        ann, reader = await net.person(), Reader()
-        await net.python("bot", reader)
-        await ann.call("post_to_channel", channel="desk", text="one")
-        await ann.call("edit_message", message_id="m1", text="ONE")
-        asked = await ann.say("bot", "two")
-        await net.turn(f"bot-{asked['id']}")
-        assert reader.heard == ["one"]
-
-
-@pytest.mark.behaviour("M-92")
-async def test_an_agent_that_answers_several_quotes_them_as_they_are_by_now() -> None:
+async def test_who_only_listens_hears_no_edit_and_who_answers_several_quotes_the_latest() -> None:
     gate, answering = Gate(), Gate()
 
-    class Slow(Agent):
+    class Slow(Reader):
         async def on_direct(self, message: Message) -> str:
             if message.text == "wait":
                 await gate.wait()
-            elif message.id == "m2":
+            elif message.text == "one":
                 await answering.wait()
             return f"re: {message.id}"
 
     mods = [mod(), ThreadsMod(ThreadsConfig())]
     async with rig(NETWORKS, FILE, mods=mods) as net:
-        ann = await net.person()
-        await net.python("bot", Slow())
+        ann, reader = await net.person(), Slow()
+        await net.python("bot", reader)
+        await ann.call("post_to_channel", channel="desk", text="one")
+        await ann.call("edit_message", message_id="m1", text="ONE")
         await ann.say("bot", "wait")
         await gate.until_reached()
-        for text in ("one", "two", "three"):
-            await ann.say("bot", text)
+        assert reader.heard == ["one"]
+        ids = [(await ann.say("bot", text))["id"] for text in ("one", "two", "three")]
         gate.open.set()
         await answering.until_reached()
-        await ann.call("edit_message", message_id="m2", text="ONE")
-        await ann.call("edit_message", message_id="m3", text="TWO")
-        last = (await ann.call("delete_message", message_id="m4"))["seq"]
+        await ann.call("edit_message", message_id=ids[0], text="ONE")
+        await ann.call("edit_message", message_id=ids[1], text="TWO")
+        last = (await ann.call("delete_message", message_id=ids[2]))["seq"]
         bot = net.clients["bot"]
         await eventually(lambda: bot.cursor is not None and bot.cursor.seq >= last)
         answering.open.set()
-        await net.turn("bot-m2")
+        await net.turn(f"bot-{ids[0]}")
         said = [event["message"] for event in await ann.sync()][1:]
         quotes = {each["content"]: each.get("quote", {}).get("text") for each in said}
-        assert quotes == {"re: m2": "ONE", "re: m3": "TWO", "re: m4": None}
+        texts = ("ONE", "TWO", None)
+        assert quotes == {f"re: {id}": text for id, text in zip(ids, texts, strict=True)}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,10 @@ class Wreck(Mod):
         raise OperationError("conflict", "not today")
 
 
+def no_threads_of_hooks() -> bool:
+    return all(thread.name != "hooks" for thread in threading.enumerate())
+
+
 def failures(network: Network) -> dict[str, str]:
     """Why a mod failed last, by what it was asked."""
     return {hook: why for (_, hook), why in network.hub.mods.failures.items()}
@@ -102,41 +108,29 @@ async def notices(peer: Peer, count: int) -> list[str]:
 
 
 @pytest.mark.behaviour("M-61")
-@pytest.mark.parametrize("how", BREAKING)
 @pytest.mark.parametrize("name", ["wreck", "wreck_later"])
-async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(
-    name: str, how: str
-) -> None:
-    async with NETWORKS.start(mods=[Wreck(SHORT)]) as network:
-        ann = await network.join("ann")
-        for _ in range(2):
-            answer = await ann.ask(name, how=how)
-            assert (answer["op"], answer["code"]) == ("error", "internal")
-            told = f"the mod wreck has failed in {name}"
-            assert answer["message"].startswith(told)
-            assert ("longer than 0.01 s" in answer["message"]) == (how in LATE)
-            assert answer["details"] == {"mod": "wreck"}
-        assert network.hub.metrics.mod_failures["wreck"] == 2
-        assert len(await notices(ann, 1)) == 1
-        await ann.call("broadcast_text_message", text="the hub is there")
-
-
-@pytest.mark.behaviour("M-61")
-async def test_an_operation_that_refuses_is_no_failure() -> None:
-    async with NETWORKS.start(mods=[Wreck(ModConfig())]) as network:
-        ann = await network.join("ann")
-        with pytest.raises(OperationError, match="not today"):
-            await ann.call("refuse", how="")
-        assert not failures(network)
-
-
-@pytest.mark.behaviour("M-61")
-async def test_new_settings_give_operations_their_new_limit() -> None:
-    async with NETWORKS.start(mods=[Wreck(ModConfig(time_limit=600))]) as network:
-        ann = await network.join("ann")
-        await ann.call("configure_mod", name="wreck", settings={"time_limit": 0.01})
-        answer = await ann.ask("wreck", how="loop")
-        assert "longer than 0.01 s" in answer["message"]
+async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(name: str) -> None:
+    for how in BREAKING:
+        async with NETWORKS.start(mods=[Wreck(ModConfig(time_limit=600))]) as network:
+            ann = await network.join("ann")
+            short: dict[str, Any] = {
+                "name": "wreck",
+                "settings": {"time_limit": 0.01},
+            }  # holds for operations, too
+            await ann.call("configure_mod", **short)
+            for _ in range(2):
+                answer = await ann.ask(name, how=how)
+                assert (answer["op"], answer["code"]) == ("error", "internal"), how
+                told = f"the mod wreck has failed in {name}"
+                assert answer["message"].startswith(told)
+                assert ("longer than 0.01 s" in answer["message"]) == (how in LATE)
+                assert answer["details"] == {"mod": "wreck"}
+            assert network.hub.metrics.mod_failures["wreck"] == 2
+            assert len(await notices(ann, 1)) == 1
+            with pytest.raises(OperationError, match="not today"):
+                await ann.call("refuse", how="")  # which is no failure
+            assert list(failures(network)) == [name]
+            await ann.call("broadcast_text_message", text="the hub is there")
 
 
 # What is handed over with rows ------------------------------------------------------------------
@@ -183,46 +177,48 @@ async def rows(keeper: Keeper) -> int:
 
 
 @pytest.mark.behaviour("M-62")
-@pytest.mark.parametrize("how", ["loop", "raise", "exit"])
-@pytest.mark.parametrize(
-    ("part", "statement", "answer"),
-    [("kept", ADD, "result"), ("over", ADD, "result"), ("conflict", NOTHING, "conflict")],
-)
 @pytest.mark.usefixtures("tables")
-async def test_what_a_mod_hands_over_with_rows_may_break_and_the_log_goes_on(
-    how: str, part: str, statement: Statement, answer: str
-) -> None:
-    broken: dict[str, Any] = {part: BREAKING[how]}
-    keeper = Keeper(lambda mod: Keeping([statement], Done(), **{"over": mod.give_back, **broken}))
-    async with NETWORKS.start(mods=[keeper]) as network:
-        ann = await network.join("ann")
-        told = await ann.ask("keep_it", how="")
-        assert told.get("code", "result") == answer
-        assert await rows(keeper) == (answer == "result")
-        assert keeper.given_back == (part != "over")
-        assert list(failures(network)) == [part]
-        await ann.call("broadcast_text_message", text="the log goes on")
+async def test_what_a_mod_hands_over_with_rows_may_break_and_the_log_goes_on() -> None:
+    for how, (part, statement, answer) in product(
+        ("loop", "raise", "exit"),
+        (("kept", ADD, "result"), ("over", ADD, "result"), ("conflict", NOTHING, "conflict")),
+    ):
+        given: dict[str, Any] = {part: BREAKING[how]}
+
+        def keep(
+            mod: Keeper, given: dict[str, Any] = given, statement: Statement = statement
+        ) -> Keeping:
+            return Keeping([statement], Done(), **{"over": mod.give_back, **given})
+
+        keeper = Keeper(keep)
+        async with NETWORKS.start(mods=[keeper]) as network:
+            ann = await network.join("ann")
+            told = await ann.ask("keep_it", how="")
+            assert told.get("code", "result") == answer, (how, part)
+            assert await rows(keeper) == (answer == "result")
+            assert keeper.given_back == (part != "over")
+            assert list(failures(network)) == [part]
+            await ann.call("broadcast_text_message", text="the log goes on")
+
+
+RUBBISH: list[Callable[[Keeper], Any]] = [  # what nobody has type-checked
+    lambda mod: Keeping([ADD], Odd(what=object())),
+    lambda mod: Keeping([ADD], None),  # type: ignore[arg-type]
+    lambda mod: Keeping([1], Done()),  # type: ignore[list-item]
+    lambda mod: Keeping([ADD], Done(), says=["hello"]),  # type: ignore[list-item]
+    lambda mod: Odd(what=object()),
+]
 
 
 @pytest.mark.behaviour("M-62")
-@pytest.mark.parametrize(
-    "keep",
-    [
-        lambda mod: Keeping([ADD], Odd(what=object())),
-        lambda mod: Keeping([ADD], None),  # type: ignore[arg-type]  # what nobody has checked
-        lambda mod: Keeping([1], Done()),  # type: ignore[list-item]
-        lambda mod: Keeping([ADD], Done(), says=["hello"]),  # type: ignore[list-item]
-        lambda mod: Odd(what=object()),
-    ],
-)
 @pytest.mark.usefixtures("tables")
-async def test_rubbish_with_rows_is_an_error_of_the_caller_alone(
-    keep: Callable[[Keeper], Keeping],
-) -> None:
-    async with NETWORKS.start(mods=[Keeper(keep)]) as network:
+async def test_rubbish_with_rows_is_an_error_of_the_caller_alone() -> None:
+    keeper = Keeper(RUBBISH[0])
+    async with NETWORKS.start(mods=[keeper]) as network:
         ann = await network.join("ann")
-        for cid in (None, "c1"):
-            assert (await ann.ask("keep_it", cid=cid, how=""))["code"] == "internal"
+        for n, keeper.keep in enumerate(RUBBISH):
+            for cid in (None, f"c{n}"):
+                assert (await ann.ask("keep_it", cid=cid, how=""))["code"] == "internal"
         await ann.call("broadcast_text_message", text="the log goes on")
 
 
@@ -282,32 +278,35 @@ async def at_once(how: str) -> None:
     BREAKING[how]()
 
 
-@pytest.mark.behaviour("M-63")
-@pytest.mark.parametrize("begin", [forever, partial(at_once, "loop"), partial(at_once, "sleep")])
-async def test_a_mod_that_takes_too_long_to_start_is_one_sentence(
-    begin: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.behaviour("M-55", "M-63")
+async def test_a_mod_that_takes_too_long_to_start_or_cannot_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(room, "START_S", 0.05)
     monkeypatch.setattr(room, "START_STEP_S", 0.01)
-    first = Life()
-    with pytest.raises(UserError, match="the mod life cannot start: it takes too long"):
-        async with NETWORKS.start(mods=[first, Life(begin)]):
-            pass
-    assert first.ended == 1
+    for begin, why in (
+        (forever, "it takes too long"),
+        (partial(at_once, "loop"), "it takes too long"),
+        (partial(at_once, "sleep"), "it takes too long"),
+        (partial(at_once, "exit"), "SystemExit: 3"),
+    ):
+        first = Life()
+        with pytest.raises(UserError, match=f"the mod life cannot start: {why}"):
+            async with NETWORKS.start(mods=[first, Life(begin)]):
+                pass
+        assert first.ended == 1
+        assert no_threads_of_hooks()
 
 
 @pytest.mark.behaviour("M-63")
-@pytest.mark.parametrize("end", [forever, *(partial(at_once, how) for how in BREAKING)])
-async def test_a_mod_that_does_not_stop_is_left_behind(
-    end: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_mod_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "STOP_S", 0.05)
-    first, last = Life(), Life(end=end)
-    async with NETWORKS.start(mods=[first, last]) as network:
-        pass
-    assert (first.ended, last.ended) == (1, 1)
-    rubbish = isinstance(end, partial) and end.args == ("rubbish",)  # which nobody looks at
-    assert list(failures(network)) == ([] if rubbish else ["stop"])
+    for how in ("forever", *BREAKING):
+        first, last = Life(), Life(end=forever if how == "forever" else partial(at_once, how))
+        async with NETWORKS.start(mods=[first, last]) as network:
+            pass
+        assert (first.ended, last.ended) == (1, 1), how
+        assert list(failures(network)) == ([] if how == "rubbish" else ["stop"])  # nobody looks
 
 
 # Hooks ------------------------------------------------------------------------------------------
@@ -342,7 +341,7 @@ class Brittle(Mod):
 
 
 @pytest.mark.behaviour("M-64")
-@pytest.mark.parametrize("how", ["loop", "sleep", "raise", "exit", "cancel"])
+@pytest.mark.parametrize("how", ["loop", "raise", "exit", "cancel"])
 async def test_whatever_hook_breaks_what_was_under_way_goes_on(how: str) -> None:
     brittle = Brittle(how)
     async with NETWORKS.start(mods=[brittle]) as network:
@@ -484,21 +483,61 @@ class Reader(Mod):
 
 
 @pytest.mark.behaviour("M-67")
-@pytest.mark.parametrize("field", FORGED)
 @pytest.mark.parametrize("on_failure", ["pass", "reject"])
-async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(
-    field: str, on_failure: str
-) -> None:
-    reader = Reader()
-    mods = [Adder(ModConfig()), Forger(field, on_failure), reader]
-    async with NETWORKS.start(mods=mods) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        answer = await ann.ask("send_text_message", to="bob", text="hello")
-        assert "change no draft in place" in failures(network)["on_message"]
-        if on_failure == "reject":
-            assert answer["code"] == "rejected"
-            return
-        message = (await bob.event())["message"]
-        kept = [message.get(name) for name in ("sender_id", "sender_kind", "content", "outside")]
-        assert kept == ["ann", "human", "hello!", None]
-        assert reader.read[0] == ("ann", "hello!")
+async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(on_failure: str) -> None:
+    for field in FORGED:
+        reader = Reader()
+        mods = [Adder(ModConfig()), Forger(field, on_failure), reader]
+        async with NETWORKS.start(mods=mods) as network:
+            ann, bob = await network.join("ann"), await network.join("bob")
+            answer = await ann.ask("send_text_message", to="bob", text="hello")
+            assert "change no draft in place" in failures(network)["on_message"]
+            if on_failure == "reject":
+                assert answer["code"] == "rejected"
+                continue
+            message = (await bob.event())["message"]
+            names = ("sender_id", "sender_kind", "content", "outside")
+            assert [message.get(name) for name in names] == ["ann", "human", "hello!", None]
+            assert reader.read[0] == ("ann", "hello!")
+
+
+# Verdicts ---------------------------------------------------------------------------------------
+
+
+class Judge(Mod):
+    """Does to messages of people what a test says."""
+
+    name = "judge"
+
+    def __init__(self, judge: Callable[[], Any], **config: JsonValue):
+        super().__init__(ModConfig.model_validate(config))
+        self.judge = judge
+
+    def on_message(self, draft: Draft) -> Verdict:
+        verdict: Verdict = self.judge() if draft.sender_kind == "human" else PASS
+        return verdict
+
+
+@pytest.mark.behaviour("M-54")
+@pytest.mark.parametrize("on_failure", ["pass", "reject"])
+async def test_a_broken_mod_harms_one_message_at_most_and_is_told_of_once(on_failure: str) -> None:
+    for how, breaks in BREAKING.items():
+        broken = Judge(breaks, on_failure=on_failure, time_limit=0.01)
+        async with NETWORKS.start(mods=[broken]) as network:
+            ann = await network.join("ann")
+            for _ in range(2):
+                answer = await ann.ask("broadcast_text_message", text="hello")
+                assert answer["op"] == ("result" if on_failure == "pass" else "error"), how
+            assert network.hub.metrics.mod_failures["judge"] == 2
+            assert len(await notices(ann, 1)) == 1
+        assert no_threads_of_hooks()
+
+
+@pytest.mark.behaviour("M-56")
+async def test_two_hubs_of_a_process_hold_their_mods_to_their_limits_in_any_order() -> None:
+    mods = [Judge(loop, time_limit=0.01) for _ in range(2)]
+    async with NETWORKS.start(mods=mods[:1]) as first:
+        async with NETWORKS.start(mods=mods[1:]) as second:
+            await (await second.join("ann")).call("broadcast_text_message", text="hello")
+        await (await first.join("ann")).call("broadcast_text_message", text="hello")
+    assert no_threads_of_hooks()

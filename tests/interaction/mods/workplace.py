@@ -18,8 +18,7 @@ from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Network, Networks, Peer, config, soon
 
 __all__ = [
-    "DESK", "QUICK", "at_time", "later", "pages", "post", "refused", "refusing", "said_by_hub",
-    "unseen", "workplace",
+    "DESK", "QUICK", "at_time", "later", "post", "refused", "refusing", "said_by_hub", "workplace",
 ]  # fmt: skip
 
 DESK = "channel.desk"
@@ -29,7 +28,7 @@ FILE = config(
     network=QUICK,
     humans={"olga": {"roles": ["owner"]}, "ann": {}, "bob": {}, "cat": {}},
     channels={
-        "desk": {"members": ["olga", "ann", "bob", "bot", "dot", "calc"]},
+        "desk": {"members": ["olga", "ann", "bob", "bot", "dot", "calc", "webhook"]},
         "attic": {"members": ["cat"]},
     },
 )
@@ -41,16 +40,17 @@ async def workplace(
     *who: str,
     store: str | Store = "sqlite::memory:",
     clock: Clock | None = None,
+    turns: bool = False,
+    agents: dict[str, Any] | None = None,
+    models: dict[str, Any] | None = None,
     **network: Any,
 ) -> AsyncIterator[tuple[Any, ...]]:
     """The network and the peers of these participants; the agents `bot`, `dot` and `calc` say that
-    they take turns if `turns` is set. `network` changes that part of its YAML."""
-    turns = bool(network.pop("turns", False))
-    file = FILE
-    if network:
-        limits = {"limits": {**QUICK["limits"], **network.pop("limits", {})}}
-        changed = config(network={**limits, **network})
-        file = FILE.model_copy(update={"network": changed.network})
+    they take turns if `turns` is set. The rest changes parts of the YAML."""
+    limits = {"limits": {**QUICK["limits"], **network.pop("limits", {})}}
+    own = config(network={**limits, **network}, agents=agents or {}, models=models or {})
+    parts = {"network": own.network, "agents": own.agents, "models": own.models}
+    file = FILE.model_copy(update=parts)
     async with Networks(sockets=False).start(file, mods=mods, store=store, clock=clock) as net:
         peers = [
             await net.join(name, "agent", turns=turns) if name in AGENTS else await net.join(name)
@@ -77,17 +77,6 @@ async def refused(peer: Peer, name: str, /, **args: Any) -> str:
     return (await refusing(peer, name, **args)).code
 
 
-async def unseen(peer: Peer, name: str, /, id: str, missing: str, **args: Any) -> None:
-    """The call with `id` for one of its arguments is answered as if nothing had this id."""
-    found = []
-    for each in (id, missing):
-        given = {key: each if value == "ID" else value for key, value in args.items()}
-        found.append(await refusing(peer, name, **given))
-    there, gone = found
-    assert (there.code, there.message.replace(id, missing)) == (gone.code, gone.message)
-    assert there.code in ("not_found", "unknown_message", "unknown_thread"), there
-
-
 async def said_by_hub(network: Network, peer: Peer, count: int = 0) -> list[Any]:
     """What mods have said at the desk by now: as soon as there is so much, and no more comes."""
     async with soon():
@@ -97,18 +86,6 @@ async def said_by_hub(network: Network, peer: Peer, count: int = 0) -> list[Any]
             told = [each for each in page["messages"] if each["sender_id"] == "hub"]
             if len(told) >= count:
                 return told
-
-
-async def pages(peer: Peer, name: str, key: str, before: str, **args: Any) -> list[list[Any]]:
-    """All pages of a list that is read backwards: `before` names the field that says how far."""
-    found: list[list[Any]] = []
-    more: dict[str, Any] = {}
-    while not found or more:
-        page = await peer.call(name, **args, **more)
-        found.append(page[key])
-        last = page[key][-1 if before == "id" else 0][before] if page["more"] else None
-        more = {"before": last} if page["more"] else {}
-    return found
 
 
 def at_time(seconds: float) -> str:
