@@ -1,16 +1,59 @@
-"""Calling the tools of a toolbox as the loop does, one at a time."""
+"""Calling the tools of a toolbox as the loop does, and a hub for those that need one."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import CallResult
+from hubbub.protocol.messages import OperationInfo, Permission
+from hubbub.protocol.operations import PostToChannel, ReadThread
 from hubbub.protocol.turns import Step, ToolCallRecord
 
-__all__ = ["Pauses", "call", "called", "failed", "text"]
+__all__ = [
+    *("POST", "READ", "SENT", "Pauses", "Telephone"),
+    *("call", "called", "failed", "operation", "record", "text"),
+]
+
+SENT: JsonValue = {"id": "m7", "seq": 7, "thread_id": "dm.ann.bot", "tseq": 3, "absent": ["ann"]}
+
+
+def operation(name: str, permission: Permission, model: type[BaseModel]) -> OperationInfo:
+    schema = model.model_json_schema()
+    about = f"what {name} does"
+    return OperationInfo(name=name, description=about, permission=permission, input_schema=schema)
+
+
+POST = operation("post_to_channel", "write", PostToChannel)
+READ = operation("read_thread", "read", ReadThread)
+
+
+class Telephone:
+    """A hub that notes what it is asked, and answers as told; a held call waits for `go`."""
+
+    def __init__(self, answer: JsonValue | Exception = SENT):
+        self.answer = answer
+        self.asked: list[tuple[str, str | None, str | None, dict[str, JsonValue]]] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self.rang = asyncio.Event()
+
+    async def call(
+        self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
+    ) -> JsonValue:
+        self.asked.append((name, cid, cause, args))
+        self.rang.set()
+        await self.go.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def record(name: str, arguments: JsonValue = None, id: str = "c") -> ToolCallRecord:
+    return ToolCallRecord(id=id, name=name, arguments=arguments or {})
 
 
 class Pauses:

@@ -55,139 +55,71 @@ def said(state: str, step: int, **more: Any) -> dict[str, JsonValue]:
     return {"state": state, "turn": PLAN.id, "step": step, **more}
 
 
-class TestAtOnce:
-    async def test_every_state_is_told_with_turn_and_step(
-        self, activities: Activities, thread: Thread
-    ) -> None:
+async def test_every_change_is_told_with_turn_and_step_and_the_end_once(
+    activities: Activities, thread: Thread
+) -> None:
+    async with activities.of(PLAN):
+        pass
+    assert thread.heard == [], "nothing was shown, so nothing is over"
+    async with activities.of(PLAN) as activity:
+        for _ in range(3):
+            await activity.show("thinking", 1)
+        await activity.show("calling", 1, ["add", "look", "add"])
+        await activity.show("thinking", 2)
+    async with activity.waiting("bob"):  # what a turn left behind shows nothing any more
+        pass
+    assert thread.heard == [
+        said("thinking", 1),
+        said("calling", 1, tool="add, look"),
+        said("thinking", 2),
+        said("idle", 2),
+    ]
+
+
+@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
+async def test_however_a_turn_ends_it_is_idle(
+    activities: Activities, thread: Thread, error: type[BaseException]
+) -> None:
+    async def turn() -> None:
         async with activities.of(PLAN) as activity:
             await activity.show("thinking", 1)
-            await activity.show("calling", 1, ["add", "look", "add"])
-            await activity.show("thinking", 2)
-        assert thread.heard == [
-            said("thinking", 1),
-            said("calling", 1, tool="add, look"),
-            said("thinking", 2),
-            said("idle", 2),
-        ]
+            raise error
 
-    async def test_what_has_not_changed_is_not_told_again(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            for _ in range(3):
-                await activity.show("thinking", 1)
-        assert thread.states == ["thinking", "idle"]
-
-    async def test_a_turn_that_has_shown_nothing_is_not_said_to_be_over(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN):
-            pass
-        assert thread.heard == []
-
-    @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
-    async def test_however_a_turn_ends_it_is_idle(
-        self, activities: Activities, thread: Thread, error: type[BaseException]
-    ) -> None:
-        async def turn() -> None:
-            async with activities.of(PLAN) as activity:
-                await activity.show("thinking", 1)
-                raise error
-
-        with pytest.raises(error):
-            await turn()
-        assert thread.states == ["thinking", "idle"]
-
-    async def test_what_a_turn_left_behind_shows_nothing_any_more(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            await activity.show("thinking", 1)
-        async with activity.waiting("bob"):
-            pass
-        assert thread.states == ["thinking", "idle"]
+    with pytest.raises(error):
+        await turn()
+    assert thread.states == ["thinking", "idle"]
 
 
-class TestWaiting:
-    async def test_who_is_waited_for_is_named_and_then_it_thinks_again(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            async with activity.waiting("bob"):
-                assert thread.heard[-1] == said("waiting", 1, **{"for": "bob"})
-            assert thread.heard[-1] == said("thinking", 1)
+async def gives_up(activity: Activity) -> None:
+    async with activity.waiting("carol"):
+        raise TimeoutError
 
-    async def test_it_waits_until_the_last_has_answered(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity, activity.waiting("bob"):
-            async with activity.waiting("carol"):
-                assert thread.heard[-1]["for"] == "bob, carol"
-            assert thread.heard[-1]["for"] == "bob"
-        assert thread.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
 
-    async def test_one_who_is_asked_twice_is_named_once(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with (
-            activities.of(PLAN) as activity,
-            activity.waiting("bob"),
-            activity.waiting("bob"),
-        ):
+async def test_who_is_waited_for_is_named_until_the_last_has_answered_or_never_will(
+    activities: Activities, thread: Thread
+) -> None:
+    async with activities.of(PLAN) as activity:
+        async with activity.waiting("bob"), activity.waiting("bob"):
             assert thread.heard == [said("waiting", 1, **{"for": "bob"})]
-
-    async def test_an_answer_that_never_came_is_waited_for_no_longer(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
             with pytest.raises(TimeoutError):
-                async with activity.waiting("bob"):
-                    raise TimeoutError
-            assert thread.heard[-1] == said("thinking", 1)
+                await gives_up(activity)
+            assert thread.heard[-2]["for"] == "bob, carol"
+            assert thread.heard[-1]["for"] == "bob"
+        assert thread.heard[-1] == said("thinking", 1)
+    assert thread.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
 
 
 class TestQuietly:
-    async def test_a_quick_turn_makes_no_noise(
+    async def test_a_quick_turn_makes_no_noise_and_leaves_no_task(
         self, activities: Activities, thread: Thread
     ) -> None:
         async with activities.of(PLAN, NEVER_S) as activity:
             await activity.show("thinking", 1)
             async with activity.waiting("bob"):
                 pass
+            await activities.repeat()
+        await activities.repeat()
         assert thread.heard == []
-
-    async def test_one_that_lasts_is_shown_as_it_stands_then(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, SOON_S) as activity:
-            await activity.show("thinking", 1)
-            await activity.show("thinking", 2)
-            await thread.until("thinking")
-        assert thread.heard == [said("thinking", 2), said("idle", 2)]
-
-    async def test_later_states_are_shown_when_they_last(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, SOON_S) as activity:
-            await thread.until("thinking")
-            async with activity.waiting("bob"):
-                await thread.until("waiting")
-            await thread.until("thinking")
-        assert thread.states == ["thinking", "waiting", "thinking", "idle"]
-
-    async def test_states_that_do_not_last_are_left_out(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, SOON_S) as activity:
-            await thread.until("thinking")
-            for _ in range(100):  # faster than anybody could read
-                async with activity.waiting("bob"):
-                    pass
-            await activity.show("calling", 1, ["add"])
-            await thread.until("calling")
-        assert thread.states == ["thinking", "calling", "idle"]
-
-    async def test_the_end_leaves_no_task(self, thread: Thread) -> None:
         before = asyncio.all_tasks()
         async with Activity(thread.tell, PLAN, NEVER_S).running():
             (showing,) = asyncio.all_tasks() - before
@@ -195,27 +127,36 @@ class TestQuietly:
             await asyncio.wait({showing})
         assert showing.cancelled()
 
+    async def test_what_lasts_is_shown_as_it_stands_then_and_nothing_else(
+        self, activities: Activities, thread: Thread
+    ) -> None:
+        async with activities.of(PLAN, SOON_S) as activity:
+            await activity.show("thinking", 1)
+            await activity.show("thinking", 2)
+            await thread.until("thinking")
+            for _ in range(100):  # faster than anybody could read
+                async with activity.waiting("bob"):
+                    pass
+            async with activity.waiting("bob"):
+                await thread.until("waiting")
+            await thread.until("thinking")
+            await activity.show("calling", 2, ["add"])
+            await thread.until("calling")
+        assert thread.heard[0] == said("thinking", 2)
+        assert thread.states == ["thinking", "waiting", "thinking", "calling", "idle"]
 
-class TestAfterALostConnection:
-    async def test_what_runs_is_told_again(self, activities: Activities, thread: Thread) -> None:
+
+class TestAgain:
+    async def test_after_a_lost_connection_what_runs_is_told_again(
+        self, activities: Activities, thread: Thread
+    ) -> None:
         async with activities.of(PLAN) as activity:
             await activity.show("calling", 3, ["add"])
             await activities.repeat()
             assert thread.heard == [said("calling", 3, tool="add")] * 2
 
-    async def test_what_was_not_told_and_what_is_over_is_not(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, NEVER_S) as activity:
-            await activity.show("thinking", 1)
-            await activities.repeat()
-        await activities.repeat()
-        assert thread.heard == []
-
-
-class TestParked:
     @pytest.mark.behaviour("H-83")
-    async def test_that_a_turn_waits_for_a_person_is_shown_when_it_has_stopped(
+    async def test_a_turn_that_waits_for_a_person_is_shown_until_it_goes_on(
         self, activities: Activities, thread: Thread
     ) -> None:
         async with activities.of(PLAN) as activity:
@@ -223,22 +164,13 @@ class TestParked:
             await activity.park(2)
         assert thread.heard[-1] == said("waiting", 2, **{"for": "approval"})
         await activities.repeat()
-        assert thread.states == ["calling", "waiting", "waiting"]
-        async with activities.of(PLAN) as activity:
-            await activity.show("thinking", 3)
-        assert thread.states[-2:] == ["thinking", "idle"]
-        await activities.repeat()
-        assert thread.states[-1] == "idle"
-
-    @pytest.mark.behaviour("H-83")
-    async def test_another_turn_of_the_thread_leaves_it_as_it_was(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            await activity.park(1)
         async with activities.of(plan(message(2))) as activity:
             await activity.show("thinking", 1)
-        assert thread.states == ["waiting", "thinking", "idle", "waiting"]
+        assert thread.states == ["calling", "waiting", "waiting", "thinking", "idle", "waiting"]
+        async with activities.of(PLAN) as activity:
+            await activity.show("thinking", 3)
+        await activities.repeat()
+        assert thread.states[-2:] == ["thinking", "idle"]
 
     @pytest.mark.behaviour("H-83")
     async def test_a_turn_that_will_not_go_on_is_idle(

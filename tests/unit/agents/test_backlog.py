@@ -17,13 +17,7 @@ class Bell:
         self.event.set()
 
 
-async def test_one_who_was_not_behind_has_no_backlog() -> None:
-    bell = Bell()
-    assert not Backlog(5, 5, bell.ring).active
-    assert bell.rung == 0
-
-
-async def test_it_is_over_with_the_event_at_the_head() -> None:
+async def test_it_is_over_with_the_event_at_the_head_or_when_the_hub_says_so_once() -> None:
     bell = Bell()
     backlog = Backlog(2, 5, bell.ring)
     backlog.note(4)
@@ -31,14 +25,22 @@ async def test_it_is_over_with_the_event_at_the_head() -> None:
     backlog.note(5)
     assert (backlog.active, bell.rung) == (False, 1)
 
-
-async def test_it_is_over_when_the_hub_says_so_and_only_once() -> None:
     bell = Bell()
     backlog = Backlog(2, 5, bell.ring)
     backlog.end()
     backlog.end()
     backlog.note(9)
     assert bell.rung == 1
+
+    bell = Bell()
+    assert not Backlog(5, 5, bell.ring).active
+    assert bell.rung == 0
+
+    bell = Bell()
+    backlog = Backlog(2, 5, bell.ring)
+    backlog.close()
+    assert bell.rung == 0
+    assert backlog.active
 
 
 async def test_it_is_over_when_nothing_more_comes() -> None:
@@ -47,11 +49,3 @@ async def test_it_is_over_when_nothing_more_comes() -> None:
     async with asyncio.timeout(30):
         await bell.event.wait()
     assert not backlog.active
-
-
-async def test_one_that_is_closed_never_ends() -> None:
-    bell = Bell()
-    backlog = Backlog(2, 5, bell.ring)
-    backlog.close()
-    assert bell.rung == 0
-    assert backlog.active

@@ -31,8 +31,6 @@ async def test_a_persons_direct_message_sets_its_thread_free() -> None:
     debounce.close()
     assert not debounce.held
 
-
-async def test_without_a_time_nothing_is_held() -> None:
     debounce = Debounce(0, lambda: None)
     debounce.woken(message(1, thread=DESK))
     assert not debounce.held

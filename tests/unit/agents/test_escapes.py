@@ -8,10 +8,11 @@ import pytest
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 from hubbub.user_code import Escape, contained, told
-from tests.unit.agents.calling import failed, text
+from tests.unit.agents.calling import Pauses, failed
 
 
 class Odd(BaseException):
@@ -24,12 +25,9 @@ class Unspeakable(Exception):
 
 
 ESCAPES = [
-    SystemExit("bye"),
-    KeyboardInterrupt(),
-    GeneratorExit(),
-    asyncio.CancelledError("mine"),
+    SystemExit("bye"), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError("mine"),
     Odd("odd"),
-]
+]  # fmt: skip
 
 
 def raising(exc: BaseException, *, in_loop: bool) -> Tool:
@@ -49,13 +47,11 @@ def raising(exc: BaseException, *, in_loop: bool) -> Tool:
 class TestTools:
     @pytest.mark.behaviour("A-5")
     @pytest.mark.parametrize("in_loop", [True, False], ids=["async", "thread"])
-    @pytest.mark.parametrize("exc", ESCAPES, ids=lambda exc: type(exc).__name__)
-    async def test_what_would_end_the_process_fails_the_call(
-        self, exc: BaseException, in_loop: bool
-    ) -> None:
-        answer = await failed(Toolbox([raising(exc, in_loop=in_loop)]), "escape")
-        assert answer["error"] == "tool_failed"
-        assert str(answer["message"]).startswith(type(exc).__name__)
+    async def test_what_would_end_the_process_fails_the_call(self, in_loop: bool) -> None:
+        for exc in (*ESCAPES, Unspeakable()):
+            answer = await failed(Toolbox([raising(exc, in_loop=in_loop)]), "escape")
+            assert answer["error"] == "tool_failed"
+            assert str(answer["message"]).startswith(type(exc).__name__)
 
     @pytest.mark.behaviour("A-5")
     @pytest.mark.parametrize("wait", ["all", "any", "majority"])
@@ -73,84 +69,54 @@ class TestTools:
         results = await box.run("bot-m1", 1, calls, calls, wait=wait)
         assert [result.error for result in results] == ["tool_failed", None]
 
-    @pytest.mark.behaviour("A-5")
-    async def test_an_exception_that_says_nothing_is_told_by_its_type(self) -> None:
-        answer = await failed(Toolbox([raising(Unspeakable(), in_loop=False)]), "escape")
-        assert str(answer["message"]).startswith("Unspeakable")
-
-    async def test_a_result_that_says_nothing_fails_the_call(self) -> None:
-        class Mute:
-            def __str__(self) -> str:
-                raise ValueError("no words")
-
-        @tool
-        def make() -> object:
-            """Make something."""
-            return Mute()
-
-        answer = await failed(Toolbox([make]), "make")
-        assert answer["message"] == "ValueError: no words"
-
-    async def test_a_tool_cannot_change_its_call(self) -> None:
-        @tool
-        def meddle(payload: dict[str, object], items: list[dict[str, object]]) -> str:
-            """Change what was given."""
-            inner = payload["inner"]
-            assert isinstance(inner, dict)
-            inner["secret"] = items[0]["secret"] = "changed"
-            return "done"
-
-        call = ToolCallRecord(
-            id="c", name="meddle", arguments={"payload": {"inner": {"a": 1}}, "items": [{"b": 2}]}
-        )
-        before = call.model_copy(deep=True)
-        (result,) = await Toolbox([meddle]).run("bot-m1", 1, [call], [call])
-        assert result.error is None
-        assert call == before
-
-    async def test_nor_what_its_next_attempt_is_given(self) -> None:
+    async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_given(self) -> None:
         seen: list[object] = []
 
         @tool(idempotent=True, retry=2)
-        def meddle(payload: dict[str, list[int]]) -> str:
-            """Change what was given, and fail the first time."""
+        def meddle(payload: dict[str, list[int]]) -> object:
+            """Change what was given, and fail: first with an exception, then with the result."""
             seen.append(list(payload["n"]))
             payload["n"].append(1)
             if len(seen) == 1:
                 raise ToolFailed("once more", retry=True)
-            return "done"
+            return Unspeakable()
 
-        assert await text(Toolbox([meddle]), "meddle", payload={"n": []}) == "done"
-        assert seen == [[], []]
+        call = ToolCallRecord(id="c", name="meddle", arguments={"payload": {"n": []}})
+        before = call.model_copy(deep=True)
+        (result,) = await Toolbox([meddle], Conduct(pause=Pauses())).run(
+            "bot-m1", 1, [call], [call]
+        )
+        assert "ValueError: no words" in result.result
+        assert (call, seen) == (before, [[], []])
 
 
 class TestContained:
-    async def test_what_is_an_exception_passes(self) -> None:
+    async def test_what_is_no_exception_becomes_one(self) -> None:
         with pytest.raises(KeyError), contained():
             raise KeyError("x")
+        for exc in ESCAPES:
+            with pytest.raises(Escape) as caught, contained():
+                raise exc
+            assert caught.value.__cause__ is exc
+            assert str(caught.value) == told(exc) == told(caught.value)
 
-    @pytest.mark.parametrize("exc", ESCAPES, ids=lambda exc: type(exc).__name__)
-    async def test_what_is_none_becomes_one(self, exc: BaseException) -> None:
-        with pytest.raises(Escape) as caught, contained():
-            raise exc
-        assert caught.value.__cause__ is exc
-        assert str(caught.value) == told(exc) == told(caught.value)
-
-    async def test_a_task_that_is_cancelled_stays_cancelled(self) -> None:
+    async def test_a_task_that_is_cancelled_or_out_of_time_stays_so(self) -> None:
         reached = asyncio.Event()
 
-        async def work() -> None:
+        async def wait() -> None:
             with contained():
                 reached.set()
                 await asyncio.Event().wait()
 
-        task = asyncio.create_task(work())
+        task = asyncio.create_task(wait())
         await reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(wait(), 0.01)
 
-    async def test_also_one_that_was_cancelled_once_before(self) -> None:
+    async def test_one_that_was_cancelled_before_is_not_by_what_its_code_raises(self) -> None:
         async def work() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.Event().wait()
@@ -162,14 +128,6 @@ class TestContained:
         task.cancel()
         with pytest.raises(Escape):
             await task
-
-    async def test_time_that_is_up_is_up(self) -> None:
-        async def wait() -> None:
-            with contained():
-                await asyncio.Event().wait()
-
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(wait(), 0.01)
 
     async def test_a_coroutine_that_is_closed_is_closed(self) -> None:
         async def work() -> None:

@@ -45,35 +45,25 @@ def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
     inbox.receive(event(deletion(5, 2), wakes=False))
     assert shown(inbox) == [("One", "edited"), ("", "deleted")]
 
-
-@pytest.mark.behaviour("M-90")
-def test_what_a_connection_begins_with_is_shown_as_it_is_by_now() -> None:
-    inbox = begun(message(1, content="one"), edit(2, 1, "ONE"), message(3, content="two"))
-    assert shown(inbox) == [("ONE", "edited"), ("two", None)]
-
-
-@pytest.mark.behaviour("M-90")
-def test_edits_do_not_push_messages_out() -> None:
     inbox = begun(*(message(n, content=str(n)) for n in range(1, KEPT_MESSAGES + 1)))
     for n in range(1, KEPT_MESSAGES + 1):
         inbox.receive(event(edit(KEPT_MESSAGES + n, n, f"new {n}"), wakes=False))
     assert [text for text, _ in shown(inbox)] == [f"new {n}" for n in range(1, KEPT_MESSAGES + 1)]
 
-
-@pytest.mark.behaviour("M-90")
-def test_an_edit_does_not_make_its_thread_the_most_recent() -> None:
     inbox = begun(message(1, "alice"), message(2, "bob"))
     inbox.receive(event(edit(3, 1), wakes=False))
     assert [thread.id for thread in inbox.threads] == ["dm.bob.bot", THREAD]
 
-
-@pytest.mark.behaviour("M-90")
-def test_an_edit_of_a_message_that_is_told_late_is_not_lost() -> None:
     inbox = begun()
     inbox.receive(event(edit(3, 2, "better"), wakes=False))
     assert list(inbox.threads) == []
     inbox.note(message(2, ME, "mine", thread=THREAD, kind="agent"))
     assert shown(inbox) == [("better", "edited")]
+
+    inbox = begun(message(1), edit(2, 1, "from a page", outside=True), edit(3, 1, "my own words"))
+    thread = inbox.thread(THREAD)
+    assert thread is not None
+    assert thread.messages[0].outside
 
 
 @pytest.mark.behaviour("M-91")
@@ -84,9 +74,6 @@ def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then(
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["what is 2 + 2?"]
 
-
-@pytest.mark.behaviour("M-91")
-def test_a_message_that_was_held_and_edited_meanwhile_comes_in_as_it_is_then() -> None:
     inbox = begun()
     held = event(message(1, content="old"))
     inbox.receive(held, claimed=True)
@@ -96,9 +83,6 @@ def test_a_message_that_was_held_and_edited_meanwhile_comes_in_as_it_is_then() -
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["new"]
 
-
-@pytest.mark.behaviour("M-91")
-def test_a_pending_message_is_edited_by_what_the_connection_brings() -> None:
     inbox = Inbox(ME)
     waiting = message(1, content="old")
     begin = ready(2, waiting, edit(2, 1, "new"), pending=(pending(waiting),))
@@ -106,9 +90,6 @@ def test_a_pending_message_is_edited_by_what_the_connection_brings() -> None:
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["new"]
 
-
-@pytest.mark.behaviour("M-91")
-def test_what_a_person_says_into_a_running_turn_is_the_latest() -> None:
     inbox = begun()
     inbox.receive(event(message(1)))
     inbox.next_turns()
@@ -134,13 +115,6 @@ def test_a_prompt_marks_what_was_edited_and_deleted() -> None:
     assert "<content>ONE</content>" in first
     assert 'deleted="true"' in second
     assert "<content></content>" in second
-
-
-def test_content_from_outside_stays_marked_whatever_is_edited() -> None:
-    inbox = begun(message(1), edit(2, 1, "from a page", outside=True), edit(3, 1, "my own words"))
-    thread = inbox.thread(THREAD)
-    assert thread is not None
-    assert thread.messages[0].outside
 
 
 @given(st.data())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
 from hubbub.agents.models.base import Answer, OnDelta, Question
-from hubbub.agents.turn.leasing import Experience, Leased, Leases, Terms
+from hubbub.agents.turn.chat import ChatMessage
+from hubbub.agents.turn.leasing import Leased, Leases, Terms
 from hubbub.client import Client, MemoryTransport
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig, Price
@@ -28,19 +29,13 @@ from hubbub.protocol.frames import (
 from hubbub.protocol.messages import Model, OperationInfo
 from hubbub.protocol.spending import Lease, Left
 from hubbub.protocol.wire import Outlet
-from tests.interaction.peers import eventually, soon
+from tests.interaction.peers import soon
 from tests.unit.agents.builders import ME, ready
 
 LIMITS = LimitsInfo(
-    frame_bytes=10**6,
-    json_depth=100,
-    text_bytes=10**6,
-    calls_per_second=1e6,
-    burst=10**6,
-    channels=1,
-    thread_depth=1,
-    unacknowledged=256,
-)
+    frame_bytes=10**6, json_depth=100, text_bytes=10**6, calls_per_second=1e6, burst=10**6,
+    channels=1, thread_depth=1, unacknowledged=256,
+)  # fmt: skip
 OPERATION = OperationInfo(
     name="lease_turn", permission="read", description="", input_schema={}, tool=False
 )
@@ -50,10 +45,10 @@ LOW = Left(limit="tokens", whose="interaction", used=95, of=100)
 
 
 class Bank:
-    """A hub that knows nothing but leases. Calls gather in `asked` until they are answered."""
+    """A hub that knows nothing but leases. Calls wait in `asked` for an answer."""
 
     def __init__(self, *, knows: bool = True):
-        self.asked: list[Call] = []
+        self.asked: asyncio.Queue[Call] = asyncio.Queue()
         self._knows = knows
         self._outlet: Outlet | None = None
 
@@ -67,7 +62,7 @@ class Bank:
             case Identify():
                 self._write(ready(operations=(OPERATION,) if self._knows else ()))
             case Call() as call:
-                self.asked.append(call)
+                self.asked.put_nowait(call)
 
     def drained(self) -> None: ...
 
@@ -82,7 +77,8 @@ class Bank:
         self, *, low: tuple[Left, ...] = (), limited: bool = True
     ) -> dict[str, JsonValue]:
         """Answer the next call with a lease; what it asked for."""
-        call = await self._next()
+        async with soon():
+            call = await self.asked.get()
         lease = Lease(turn=TURN, key=str(call.args["key"]), low=low, limited=limited)
         self._write(Result(ref=call.ref, value=lease.model_dump(mode="json")))
         return dict(call.args)
@@ -90,12 +86,9 @@ class Bank:
     async def refuse(
         self, code: ErrorCode, message: str = "no", *, temporary: bool = False
     ) -> None:
-        call = await self._next()
+        async with soon():
+            call = await self.asked.get()
         self._write(ErrorFrame(ref=call.ref, code=code, message=message, temporary=temporary))
-
-    async def _next(self) -> Call:
-        await eventually(lambda: bool(self.asked))
-        return self.asked.pop(0)
 
 
 class Scripted:
@@ -119,66 +112,83 @@ class Scripted:
 class Desk:
     """A turn's leases, and what has become of the turn."""
 
-    def __init__(self, client: Client, experience: Experience | None = None):
-        self.client = client
-        self.halted: list[str] = []
+    def __init__(self, client: Client, bank: Bank):
+        self.client, self.bank = client, bank
+        self.inner = Scripted()
+        self.halted: asyncio.Queue[str] = asyncio.Queue()
         self.waited = 0
         quick = Backoff(first_s=0.0, most_s=0.0)
-        self.leases = Leases(
-            client, TURN, self._durable, self.halted.append, experience, backoff=quick
-        )
+        halt = self.halted.put_nowait
+        self.leases = Leases(client, TURN, self._durable, halt, None, backoff=quick)
 
     async def _durable(self) -> None:
         self.waited += 1
 
-    def model(self, inner: Scripted, step: int = 1, *, tells: bool = True) -> Leased:
-        return Leased(inner, self.leases, step, Terms(writes=100), tells)
+    def ask(
+        self,
+        step: int = 1,
+        what: Question | None = None,
+        *,
+        inner: Scripted | None = None,
+        tells: bool = True,
+    ) -> asyncio.Task[Answer]:
+        """Ask a model for this step, once the bank gives leave."""
+        model = Leased(inner or self.inner, self.leases, step, Terms(writes=100), tells)
+        return asyncio.create_task(asked(model, what or question()))
+
+    async def granted(
+        self,
+        step: int = 1,
+        what: Question | None = None,
+        **lease: Any,  # as `Bank.give` takes it
+    ) -> tuple[Answer, dict[str, JsonValue]]:
+        """The answer to a question that gets its lease, and what the lease was asked for."""
+        asking = self.ask(step, what)
+        args = await self.bank.give(**lease)
+        return await asking, args
 
 
-@asynccontextmanager
-async def opened(bank: Bank) -> AsyncIterator[Client]:
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    bank = Bank()
     async with Client(MemoryTransport(bank.attach), ME, "agent", turns=True) as client:
-        yield client
+        yield Desk(client, bank)
+
+
+@pytest.fixture
+async def unlimited(desk: Desk) -> Desk:
+    """A turn that has heard with its first lease that neither tokens nor money are limited."""
+    await desk.granted(limited=False)
+    desk.inner.questions.clear()
+    return desk
 
 
 def question(text: str = "well?", *, tokens: int | None = 50) -> Question:
-    return Question(
-        [{"role": "system", "content": "s"}, {"role": "user", "content": text}], (), tokens
-    )
+    said: list[ChatMessage] = [{"role": "system", "content": "s"}]
+    return Question([*said, {"role": "user", "content": text}], (), tokens)
 
 
-async def asked(model: Leased, what: Question | None = None) -> Answer:
+async def asked(model: Leased, what: Question) -> Answer:
     async with soon():
-        return await model.answer(what or question())
+        return await model.answer(what)
 
 
-async def heard(client: Client, bank: Bank) -> None:
+async def heard(desk: Desk) -> None:
     """The client has read all that the bank has answered by now."""
-    probe = client.post("lease_turn", turn=TURN, key="probe", tokens=0)
-    await bank.give()
+    probe = desk.client.post("lease_turn", turn=TURN, key="probe", tokens=0)
+    await desk.bank.give()
     async with soon():
         await probe
 
 
 @pytest.mark.behaviour("H-60")
-async def test_the_estimate_is_what_is_read_and_may_be_written() -> None:
-    bank, inner = Bank(), Scripted()
-    async with opened(bank) as client:
-        asking = asyncio.create_task(asked(Desk(client).model(inner, 3)))
-        args = await bank.give()
-        assert args == {"turn": TURN, "key": "3", "tokens": 150, "usd": 0.0}
-        assert (await asking).text == "yes"
-
-
-async def test_a_question_that_nobody_has_counted_is_counted() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        what = question("word " * 100, tokens=None)
-        asking = asyncio.create_task(asked(Desk(client).model(Scripted()), what))
-        tokens = (await bank.give())["tokens"]
-        await asking
-        assert isinstance(tokens, int)
-        assert tokens > 200
+async def test_the_estimate_is_what_is_read_and_may_be_written(desk: Desk) -> None:
+    answer, args = await desk.granted(3)
+    assert answer.text == "yes"
+    assert args == {"turn": TURN, "key": "3", "tokens": 150, "usd": 0.0}
+    _, args = await desk.granted(4, question("word " * 100, tokens=None))
+    assert isinstance(args["tokens"], int)
+    assert args["tokens"] > 200, "what nobody has counted is counted"
 
 
 def test_money_is_estimated_by_the_models_price_and_its_longest_answer() -> None:
@@ -190,170 +200,116 @@ def test_money_is_estimated_by_the_models_price_and_its_longest_answer() -> None
 
 
 @pytest.mark.behaviour("H-60")
-async def test_several_questions_for_one_step_have_keys_of_their_own() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        for _ in range(3):
-            asking = asyncio.create_task(asked(desk.model(Scripted(), 2)))
-            await bank.give()
-            await asking
-        assert desk.leases.recorded(2) == ("2", "2.1", "2.2")
-        assert desk.leases.recorded(1) == ()
+async def test_several_questions_for_one_step_have_keys_of_their_own(desk: Desk) -> None:
+    for _ in range(3):
+        await desk.granted(2)
+    assert desk.leases.recorded(2) == ("2", "2.1", "2.2")
+    assert desk.leases.recorded(1) == ()
 
 
 @pytest.mark.behaviour("H-60")
-async def test_what_a_failed_question_had_reserved_is_given_back_with_the_next_step() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        asking = asyncio.create_task(asked(desk.model(Scripted(ModelError("down")), 10_001)))
-        await bank.give()
-        with pytest.raises(ModelError, match="down"):
-            await asking
-        assert desk.leases.recorded(2) == ("10001",)
+async def test_what_a_failed_question_had_reserved_is_given_back_with_the_next_step(
+    desk: Desk,
+) -> None:
+    asking = desk.ask(10_001, inner=Scripted(ModelError("down")))
+    await desk.bank.give()
+    with pytest.raises(ModelError, match="down"):
+        await asking
+    assert desk.leases.recorded(2) == ("10001",)
+
+
+@pytest.mark.behaviour("H-60")
+async def test_a_lease_is_judged_by_what_the_steps_before_it_really_took(desk: Desk) -> None:
+    for step, waited in ((1, 0), (2, 1), (3, 1)):
+        await desk.granted(step)
+        assert desk.waited == waited
+        if step == 1:
+            desk.leases.recorded(1)  # it is recorded
+
+
+@pytest.mark.behaviour("H-60")
+async def test_what_is_refused_for_now_is_asked_for_again(desk: Desk) -> None:
+    asking = desk.ask()
+    await desk.bank.refuse(ErrorCode.RATE_LIMITED, temporary=True)
+    await desk.bank.refuse(ErrorCode.STORE_UNAVAILABLE, temporary=True)
+    await desk.bank.give()
+    assert (await asking).text == "yes"
 
 
 @pytest.mark.behaviour("H-61")
-async def test_a_question_beyond_the_budget_is_not_asked() -> None:
-    bank, inner = Bank(), Scripted()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        asking = asyncio.create_task(asked(desk.model(inner)))
-        await bank.refuse(ErrorCode.BUDGET_EXHAUSTED, "tokens are used up")
-        with pytest.raises(BudgetExhausted, match="tokens are used up"):
-            await asking
-        assert not inner.questions
-
-
-@pytest.mark.behaviour("H-60")
-async def test_a_lease_is_judged_by_what_the_steps_before_it_really_took() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        for step, waited in ((1, 0), (2, 1), (3, 1)):
-            asking = asyncio.create_task(asked(desk.model(Scripted(), step)))
-            await bank.give()
-            await asking
-            assert desk.waited == waited
-            if step == 1:
-                desk.leases.recorded(1)  # it is recorded
-
-
-@pytest.mark.behaviour("H-60")
-async def test_what_is_refused_for_now_is_asked_for_again() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        asking = asyncio.create_task(asked(Desk(client).model(Scripted())))
-        await bank.refuse(ErrorCode.RATE_LIMITED, temporary=True)
-        await bank.refuse(ErrorCode.STORE_UNAVAILABLE, temporary=True)
-        await bank.give()
-        assert (await asking).text == "yes"
+async def test_a_question_without_leave_is_not_asked(desk: Desk) -> None:
+    asking = desk.ask()
+    await desk.bank.refuse(ErrorCode.BUDGET_EXHAUSTED, "tokens are used up")
+    with pytest.raises(BudgetExhausted, match="tokens are used up"):
+        await asking
+    asking = desk.ask()
+    await desk.bank.refuse(ErrorCode.UNKNOWN_TURN, "there is no such turn")
+    with pytest.raises(ModelError, match="no leave to ask the model: there is no such turn"):
+        await asking
+    assert not desk.inner.questions
 
 
 @pytest.mark.behaviour("H-63")
-@pytest.mark.parametrize(
-    "code", [ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER], ids=str
-)
-async def test_a_turn_at_its_end_asks_nothing_and_is_told(code: ErrorCode) -> None:
-    bank, inner = Bank(), Scripted()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        asking = asyncio.create_task(asked(desk.model(inner)))
-        await bank.refuse(code, "stopped by ann")
-        await eventually(lambda: desk.halted == ["stopped by ann"])
+async def test_a_turn_at_its_end_asks_nothing_and_is_told(desk: Desk) -> None:
+    for code in (ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER):
+        asking = desk.ask()
+        await desk.bank.refuse(code, "stopped by ann")
+        async with soon():
+            assert await desk.halted.get() == "stopped by ann"
         assert not asking.done(), "whoever is told cancels it"
         asking.cancel()
         await asyncio.wait({asking})
-        assert not inner.questions
-
-
-async def test_any_other_refusal_is_the_models_failure() -> None:
-    bank = Bank()
-    async with opened(bank) as client:
-        asking = asyncio.create_task(asked(Desk(client).model(Scripted())))
-        await bank.refuse(ErrorCode.UNKNOWN_TURN, "there is no such turn")
-        with pytest.raises(ModelError, match="no leave to ask the model: there is no such turn"):
-            await asking
+        assert not desk.inner.questions
 
 
 async def test_a_hub_that_knows_no_leases_is_not_asked() -> None:
-    bank, inner = Bank(knows=False), Scripted()
-    async with opened(bank) as client:
-        desk = Desk(client)
-        await asked(desk.model(inner))
-        assert (len(inner.questions), desk.leases.recorded(1), bank.asked) == (1, (), [])
+    bank = Bank(knows=False)
+    async with Client(MemoryTransport(bank.attach), ME, "agent", turns=True) as client:
+        desk = Desk(client, bank)
+        await desk.ask()
+        assert (len(desk.inner.questions), desk.leases.recorded(1)) == (1, ())
+        assert bank.asked.empty()
 
 
 @pytest.mark.behaviour("H-62")
-async def test_what_is_left_stands_at_the_end_of_the_question() -> None:
-    bank, inner = Bank(), Scripted()
-    async with opened(bank) as client:
-        asking = asyncio.create_task(asked(Desk(client).model(inner)))
-        await bank.give(low=(LOW,))
-        answer = await asking
-        system, user = inner.questions[0].messages
-        assert system["content"] == "s"
-        head, _, line = (user["content"] or "").partition("\n\n")
-        assert (head, line[:28]) == ("well?", "Little is left for this task")
-        assert answer.notes == (f"the model was told: {line}", "noted")
+async def test_what_is_left_stands_at_the_end_of_the_question(desk: Desk) -> None:
+    answer, _ = await desk.granted(low=(LOW,))
+    system, user = desk.inner.questions[0].messages
+    assert system["content"] == "s"
+    head, _, line = (user["content"] or "").partition("\n\n")
+    assert (head, line[:28]) == ("well?", "Little is left for this task")
+    assert answer.notes == (f"the model was told: {line}", "noted")
+    asking = desk.ask(2, tells=False)
+    await desk.bank.give(low=(LOW,))
+    await asking
+    assert desk.inner.questions[1] == question(), "who makes a summary is not told"
 
 
-async def test_who_makes_a_summary_is_not_told() -> None:
-    bank, inner = Bank(), Scripted()
-    async with opened(bank) as client:
-        asking = asyncio.create_task(asked(Desk(client).model(inner, tells=False)))
-        await bank.give(low=(LOW,))
+@pytest.mark.behaviour("H-60")
+async def test_without_limits_a_question_does_not_wait_for_its_lease(unlimited: Desk) -> None:
+    await unlimited.ask(2)
+    assert unlimited.leases.recorded(2) == ("2",)
+    assert (await unlimited.bank.give(low=(LOW,), limited=False))["key"] == "2"
+    await heard(unlimited)
+    await unlimited.ask(3)
+    before, after = unlimited.inner.questions
+    assert "Little is left" not in str(before.messages)
+    assert "Little is left" in str(after.messages), "what comes late is told with the next one"
+
+
+@pytest.mark.behaviour("H-63")
+async def test_a_refusal_that_comes_late_ends_the_turn_all_the_same(unlimited: Desk) -> None:
+    await unlimited.ask(2)
+    await unlimited.bank.refuse(ErrorCode.STOPPED, "stopped by ann")
+    async with soon():
+        assert await unlimited.halted.get() == "stopped by ann"
+
+
+async def test_a_limit_that_is_there_after_all_is_waited_for(unlimited: Desk) -> None:
+    await unlimited.ask(2)
+    await unlimited.bank.refuse(ErrorCode.BUDGET_EXHAUSTED)
+    await heard(unlimited)
+    asking = unlimited.ask(3)
+    await unlimited.bank.refuse(ErrorCode.BUDGET_EXHAUSTED)
+    with pytest.raises(BudgetExhausted):
         await asking
-        assert inner.questions[0] == question()
-
-
-class TestWithoutLimits:
-    """Where neither tokens nor money are limited."""
-
-    @asynccontextmanager
-    async def desk(self, bank: Bank) -> AsyncIterator[Desk]:
-        """A turn that has heard so with its first lease."""
-        async with opened(bank) as client:
-            desk = Desk(client)
-            asking = asyncio.create_task(asked(desk.model(Scripted())))
-            await bank.give(limited=False)
-            await asking
-            yield desk
-
-    @pytest.mark.behaviour("H-60")
-    async def test_a_question_takes_its_lease_and_does_not_wait_for_it(self) -> None:
-        bank = Bank()
-        async with self.desk(bank) as desk:
-            await asked(desk.model(Scripted(), 2))
-            assert desk.leases.recorded(2) == ("2",)
-            assert (await bank.give(limited=False))["key"] == "2"
-
-    @pytest.mark.behaviour("H-63")
-    async def test_a_refusal_that_comes_late_ends_the_turn_all_the_same(self) -> None:
-        bank = Bank()
-        async with self.desk(bank) as desk:
-            await asked(desk.model(Scripted(), 2))
-            await bank.refuse(ErrorCode.STOPPED, "stopped by ann")
-            await eventually(lambda: desk.halted == ["stopped by ann"])
-
-    async def test_what_it_learns_late_is_told_with_the_next_question(self) -> None:
-        bank, inner = Bank(), Scripted()
-        async with self.desk(bank) as desk:
-            await asked(desk.model(inner, 2))
-            await bank.give(low=(LOW,), limited=False)
-            await heard(desk.client, bank)
-            await asked(desk.model(inner, 3))
-            assert "Little is left" not in str(inner.questions[0].messages)
-            assert "Little is left" in str(inner.questions[1].messages)
-
-    async def test_a_limit_that_is_there_after_all_is_waited_for(self) -> None:
-        bank = Bank()
-        async with self.desk(bank) as desk:
-            await asked(desk.model(Scripted(), 2))
-            await bank.refuse(ErrorCode.BUDGET_EXHAUSTED)
-            await heard(desk.client, bank)
-            asking = asyncio.create_task(asked(desk.model(Scripted(), 3)))
-            await bank.refuse(ErrorCode.BUDGET_EXHAUSTED)
-            with pytest.raises(BudgetExhausted):
-                await asking

@@ -178,7 +178,7 @@ def test_the_chat_answers_every_call_in_order(world: World) -> None:
         todo += world.carry_out(loop, command)
 
 
-def test_a_text_is_followed_by_the_correction_and_an_empty_one_left_out() -> None:
+def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> None:
     chat = chat_messages("s", "p", [Step(n=1, text="Hi")])
     assert chat[2:] == [
         {"role": "assistant", "content": "Hi"},
@@ -186,8 +186,6 @@ def test_a_text_is_followed_by_the_correction_and_an_empty_one_left_out() -> Non
     ]
     assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
 
-
-def test_a_name_that_endpoints_refuse_is_told_in_a_form_they_take() -> None:
     loop = Loop(Rules(), TOOLS)
     loop.answered(
         Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))

@@ -29,23 +29,21 @@ class TestNames:
     def test_a_name_is_one_that_every_endpoint_takes(self, server: str, tool: str) -> None:
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(server, tool))
 
-    def test_long_names_stay_apart(self) -> None:
+    def test_long_names_stay_apart_and_the_rest_is_as_it_was(self) -> None:
         names = {tool_name("files", "x" * 100 + str(n)) for n in range(10)}
         assert len(names) == 10
         assert all(name.startswith("files_xxx") for name in names)
 
-    def test_the_rest_is_as_it_was(self) -> None:
         assert tool_name("git-hub", "list_issues") == "git-hub_list_issues"
         assert tool_name("files", "read/all.txt") == "files_read_all_txt"
 
 
 class TestSpecs:
-    def test_a_schema_without_a_shape_is_an_object_without_arguments(self) -> None:
+    def test_a_spec_has_no_titles_and_a_shape(self) -> None:
         spec = spec_of("files", Tool(name="list", input_schema={}))
         assert spec.parameters == {"type": "object", "properties": {}}
         assert spec.description == "list"
 
-    def test_titles_cost_tokens_and_go(self) -> None:
         schema = {"title": "T", "type": "object", "properties": {"a": {"title": "A"}}}
         spec = spec_of("files", Tool(name="x", description="Do x.", input_schema=schema))
         assert spec.parameters == {"type": "object", "properties": {"a": {}}}
@@ -53,17 +51,14 @@ class TestSpecs:
 
 
 class TestResults:
-    def test_texts_come_one_below_the_other(self) -> None:
+    def test_results_are_texts_structure_or_named(self) -> None:
         parts = [TextContent(text="a"), TextContent(text="b")]
         assert text_of(CallToolResult(content=[*parts])) == "a\nb"
 
-    def test_only_structure_is_json(self) -> None:
         assert text_of(CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
 
-    def test_nothing_is_done(self) -> None:
         assert text_of(CallToolResult(content=[])) == "done"
 
-    def test_what_is_no_text_is_named(self) -> None:
         sound = AudioContent(data="AAAA", mime_type="audio/wav")
         blob = BlobResourceContents(uri="file:///x", blob="AAAA")
         told = text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)]))

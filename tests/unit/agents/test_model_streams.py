@@ -11,6 +11,7 @@ from hubbub.agents.asking import Asker
 from hubbub.agents.dialects.choice import DialectChoice, Lessons
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel
+from hubbub.agents.models.refusals import refuses_tools
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
@@ -67,82 +68,59 @@ async def test_pieces_of_an_answer_that_broke_off_belong_to_another_attempt() ->
     assert answer.notes == ("the answer broke off and was asked for again (1 times)",)
 
 
-async def test_an_endpoint_that_does_not_stream_is_heard_at_the_end_only() -> None:
-    answer, heard, _ = await asked(CALLING)
-    assert (len(answer.calls), heard) == (2, [])
+async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is_said_of_them() -> (
+    None
+):
+    for stream in [False, True]:
+        refusal = Refusal(status=500, retry_after=0.01)
+        answer, _, _ = await asked(refusal, CALLING, stream=stream)
+        assert answer.notes == ("the request failed for now and was repeated (1 times)",)
+
+    for stream in [False, True]:
+        words = Question(QUESTION.messages)
+        _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
+        assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_request_that_was_repeated_is_noted(stream: bool) -> None:
-    refusal = Refusal(status=500, retry_after=0.01)
-    answer, _, _ = await asked(refusal, CALLING, stream=stream)
-    assert answer.notes == ("the request failed for now and was repeated (1 times)",)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_without_tools_nothing_is_said_of_them(stream: bool) -> None:
-    words = Question(QUESTION.messages)
-    _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
-    assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
-
-
-class TestRefusals:
-    @pytest.mark.parametrize(
-        "message",
-        [
-            "registry.example/gemma:2b does not support tools",
-            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
-            "tool_choice 'required' is not supported",
-            "Unrecognized request argument supplied: tools",
-            "Function calling is not enabled for models/x",
-            "No endpoints found that support tool use. Try disabling add.",
-            "tools param requires --jinja flag",
-            "Unsupported parameter: 'tool_choice'",
-            "This model doesn't support function calling.",
-            "`tools` and `tool_choice` are not supported by this model",
-            "Invalid value: 'required' for tool_choice",
-            "tools not supported",
-            "Function calling isn't supported",
-            "No support for tools",
-            "body.tools: Extra inputs are not permitted",
-            "Unrecognized key(s) in object: 'tools'",
-            "[{'type': 'extra_forbidden', 'loc': ('body', 'tools'), "
-            "'msg': 'Extra inputs are not permitted', 'input': [{'role': 'messages'}]}]",
-        ],
-    )
-    async def test_a_refusal_of_tools_is_one(self, message: str) -> None:
-        with pytest.raises(ToolsRefused):
-            await asked(Refusal(status=400, message=message))
-
-    @pytest.mark.parametrize(
-        ("status", "message"),
-        [
-            (400, "the prompt is too long"),
-            (400, "temperature is not supported"),
-            (400, "messages.3: tool results must follow their calls"),
-            (
-                400,
-                "Invalid parameter: messages with role 'tool' must be a response to a preceding "
-                "message with 'tool_calls'. user said: tools not supported",
-            ),
-            (400, "An assistant message with 'tool_calls' must be followed by tool messages"),
-            (400, "Invalid 'messages[3].tool_calls': array too long; not supported"),
-            (400, "Invalid schema for function 'add': 'oneOf' is not permitted"),
-            (400, "Invalid 'tools[0].function.name': string does not match pattern"),
-            (400, "tool_call_id is not known"),
-            (400, "tools.0.function.strict: Extra inputs are not permitted"),
-            (401, "tools are not allowed with this key"),
-        ],
-    )
-    async def test_another_refusal_is_not(self, status: int, message: str) -> None:
+async def test_a_refusal_of_tools_is_one_and_another_is_not() -> None:
+    extra = "'msg': 'Extra inputs are not permitted', 'input': [{'role': 'messages'}]}]"
+    for message in [
+        "registry.example/gemma:2b does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
+        "tool_choice 'required' is not supported",
+        "Unrecognized request argument supplied: tools",
+        "Function calling is not enabled for models/x",
+        "No endpoints found that support tool use. Try disabling add.",
+        "tools param requires --jinja flag",
+        "Unsupported parameter: 'tool_choice'",
+        "This model doesn't support function calling.",
+        "`tools` and `tool_choice` are not supported by this model",
+        "Invalid value: 'required' for tool_choice",
+        *("tools not supported", "Function calling isn't supported", "No support for tools"),
+        "body.tools: Extra inputs are not permitted",
+        "Unrecognized key(s) in object: 'tools'",
+        f"[{{'type': 'extra_forbidden', 'loc': ('body', 'tools'), {extra}",
+    ]:
+        assert refuses_tools(message), message
+    parameter = "Invalid parameter: messages with role 'tool' must be a response to a preceding "
+    for message in [
+        *("the prompt is too long", "temperature is not supported", "tool_call_id is not known"),
+        "messages.3: tool results must follow their calls",
+        f"{parameter} message with 'tool_calls'. user said: tools not supported",
+        "An assistant message with 'tool_calls' must be followed by tool messages",
+        "Invalid 'messages[3].tool_calls': array too long; not supported",
+        "Invalid schema for function 'add': 'oneOf' is not permitted",
+        "Invalid 'tools[0].function.name': string does not match pattern",
+        "tools.0.function.strict: Extra inputs are not permitted",
+    ]:
+        assert not refuses_tools(message), message
+    refusal = Refusal(status=400, message="does not support tools")
+    with pytest.raises(ToolsRefused):
+        await asked(refusal)
+    forbidden = Refusal(status=401, message="tools are not allowed with this key")
+    for made in (asked(refusal, question=Question(QUESTION.messages)), asked(forbidden)):
         with pytest.raises(ModelError) as caught:
-            await asked(Refusal(status=status, message=message))
-        assert not isinstance(caught.value, ToolsRefused)
-
-    async def test_a_question_without_tools_cannot_be_refused_for_them(self) -> None:
-        refusal = Refusal(status=400, message="does not support tools")
-        with pytest.raises(ModelError) as caught:
-            await asked(refusal, question=Question(QUESTION.messages))
+            await made
         assert not isinstance(caught.value, ToolsRefused)
 
 
@@ -179,12 +157,24 @@ class TestAsking:
         choice = DialectChoice(settings, lessons or Lessons())
         return Asker(endpoint, Toolbox([]), "system", "prompt", choice)
 
-    async def test_attempts_count_on_over_the_requests_for_one_answer(self) -> None:
+    async def test_attempts_count_on_and_a_wasted_answer_is_paid_for(self) -> None:
         endpoint = Endpoint(ToolsRefused("no tools"), Answer(text=self.LINE))
         heard: list[Delta] = []
         answer = await self.asker(endpoint).ask([], heard.append)
         assert [c.name for c in answer.calls] == ["finish"]
         assert [d.attempt for d in heard] == [1, 2, 3, 4]
+
+        right = Answer(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
+        endpoint = Endpoint(self.TALK, right)
+        answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
+        assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
+
+        endpoint = Endpoint(self.TALK)
+        asker = self.asker(endpoint, dialect="final_output")
+        assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
+        assert len(endpoint.questions) == 1
+        with pytest.raises(ToolsRefused):  # without a choice it asks natively
+            await Asker(Endpoint(ToolsRefused("no tools")), Toolbox([]), "s", "p").ask([])
 
     async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:
         lessons = Lessons()
@@ -196,20 +186,3 @@ class TestAsking:
         await self.asker(endpoint, lessons).ask([Step(n=1, text="x")])
         for other in ({"model": "other"}, {"base_url": "http://127.0.0.1:1/v1"}):
             assert self.asker(endpoint, lessons, **other).choice.current.name == "native"
-
-    async def test_a_wasted_answer_is_paid_for(self) -> None:
-        right = Answer(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
-        endpoint = Endpoint(self.TALK, right)
-        answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
-        assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
-
-    async def test_a_dialect_in_words_does_not_fall_back(self) -> None:
-        endpoint = Endpoint(self.TALK)
-        asker = self.asker(endpoint, dialect="final_output")
-        assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
-        assert len(endpoint.questions) == 1
-
-    async def test_an_asker_without_a_choice_asks_natively(self) -> None:
-        endpoint = Endpoint(ToolsRefused("no tools"))
-        with pytest.raises(ToolsRefused):
-            await Asker(endpoint, Toolbox([]), "s", "p").ask([])

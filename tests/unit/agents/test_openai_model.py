@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
+from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.models.openai import BETWEEN_STREAMS, OpenAIModel
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
@@ -72,76 +72,41 @@ async def asking() -> AsyncIterator[Ask]:
 class TestBothWays:
     async def test_calls_and_tokens_come_back(self, asking: Ask, stream: bool) -> None:
         answer = await (await asking(CALLING, stream=stream)).answer()
-        assert [(c.name, c.arguments) for c in answer.calls] == [
-            ("add", '{"a": 1}'),
-            ("add", '{"a": 2}'),
-        ]
+        assert [c.arguments for c in answer.calls] == ['{"a": 1}', '{"a": 2}']
         assert len({c.id for c in answer.calls}) == 2
         assert all(c.id for c in answer.calls)
         assert (answer.tokens_in, answer.tokens_out) == (11, 7)
         assert answer.finish_reason == "tool_calls"
         assert answer.text is None
 
-    async def test_a_model_with_a_price_tells_what_its_answer_cost(
+    async def test_what_an_answer_cost_is_told_where_price_and_tokens_are_known(
         self, asking: Ask, stream: bool
     ) -> None:
         price = {"input": 0.25, "output": 2.00}
-        answer = await (await asking(CALLING, stream=stream, price=price)).answer()
-        assert answer.cost_usd == pytest.approx(11 * 0.25e-6 + 7 * 2e-6)
-
-    async def test_one_without_a_price_tells_none(self, asking: Ask, stream: bool) -> None:
-        answer = await (await asking(CALLING, stream=stream)).answer()
-        assert answer.cost_usd is None
-
-    async def test_an_endpoint_that_counts_no_tokens_is_not_taken_for_free(
-        self, asking: Ask, stream: bool
-    ) -> None:
         uncounted = CALLING.model_copy(
             update={"usage": Usage(prompt_tokens=0, completion_tokens=0)}
         )
-        price = {"input": 0.25, "output": 2.00}
-        answer = await (await asking(uncounted, stream=stream, price=price)).answer()
-        assert answer.tokens_in > 0
-        assert answer.cost_usd is None
+        model = await asking(CALLING, uncounted, stream=stream, price=price)
+        assert (await model.answer()).cost_usd == pytest.approx(11 * 0.25e-6 + 7 * 2e-6)
+        answer = await model.answer()
+        assert (answer.tokens_in > 0, answer.cost_usd) == (True, None)
         assert "estimates" in answer.notes[0]
 
-    async def test_a_model_that_is_free_costs_nothing(self, asking: Ask, stream: bool) -> None:
-        price = {"input": 0, "output": 0}
-        answer = await (await asking(CALLING, stream=stream, price=price)).answer()
-        assert answer.cost_usd == 0.0
-
-    async def test_text_comes_back(self, asking: Ask, stream: bool) -> None:
-        said = script.Answer(text="Grüße, 👩‍🚀!", ignore_tool_choice=True)
-        answer = await (await asking(said, stream=stream)).answer()
-        assert answer.text == "Grüße, 👩‍🚀!"
-        assert answer.calls == ()
-
-    async def test_cut_arguments_come_back_as_they_are(self, asking: Ask, stream: bool) -> None:
+    async def test_the_request_is_what_the_endpoint_needs_and_its_answer_comes_as_it_is(
+        self, asking: Ask, stream: bool
+    ) -> None:
         cut = script.Answer(calls=[Call(tool="add", arguments='{"a": ')], finish_reason="length")
-        answer = await (await asking(cut, stream=stream)).answer()
-        assert answer.calls[0].arguments == '{"a": '
-        assert answer.finish_reason == "length"
-
-    async def test_the_request_is_what_the_endpoint_needs(self, asking: Ask, stream: bool) -> None:
         model = await asking(
-            CALLING, stream=stream, temperature=0.5, max_output_tokens=99, tool_choice="auto"
+            cut, stream=stream, temperature=0.5, max_output_tokens=99, tool_choice="auto"
         )
-        await model.answer()
-        (request,) = model.server.requests
-        body = request.body
-        assert body.model == "m"
+        answer = await model.answer()
+        assert (answer.calls[0].arguments, answer.finish_reason) == ('{"a": ', "length")
+        assert (answer.text, answer.cost_usd) == (None, None)
+        body = model.server.requests[0].body
+        assert (body.model, body.tool_choice, body.stream) == ("m", "auto", stream)
         assert [m.role for m in body.messages] == ["system", "user"]
         assert body.tools[0].function.name == "add"
         assert body.tools[0].function.parameters == ADD.parameters
-        assert body.tool_choice == "auto"
-        assert body.stream is stream
-
-    async def test_a_server_error_is_tried_again(self, asking: Ask, stream: bool) -> None:
-        model = await asking(
-            Refusal(status=500, retry_after=0.01), CALLING, stream=stream, retries=1
-        )
-        assert len((await model.answer()).calls) == 2
-        assert len(model.server.requests) == 2
 
     @pytest.mark.behaviour("A-7")
     async def test_too_many_requests_are_tried_again_after_the_time_named(
@@ -151,28 +116,10 @@ class TestBothWays:
         model = await asking(refusal, CALLING, stream=stream, retries=1)
         assert len((await model.answer()).calls) == 2
 
-    async def test_a_lost_connection_is_tried_again(self, asking: Ask, stream: bool) -> None:
-        model = await asking(Breakdown(breakdown="reset"), CALLING, stream=stream, retries=1)
-        assert len((await model.answer()).calls) == 2
-
-    async def test_an_answer_that_breaks_off_is_asked_for_again(
-        self, asking: Ask, stream: bool
-    ) -> None:
-        cut = CALLING.model_copy(update={"cut_after": 2})
-        model = await asking(cut, CALLING, stream=stream, retries=1)
-        assert len((await model.answer()).calls) == 2
-
-    async def test_one_that_always_breaks_off_is_an_error(self, asking: Ask, stream: bool) -> None:
-        cut = CALLING.model_copy(update={"cut_after": 2})
-        model = await asking(cut, cut, stream=stream, retries=1)
-        error = await model.error()
-        assert model.server.base_url in error
-        assert len(model.server.requests) == 2
-
 
 @pytest.mark.parametrize(
     ("chance", "named", "pauses"),
-    [(1.0, None, [0.5, 1.0, 2.0]), (0.0, None, [0.25, 0.5, 1.0]), (0.0, 9, [9.0, 9.0, 9.0])],
+    [(1.0, None, [0.5, 1.0]), (0.0, None, [0.25, 0.5]), (0.0, 9, [9.0, 9.0])],
 )
 async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
     asking: Ask, chance: float, named: int | None, pauses: list[float]
@@ -184,10 +131,12 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
         waited.append(seconds)
 
     backoff = replace(BETWEEN_STREAMS, random=lambda: chance, sleep=sleep)
-    model = await asking(cut, cut, cut, CALLING, stream=True, retries=3, backoff=backoff)
+    model = await asking(cut, cut, CALLING, stream=True, retries=2, backoff=backoff)
     answer = await model.answer()
-    assert answer.notes == ("the answer broke off and was asked for again (3 times)",)
+    assert answer.notes == ("the answer broke off and was asked for again (2 times)",)
     assert waited == pauses
+    model = await asking(cut, cut, stream=True, retries=1)
+    assert model.server.base_url in await model.error()
 
 
 class TestErrors:
@@ -208,22 +157,15 @@ class TestErrors:
         assert "wrong" not in error
         assert model.server.requests == []
 
-    @pytest.mark.parametrize(
-        ("status", "says"),
-        [
-            (403, "refused the API key"),
-            (404, "has no model 'm' .404.; check models.small.model"),
+    async def test_a_refusal_is_told_with_what_to_do(self, asking: Ask) -> None:
+        for status, says in [
+            (403, "refused the API key"), (404, "has no model 'm' .404.; check models.small.model"),
             (429, "too many requests or a used-up quota"),
-            (500, "failed .500. in every one of 1 attempts"),
-            (422, "refused the request .422."),
-        ],
-    )
-    async def test_a_refusal_is_told_with_what_to_do(
-        self, asking: Ask, status: int, says: str
-    ) -> None:
-        error = await (await asking(Refusal(status=status))).error()
-        assert error.startswith("the model endpoint http://127.0.0.1:")
-        assert re.search(says, error)
+            (500, "failed .500. in every one of 1 attempts"), (422, "refused the request .422."),
+        ]:  # fmt: skip
+            error = await (await asking(Refusal(status=status))).error()
+            assert error.startswith("the model endpoint http://127.0.0.1:")
+            assert re.search(says, error)
 
     async def test_an_endpoint_that_does_not_know_required_is_told_how_to_go_on(
         self, asking: Ask
@@ -245,21 +187,12 @@ class TestErrors:
             await model.answer(QUESTION)
         await model.close()
 
-    @pytest.mark.parametrize(
-        ("type", "body", "says"),
-        [
-            ("text/html", "<h1>Welcome</h1>", "is base_url right?"),
-            ("application/json", "{}", "is base_url right?"),
-            ("application/json", "{", "is no JSON"),
-        ],
-    )
-    async def test_an_answer_that_is_no_chat_completion_is_told(
-        self, type: str, body: str, says: str
-    ) -> None:
+    async def test_what_is_no_chat_completion_is_told_with_a_hint(self) -> None:
         async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
-            head = f"HTTP/1.1 200 OK\r\nContent-Type: {type}\r\nContent-Length: {len(body)}\r\n"
-            writer.write(f"{head}Connection: close\r\n\r\n{body}".encode())
+            page = "<h1>Welcome</h1>"
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n"
+            writer.write(f"{head}Connection: close\r\n\r\n{page}".encode())
             await writer.drain()
             writer.close()
 
@@ -268,9 +201,6 @@ class TestErrors:
         config = ModelConfig(model="m", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
         async with server:
             model = OpenAIModel(config)
-            with pytest.raises(ModelError, match=re.escape(says)):
+            with pytest.raises(ModelError, match=r"is base_url right\?"):
                 await model.answer(QUESTION)
             await model.close()
-
-    def test_a_call_request_is_plain_data(self) -> None:
-        assert CallRequest("a", "add", "{}") == CallRequest("a", "add", "{}")

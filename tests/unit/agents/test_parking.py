@@ -27,6 +27,12 @@ class TestParking:
         self.parking.decided(PLAN.id, running=False)
         self.parking.decided(PLAN.id, running=False)
         assert self.again == [PLAN]
+        self.again.clear()
+        self.parking.park(PLAN)
+        assert self.parking.drop(PLAN.id)
+        assert not self.parking.drop(PLAN.id)
+        self.parking.decided(PLAN.id, running=False)
+        assert self.again == []
 
     def test_what_is_decided_while_the_turn_runs_is_not_forgotten(self) -> None:
         self.parking.decided(PLAN.id, running=True)
@@ -42,13 +48,6 @@ class TestParking:
         self.parking.park(PLAN)
         self.parking.ended(PLAN.id)
         assert self.again == [], "that was another time"
-
-    def test_a_turn_that_is_dropped_is_not_parked_any_more(self) -> None:
-        self.parking.park(PLAN)
-        assert self.parking.drop(PLAN.id)
-        assert not self.parking.drop(PLAN.id)
-        self.parking.decided(PLAN.id, running=False)
-        assert self.again == []
 
     def test_after_a_lost_connection_all_go_on_and_those_that_run_ask_once_more(self) -> None:
         self.parking.park(PLAN)
@@ -79,7 +78,7 @@ class TestTaint:
         ToolCallRecord(id="b", name="add", arguments={}),
     )
 
-    def test_the_first_thing_from_outside_is_noted_and_stays(self) -> None:
+    def test_the_first_thing_from_outside_is_noted_and_all_that_another_process_needs(self) -> None:
         taint = Taint()
         assert taint.results(self.calls, [result("b", outside=False)]) == ()
         assert not taint.outside
@@ -88,15 +87,12 @@ class TestTaint:
         assert taint.outside
         assert taint.results(self.calls, [result("a", outside=True)]) == (), "it is known"
 
-    def test_the_note_is_all_that_another_process_needs(self) -> None:
         (note,) = Taint().read(["m7"])
         assert Taint(steps=[Step(n=1), Step(n=2, notes=("x", note))]).outside
         assert not Taint(steps=[Step(n=1, notes=("x",), text=note)]).outside, "a model may say so"
 
-    def test_who_begins_with_it_notes_nothing(self) -> None:
         taint = Taint(outside=True)
         assert taint.read(["fetch"]) == ()
 
-    def test_the_messages_that_carry_something(self) -> None:
         other = message(2).model_copy(update={"outside": True})
         assert carriers([message(1), other]) == ["m2"]

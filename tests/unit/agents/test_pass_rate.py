@@ -13,9 +13,8 @@ pytestmark = pytest.mark.behaviour("Q-10")
 COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@pytest.mark.parametrize(
-    ("passed", "runs", "low", "high"),
-    [
+def test_the_interval_has_the_published_values() -> None:
+    for passed, runs, low, high in [
         # Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
         (81, 263, 0.2553, 0.3662),
         (15, 148, 0.0624, 0.1605),
@@ -25,22 +24,14 @@ COUNTS = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
         (5, 5, 0.5655, 1.0000),
         (4, 5, 0.3755, 0.9638),
         (0, 5, 0.0000, 0.4345),
-    ],
-)
-def test_the_interval_has_the_published_values(
-    passed: int, runs: int, low: float, high: float
-) -> None:
-    assert wilson(passed, runs) == pytest.approx((low, high), abs=0.00006)
+    ]:
+        assert wilson(passed, runs) == pytest.approx((low, high), abs=0.00006)
 
-
-def test_without_a_run_nothing_is_known() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
-
-@pytest.mark.parametrize(("passed", "runs"), [(1, 0), (-1, 5), (6, 5)])
-def test_counts_that_cannot_be_are_refused(passed: int, runs: int) -> None:
-    with pytest.raises(ValueError, match="cannot have passed"):
-        wilson(passed, runs)
+    for passed, runs in [(1, 0), (-1, 5), (6, 5)]:
+        with pytest.raises(ValueError, match="cannot have passed"):
+            wilson(passed, runs)
 
 
 @given(COUNTS)
@@ -55,10 +46,3 @@ def test_failures_mirror_passes(counts: tuple[int, int]) -> None:
     passed, runs = counts
     low, high = wilson(passed, runs)
     assert wilson(runs - passed, runs) == pytest.approx((1 - high, 1 - low))
-
-
-@given(COUNTS)
-def test_ten_times_the_runs_tell_more(counts: tuple[int, int]) -> None:
-    passed, runs = counts
-    few, many = wilson(passed, runs), wilson(10 * passed, 10 * runs)
-    assert many.high - many.low < few.high - few.low

@@ -18,11 +18,9 @@ def step(n: int, *calls: str, error: str | None = None) -> Step:
     return Step(n=n, calls=tuple(made))
 
 
-def test_steps_without_helpers_are_called_by_their_numbers() -> None:
+def test_the_steps_of_helpers_say_whose_they_are() -> None:
     assert step_names([step(1, "look"), step(2), step(3, "finish")]) == {1: "1", 2: "2", 3: "3"}
 
-
-def test_the_steps_of_helpers_say_whose_they_are() -> None:
     steps = [
         step(1, "look"), step(2, "fork", "look", "fork"), step(3, "fork"),
         step(10_001), step(10_002), step(27_001), step(44_001),
@@ -34,16 +32,12 @@ def test_the_steps_of_helpers_say_whose_they_are() -> None:
         (44_001, "1 of helper 3 of step 3"),
     ]
 
-
-def test_helpers_of_helpers_do_so_too() -> None:
     steps = [step(1, "fork"), step(10_001), step(10_002, "fork"), step(11_001)]
     assert step_names(steps)[11_001] == "1 of helper 1 of step 2 of helper 1 of step 1"
 
-
-@pytest.mark.parametrize("error", ["unknown_tool", "too_many_helpers", "not_first"])
-def test_calls_that_have_begun_no_helper_do_not_count(error: str) -> None:
-    steps = [step(1, "fork", error=error), step(2, "fork"), step(10_001)]
-    assert step_names(steps)[10_001] == "1 of helper 1 of step 2"
+    for error in ["unknown_tool", "too_many_helpers", "not_first"]:
+        steps = [step(1, "fork", error=error), step(2, "fork"), step(10_001)]
+        assert step_names(steps)[10_001] == "1 of helper 1 of step 2"
 
 
 def test_places_keep_apart() -> None:

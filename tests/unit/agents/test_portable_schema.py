@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
@@ -35,9 +34,8 @@ def argument(
     return found
 
 
-@pytest.mark.parametrize(
-    ("schema", "offered"),
-    [
+def test_an_argument_is_offered_in_what_all_engines_accept() -> None:
+    cases: list[tuple[JsonValue, JsonValue]] = [
         ({"type": "string", "maxLength": 2048, "minLength": 3}, {**STRING, "minLength": 1}),
         ({"type": "string", "minLength": 0}, STRING),
         (
@@ -75,21 +73,14 @@ def argument(
         ),
         ({**STRING, "default": "", "examples": ["x"], "title": "A", "x-mine": 1}, STRING),
         ({**INTEGER, "default": 50}, {**INTEGER, "default": 50}),
-    ],
-)
-def test_an_argument_is_offered_in_what_all_engines_accept(
-    schema: JsonValue, offered: JsonValue
-) -> None:
-    assert argument(schema) == offered
+    ]
+    for schema, offered in cases:
+        assert argument(schema) == offered
 
-
-def test_null_is_offered_only_where_something_must_be_given() -> None:
     nullable: JsonValue = {"anyOf": [STRING, {"type": "null"}]}
     assert argument(nullable) == STRING
     assert argument(nullable, required=True) == nullable
 
-
-def test_a_value_of_any_kind_is_said_to_be_one() -> None:
     kinds = argument({})["anyOf"]
     assert isinstance(kinds, list)
     assert {kind["type"] for kind in kinds if isinstance(kind, dict)} == KINDS - {"integer", "null"}

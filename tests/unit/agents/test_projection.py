@@ -31,30 +31,22 @@ def _shown(step: Kept) -> int | str:
     return step.text if isinstance(step, Compressed) else step.n
 
 
-def test_without_marks_everything_stays() -> None:
+def test_a_marked_step_goes_or_is_in_fewer_words_but_not_the_last_five() -> None:
     made = steps(9)
     assert project(made) == made
 
-
-def test_a_discarded_step_goes_and_a_compressed_one_is_in_fewer_words() -> None:
     mark = Step(n=7, discards=(1,), compresses=(Compressed(n=2, text="two"),))
     assert shown(project(steps(7, {7: mark}))) == ["two", 3, 4, 5, 6, 7]
 
-
-def test_the_last_five_steps_stay_whatever_is_said_of_them() -> None:
     mark = Step(n=7, discards=(2, 3, 6, 7, 8))
     assert shown(project(steps(7, {7: mark}))) == [1, 3, 4, 5, 6, 7]
     assert shown(project(steps(8, {7: mark}))) == [1, 4, 5, 6, 7, 8]
 
-
-def test_who_says_both_wants_the_words_and_the_last_mark_holds() -> None:
     both = Step(n=7, discards=(1, 2), compresses=(Compressed(n=1, text="one"),))
     later = Step(n=8, discards=(1,), compresses=(Compressed(n=2, text="two"),))
     assert shown(project(steps(8, {7: both})))[:2] == ["one", 3]
     assert shown(project(steps(8, {7: both, 8: later})))[:2] == ["two", 3]
 
-
-def test_a_step_in_fewer_words_is_what_the_model_said() -> None:
     chat = chat_messages("s", "p", [Compressed(n=3, text="nothing new"), *steps(1)])
     assert chat[2] == {"role": "assistant", "content": "[my step 3, in fewer words] nothing new"}
 
@@ -63,7 +55,7 @@ def said(id: str) -> Steering:
     return Steering(message=id, text=f"<incoming_message id={id}/>")
 
 
-def test_what_people_said_in_between_stands_before_the_answer_to_it() -> None:
+def test_what_people_said_in_between_stands_before_the_answer_to_it_and_stays() -> None:
     marks = {2: Step(n=2, steered=(said("m5"), said("m6")))}
     kept = project(steps(3, marks), [said("m9")])
     assert shown(kept) == [1, "m5", "m6", 2, 3, "m9"]
@@ -73,8 +65,6 @@ def test_what_people_said_in_between_stands_before_the_answer_to_it() -> None:
     assert roles == [*answer, "user", "user", *answer, *answer, "user"]
     assert chat[4]["content"] == said("m5").text
 
-
-def test_what_people_said_stays_when_the_step_goes() -> None:
     marks = {1: Step(n=1, steered=(said("m5"),)), 7: Step(n=7, discards=(1,))}
     assert shown(project(steps(7, marks)))[:2] == ["m5", 2]
 

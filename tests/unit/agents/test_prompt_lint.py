@@ -58,55 +58,37 @@ def rules(*texts: str, **fields: object) -> list[str]:
 
 @pytest.mark.behaviour("Q-8")
 class TestTools:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "Call `send_mail` when asked.",
-            "Then call the tool send_mail.",
-            "Use send_mail to answer.",
-            "First `send_mail(to, text)`.",
-            "The `send_mail` tool is yours.",
-            "Answer with `send_text_mesage`.",
-        ],
-    )
-    def test_a_tool_that_does_not_exist(self, text: str) -> None:
-        (finding,) = lint(subject(text))
-        assert (finding.rule, finding.level) == ("unknown-tool", "error")
+    def test_a_tool_that_does_not_exist_is_told_with_the_nearest_and_its_line(self) -> None:
+        for text in [
+            "Call `send_mail` when asked.", "Then call the tool send_mail.",
+            "Use send_mail to answer.", "First `send_mail(to, text)`.",
+            "The `send_mail` tool is yours.", "Answer with `send_text_mesage`.",
+        ]:  # fmt: skip
+            (finding,) = lint(subject(text))
+            assert (finding.rule, finding.level) == ("unknown-tool", "error")
 
-    def test_the_nearest_tool_and_the_line_are_told(self) -> None:
         (finding,) = lint(subject("One.\nTwo, and call\n`send_text_mesage` then."))
         assert finding.place == Place("net.yaml", 12)
         assert "did you mean `send_text_message`?" in finding.message
         assert str(finding).startswith("net.yaml:12: error: the instruction names the tool")
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "Use `read_thread` and call `finish`.",
-            "Answer in `direct_ann` or channel_desk.",
-            "Call `librarian` by name.",
-            "The field `order_id` is a number.",
-            "Use `markdown`. Give some_word as it is.",
-            "Use my_server_search.",
+        assert rules("Call `send_mail`.", tools=None, others=frozenset()) == []
+
+        for text in [
+            "Use `read_thread` and call `finish`.", "Answer in `direct_ann` or channel_desk.",
+            "Call `librarian` by name.", "The field `order_id` is a number.",
+            "Use `markdown`. Give some_word as it is.", "Use my_server_search.",
             "Call ann when she is there. Recall what I said.",
-        ],
-    )
-    def test_other_names_are_left_alone(self, text: str) -> None:
-        words = frozenset({"librarian", "order_id"})
-        assert rules(text, words=words, prefixes=("my_server_",)) == []
+        ]:  # fmt: skip
+            words = frozenset({"librarian", "order_id"})
+            assert rules(text, words=words, prefixes=("my_server_",)) == []
 
-    @pytest.mark.parametrize(
-        "text", ["Use post_to_channel.", "`reply` under it.", "post_to_channel is for news"]
-    )
-    def test_a_tool_that_the_agent_does_not_have(self, text: str) -> None:
-        (finding,) = lint(subject(text))
-        assert (finding.rule, finding.level) == ("disabled-tool", "error")
-        assert "allow it in `tools`" in finding.message
+    def test_a_tool_that_the_agent_does_not_have(self) -> None:
+        for text in ["Use post_to_channel.", "`reply` under it.", "post_to_channel is for news"]:
+            (finding,) = lint(subject(text))
+            assert (finding.rule, finding.level) == ("disabled-tool", "error")
+            assert "allow it in `tools`" in finding.message
 
-    def test_words_that_are_tools_only_in_backticks_are_words(self) -> None:
-        assert rules("Always reply to ann, and pay attention.") == []
-
-    def test_examples_call_tools_too(self) -> None:
         place = Place("net.yaml", 20)
         called = [("read_thread", place), ("reply", place), ("red_thread", place)]
         found = lint(subject(called=called))
@@ -115,60 +97,39 @@ class TestTools:
             ("unknown-tool", place),
         ]
 
-    def test_where_tools_are_not_known_nothing_is_said_of_them(self) -> None:
-        assert rules("Call `send_mail`.", tools=None, others=frozenset()) == []
-
-    @pytest.mark.parametrize(
-        "text",
-        [
+    def test_a_tool_that_is_forbidden_and_offered(self) -> None:
+        for text in [
             "Never call `read_thread`.",
             "- do not use read_thread",
             "You must not ever use the tool `read_thread`!",
-        ],
-    )
-    def test_a_tool_that_is_forbidden_and_offered(self, text: str) -> None:
-        (finding,) = lint(subject(text))
-        assert (finding.rule, finding.level) == ("forbidden-tool", "warning")
+        ]:
+            (finding,) = lint(subject(text))
+            assert (finding.rule, finding.level) == ("forbidden-tool", "warning")
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "Never call `read_thread` twice.",
-            "Do not use `read_thread` before you have answered.",
-            "Never call `finish`.",
-            "Use `read_thread`.",
-        ],
-    )
-    def test_conditions_and_other_rules_are_left_alone(self, text: str) -> None:
-        assert rules(text) == []
+        for text in [
+            "Never call `read_thread` twice.", "Do not use `read_thread` before you have answered.",
+            "Never call `finish`.", "Use `read_thread`.",
+        ]:  # fmt: skip
+            assert rules(text) == []
 
-    @pytest.mark.parametrize(
-        ("text", "truth"),
-        [
+    def test_a_rule_that_the_tool_contradicts(self) -> None:
+        for text, truth in [
             ("`read_thread` sends what you found.", "only reads"),
             ("Use `read_thread` to post the news.", "only reads"),
             ("send_text_message changes nothing.", "permission is write"),
             ("`send_text_message` is harmless.", "permission is write"),
             ("You must call `pay` at the end.", "says not to use it"),
-        ],
-    )
-    def test_a_rule_that_the_tool_contradicts(self, text: str, truth: str) -> None:
-        (finding,) = lint(subject(text))
-        assert (finding.rule, finding.level) == ("contradiction", "error")
-        assert truth in finding.message
+        ]:
+            (finding,) = lint(subject(text))
+            assert (finding.rule, finding.level) == ("contradiction", "error")
+            assert truth in finding.message
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "`send_text_message` sends an answer.",
-            "`read_thread` only reads.",
-            "`read_thread` never sends anything.",
-            "Use `read_thread` to see what ann sends.",
+        for text in [
+            "`send_text_message` sends an answer.", "`read_thread` only reads.",
+            "`read_thread` never sends anything.", "Use `read_thread` to see what ann sends.",
             "You may call `pay`.",
-        ],
-    )
-    def test_what_is_true_of_a_tool_is_left_alone(self, text: str) -> None:
-        assert rules(text) == []
+        ]:  # fmt: skip
+            assert rules(text) == []
 
 
 class TestWayOut:
@@ -176,30 +137,24 @@ class TestWayOut:
         alone = Subject("agents.bot", Place("net.yaml", 3), [passage(text)])
         return "no-way-out" in [finding.rule for finding in lint(alone)]
 
-    @pytest.mark.parametrize(
-        "text",
-        ["Answer every question.", "Never finish.", "Do not ask the person. Don't decline."],
-    )
-    def test_a_prompt_that_leaves_no_choice(self, text: str) -> None:
-        assert self.no_way_out(text)
+    def test_a_prompt_leaves_a_way_out(self) -> None:
+        for text in [
+            "Answer every question.",
+            "Never finish.",
+            "Do not ask the person. Don't decline.",
+        ]:
+            assert self.no_way_out(text)
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "Call `finish` when done.",
-            "If you cannot, decline.",
-            "When in doubt ask the customer.",
-            "Ask back.",
-            "If you do not know, say so.",
+        for text in [
+            "Call `finish` when done.", "If you cannot, decline.",
+            "When in doubt ask the customer.", "Ask back.", "If you do not know, say so.",
             "Never finish early. Finish when all is said.",
-        ],
-    )
-    def test_one_that_does(self, text: str) -> None:
-        assert not self.no_way_out(text)
+        ]:  # fmt: skip
+            assert not self.no_way_out(text)
 
 
 class TestRules:
-    def test_more_than_seven_are_too_many(self) -> None:
+    def test_more_than_seven_own_rules_are_too_many(self) -> None:
         lines = [f"- You must do {n}." for n in range(MOST_RULES)]
         assert rules("\n".join(lines)) == []
         lines += ["- Never do that.", "- ALWAYS smile."]
@@ -208,11 +163,9 @@ class TestRules:
         assert finding.place.line == 10 + MOST_RULES
         assert "has 9 hard rules" in finding.message
 
-    def test_rules_of_several_parts_are_counted_together(self) -> None:
         part = "\n".join(f"- You must do {n}." for n in range(4))
         assert rules(part, part) == ["too-many-rules"]
 
-    def test_rules_that_come_with_hubbub_do_not_count(self) -> None:
         ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
         told = Subject("a", Place("f"), [ours, passage(FINE)], tools=TOOLS)
         assert lint(told) == []
@@ -234,9 +187,8 @@ def untrusted(source: str) -> list[Finding]:
 
 
 class TestUntrusted:
-    @pytest.mark.parametrize(
-        ("source", "line"),
-        [
+    def test_words_of_others_outside_of_elements(self) -> None:
+        for source, line in [
             ("a\n{{ incoming_message.text }}", 2),
             ("<x></x>{{ incoming_message.text }}", 1),
             ("```\n{{ incoming_message.content }}\n```", 2),
@@ -248,17 +200,13 @@ class TestUntrusted:
             ("{{ 'a' ~ participants[0].description }}", 1),
             ("{{ participants if x else 'nobody' }}", 1),
             ("{% macro m(t) %}{{ t.text }}{% endmacro %}<a>{{ m(incoming_message) }}</a>", 1),
-        ],
-    )
-    def test_words_of_others_outside_of_elements(self, source: str, line: int) -> None:
-        found = untrusted(source)
-        assert [(f.rule, f.level, f.place) for f in found] == [
-            ("untrusted-text", "error", Place("mine.j2", line))
-        ]
+        ]:
+            found = untrusted(source)
+            assert [(f.rule, f.level, f.place) for f in found] == [
+                ("untrusted-text", "error", Place("mine.j2", line))
+            ]
 
-    @pytest.mark.parametrize(
-        "source",
-        [
+        for source in [
             "<x>{{ incoming_message.text }}</x>",
             "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",
             '<x sender="{{ incoming_message.text }}">',
@@ -270,16 +218,12 @@ class TestUntrusted:
             "{% macro rule(t) %}- {{ t }}{% endmacro %}{{ rule('be kind') }}",
             "{{ shop }} {# {{ incoming_message.text }} #}",
             "{{ broken",
-        ],
-    )
-    def test_what_stands_inside_or_is_nobodys_words_is_left_alone(self, source: str) -> None:
-        assert untrusted(source) == []
+        ]:
+            assert untrusted(source) == []
 
-    def test_safe_takes_the_escaping_away(self) -> None:
         (finding,) = untrusted("<x>{{ incoming_message.text | safe }}</x>")
         assert "`| safe`" in finding.message
 
-    def test_the_rule_about_it_must_stay(self) -> None:
         (finding,) = lint(subject("Hello.", warned=False))
         assert (finding.rule, finding.level) == ("untrusted-rule", "warning")
 

@@ -41,42 +41,33 @@ def test_each_of_two_calls_with_one_id_gets_its_own_result() -> None:
     assert with_result(second, results.get(second.id)).result == "{'a': 2}"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ['{"to": "ann", "text": "one", "text": "two"}', '{"a": {"text": 1, "text": 2}}'],
-)
-def test_a_key_that_is_given_twice_is_refused_and_named(arguments: str) -> None:
-    call = recorded(arguments)
-    assert (call.arguments, call.error) == (arguments, "invalid_arguments")
-    assert call.result is not None
-    told = json.loads(call.result)
-    assert "the key 'text' is given twice" in told["message"]
-    assert told["retry"] is True
+def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> None:
+    for arguments in [
+        '{"to": "ann", "text": "one", "text": "two"}',
+        '{"a": {"text": 1, "text": 2}}',
+    ]:
+        call = recorded(arguments)
+        assert (call.arguments, call.error) == (arguments, "invalid_arguments")
+        assert call.result is not None
+        told = json.loads(call.result)
+        assert "the key 'text' is given twice" in told["message"]
+        assert told["retry"] is True
 
-
-def test_a_dialect_in_words_refuses_it_too() -> None:
     line = 'TOOL_CALL {"tool_name": "add", "parameters": {"a": 1, "a": 2}}'
     answer = ToolCallLines().read(Answer(text=line))
     assert answer.calls == ()
     assert "the key 'a' is given twice" in answer.notes[0]
 
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+    for arguments, says in [
         ("[1]", "not a JSON object"),
         ("{oops", "not a JSON object"),
         ('{"a": NaN}', "not a JSON object"),
         ('{"a": ' + "[" * 30 + "]" * 30 + "}", "nested too deep"),
-    ],
-)
-def test_what_is_no_object_is_refused(arguments: str, says: str) -> None:
-    call = recorded(arguments)
-    assert (call.arguments, call.error) == (arguments, "invalid_arguments")
-    assert says in (call.result or "")
+    ]:
+        call = recorded(arguments)
+        assert (call.arguments, call.error) == (arguments, "invalid_arguments")
+        assert says in (call.result or "")
 
-
-def test_marks_in_a_call_that_is_refused_count_for_nothing() -> None:
     refused = CallRequest("a", "tidy_steps", '{"discard": [1], "discard": [2]}')
     fine = CallRequest("b", "tidy_steps", '{"discard": [3]}')
     assert tidied(Answer(calls=(refused, fine))).discards == (3,)
@@ -86,28 +77,18 @@ NAMES = ["ask_human", "decline", "finish", "price_of", "send_text_message", "tid
 
 
 @pytest.mark.behaviour("A-5")
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("price", ["price_of"]),
-        ("send_message", ["send_text_message"]),
-        ("askhuman", ["ask_human"]),
-        ("add_up", ["price_of", "send_text_message"]),
-    ],
-)
-def test_an_unknown_tool_is_answered_with_what_may_be_meant_or_with_the_agents_own(
-    name: str, near: list[str]
-) -> None:
-    call = step_of(Answer(calls=(CallRequest("a", name, "{}"),)), 1, NAMES).calls[0]
-    assert json.loads(call.result or "")["valid_names"] == near
+def test_an_unknown_tool_is_answered_with_what_may_be_meant_or_with_the_agents_own() -> None:
+    cases: list[tuple[str, list[str]]] = [
+        ("price", ["price_of"]), ("send_message", ["send_text_message"]),
+        ("askhuman", ["ask_human"]), ("add_up", ["price_of", "send_text_message"]),
+    ]  # fmt: skip
+    for name, near in cases:
+        call = step_of(Answer(calls=(CallRequest("a", name, "{}"),)), 1, NAMES).calls[0]
+        assert json.loads(call.result or "")["valid_names"] == near
 
-
-def test_of_many_tools_only_some_are_named() -> None:
     many = [f"tool_{n:02}" for n in range(40)]
     call = step_of(Answer(calls=(CallRequest("a", "zzz", "{}"),)), 1, many).calls[0]
     assert json.loads(call.result or "")["valid_names"] == many[:10]
 
-
-def test_where_there_is_nothing_else_the_runtimes_tools_are_named() -> None:
     call = step_of(Answer(calls=(CallRequest("a", "zzz", "{}"),)), 1, ["finish"]).calls[0]
     assert json.loads(call.result or "")["valid_names"] == ["finish"]

@@ -36,6 +36,15 @@ async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more
     assert turns.ending("bot-m1") == Ending("stopped", halted=True)
     assert await cancelled(task)
 
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
+        ({"turns": [], "by": "ann"}, "stopped by ann"),
+        ({"turns": [], "code": "taken_over", "by": "ann"}, "taken over by ann"),
+        ({"turns": []}, "stopped"),
+    ]
+    for data, told in cases:
+        assert Halt.model_validate(data).told == told
+
 
 async def test_one_that_has_come_to_its_end_is_left_alone() -> None:
     turns = RunningTurns()
@@ -59,16 +68,3 @@ async def test_a_thread_has_the_turn_that_runs_in_it() -> None:
     assert [p.id for p in turns] == ["bot-m1"]
     await turns.stop()
     assert await cancelled(task)
-
-
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
-        ({"turns": [], "by": "ann"}, "stopped by ann"),
-        ({"turns": [], "code": "taken_over", "by": "ann"}, "taken over by ann"),
-        ({"turns": []}, "stopped"),
-    ],
-)
-def test_a_halt_says_in_words_what_has_happened(data: dict[str, object], told: str) -> None:
-    assert Halt.model_validate(data).told == told

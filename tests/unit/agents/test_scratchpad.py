@@ -22,9 +22,8 @@ def split(text: str) -> tuple[str, str]:
     return quiet.text or "", quiet.reasoning or ""
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "thought"),
-    [
+def test_thoughts_are_told_apart() -> None:
+    for text, said, thought in [
         ("hello", "hello", ""),
         ("  as it was ", "  as it was ", ""),
         ("<scratchpad>hm</scratchpad>hello", "hello", "hm"),
@@ -39,10 +38,8 @@ def split(text: str) -> tuple[str, str]:
         ("<scratchpads>d", "<scratchpads>d", ""),
         ("<<scratchpad></scratchpad>scratchpad>a", "", "a"),
         ("the scratchpad of x < y", "the scratchpad of x < y", ""),
-    ],
-)
-def test_thoughts_are_told_apart(text: str, said: str, thought: str) -> None:
-    assert split(text) == (said, thought)
+    ]:
+        assert split(text) == (said, thought)
 
 
 def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
@@ -58,18 +55,13 @@ class TestAnswers:
         assert (quiet.text, quiet.reasoning) == ("Yes", "is it?")
         assert (quiet.calls, quiet.tokens_in, quiet.tokens_out) == (answer.calls, 5, 6)
 
-    def test_a_text_of_thoughts_alone_is_none(self) -> None:
-        assert without_thoughts(Answer("<scratchpad>x</scratchpad>")).text is None
-
-    def test_earlier_reasoning_stays(self) -> None:
         answer = Answer("<scratchpad>b</scratchpad>", reasoning="a")
         assert without_thoughts(answer).reasoning == "a\nb"
 
-    def test_an_answer_without_thoughts_is_the_same_object(self) -> None:
         answer = Answer(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
         assert without_thoughts(answer) is answer
 
-    def test_thoughts_leave_the_arguments(self) -> None:
+    def test_thoughts_leave_the_arguments_however_they_are_written(self) -> None:
         given: JsonValue = {
             "to": "ann",
             "text": f"<scratchpad>{SECRET}</scratchpad>hello",
@@ -84,44 +76,36 @@ class TestAnswers:
         assert quiet.reasoning == f"{SECRET}\n{SECRET}"
         assert quiet.notes == ("thoughts were taken out of the arguments of send_text_message",)
 
-    def test_escapes_of_json_hide_nothing(self) -> None:
         text = '{"text": "\\u003cscratchpad\\u003eSECRET\\u003c/scratchpad\\u003ehello"}'
         quiet = without_thoughts(Answer(None, (call(text),)))
         assert json.loads(quiet.calls[0].arguments) == {"text": "hello"}
 
-    def test_names_of_fields_are_texts_too(self) -> None:
         quiet = without_thoughts(Answer(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
         assert json.loads(quiet.calls[0].arguments) == {"a": 1}
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            '{"to": "ann", "to": "bob", "text": "<scratchpad>SECRET</scratchpad>hello"}',
-            '{"to": "ann", "<scratchpad>SECRET</scratchpad>to": "bob"}',
-        ],
-    )
-    def test_a_field_given_twice_is_still_refused(self, text: str) -> None:
-        quiet = without_thoughts(Answer(None, (call(text),)))
-        made = step_of(quiet, 1, [quiet.calls[0].name]).calls[0]
-        assert made.error == "invalid_arguments"
-        assert "the key 'to' is given twice" in (made.result or "")
-        assert SECRET not in str(made.arguments)
-
-    def test_a_thought_over_several_fields_is_one(self) -> None:
-        given: JsonValue = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
+        given = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
         quiet = without_thoughts(Answer(None, (call(given),)))
         assert json.loads(quiet.calls[0].arguments) == {"content": ["", "", "", "hello"]}
 
-    def test_an_open_thought_ends_with_its_call(self) -> None:
         calls = (call({"text": "<scratchpad>SECRET"}), call({"text": "hello"}, "c2"))
         quiet = without_thoughts(Answer("<scratchpad>x", calls))
         assert json.loads(quiet.calls[0].arguments) == {"text": ""}
         assert json.loads(quiet.calls[1].arguments) == {"text": "hello"}
 
-    @pytest.mark.parametrize("text", ['{"text": "<scratchpad>SECRET', "<scratchpad>SECRET", "["])
-    def test_arguments_that_are_no_json_are_cleaned_as_text(self, text: str) -> None:
-        quiet = without_thoughts(Answer(None, (call(text),)))
-        assert SECRET not in quiet.calls[0].arguments
+        for text in ['{"text": "<scratchpad>SECRET', "<scratchpad>SECRET", "["]:
+            quiet = without_thoughts(Answer(None, (call(text),)))
+            assert SECRET not in quiet.calls[0].arguments
+
+    def test_a_field_given_twice_is_still_refused(self) -> None:
+        for text in [
+            '{"to": "ann", "to": "bob", "text": "<scratchpad>SECRET</scratchpad>hello"}',
+            '{"to": "ann", "<scratchpad>SECRET</scratchpad>to": "bob"}',
+        ]:
+            quiet = without_thoughts(Answer(None, (call(text),)))
+            made = step_of(quiet, 1, [quiet.calls[0].name]).calls[0]
+            assert made.error == "invalid_arguments"
+            assert "the key 'to' is given twice" in (made.result or "")
+            assert SECRET not in str(made.arguments)
 
 
 PIECES = st.lists(
@@ -156,12 +140,12 @@ def test_cleaning_twice_changes_nothing_more(text: str, arguments: JsonValue) ->
     assert split(once.text or "") == (once.text or "", "")
 
 
-@pytest.mark.parametrize("levels", [1, 2, 3, 2000])
-def test_tags_that_hold_a_tag_apart_hide_nothing(levels: int) -> None:
-    apart = "<" * levels + "<scratchpad/>" + "scratchpad/>" * (levels - 1)
-    said, thoughts = split(f"{apart}scratchpad>{SECRET}")
-    assert SECRET not in said
-    assert SECRET in thoughts
+def test_tags_that_hold_a_tag_apart_hide_nothing() -> None:
+    for levels in [1, 2, 3, 2000]:
+        apart = "<" * levels + "<scratchpad/>" + "scratchpad/>" * (levels - 1)
+        said, thoughts = split(f"{apart}scratchpad>{SECRET}")
+        assert SECRET not in said
+        assert SECRET in thoughts
 
 
 class _Scripted:

@@ -15,6 +15,7 @@ from hubbub.agents.turn.shortening import LEAST_RECORD, ROOM, excerpt, fitted, w
 from hubbub.client.calls import encode_call
 from hubbub.protocol.frames import LimitsInfo
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, TurnEnd, TurnStart
+from tests.examples import examples
 
 pytestmark = pytest.mark.behaviour("T-1")
 
@@ -97,7 +98,7 @@ def recorded(arguments: JsonValue, frame: int = 256 * 1024, levels: int = 32) ->
 
 
 class TestRecords:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30), deadline=None)
     @given(RECORDS, st.integers(LEAST_RECORD + ROOM, 40_000), st.integers(8, 40))
     def test_every_record_is_one_that_the_hub_accepts(
         self, record: Step | TurnStart | TurnEnd, frame: int, levels: int
@@ -107,54 +108,50 @@ class TestRecords:
         encode_call("r" * 64, "record_step", args, "c" * 26, limits(frame, levels))
         assert type(record).model_validate(cut)
 
-    @settings(max_examples=30, deadline=None)
-    @given(RECORDS)
-    def test_what_fits_is_left_alone(self, record: Step | TurnStart | TurnEnd) -> None:
-        value: JsonValue = record.model_dump(mode="json")
-        assert fitted(value, len(to_json(value)), depth(value)) == value
+    def test_long_texts_are_cut_in_the_middle_until_the_record_fits(self) -> None:
+        for character in ["x", "é", "👩"]:
+            record: JsonValue = {
+                "prompt": character * 300_000,
+                "steps": [character * 5000],
+                "id": "m1",
+            }
+            cut = fitted(record, 20_000)
+            assert isinstance(cut, dict)
+            assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
+            assert cut["id"] == "m1"
+            prompt = cut["prompt"]
+            assert isinstance(prompt, str)
+            assert prompt.startswith(character)
+            assert prompt.endswith(character)
+            assert "(300000 characters)" in prompt
 
-    @pytest.mark.parametrize(("flaw", "shown"), [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")])
-    def test_what_no_frame_can_carry_is_made_visible(self, flaw: str, shown: str) -> None:
-        whole: JsonValue = {"notes": [f"a{flaw}"], flaw: "⟦U+0000⟧"}
-        assert fitted(whole, 1000) == {"notes": [f"a{shown}"], shown: "⟦U+0000⟧"}
-
-    @pytest.mark.parametrize("character", ["x", "é", "👩"])
-    def test_long_texts_are_cut_in_the_middle_until_the_record_fits(self, character: str) -> None:
-        record: JsonValue = {"prompt": character * 300_000, "steps": [character * 5000], "id": "m1"}
-        cut = fitted(record, 20_000)
-        assert isinstance(cut, dict)
-        assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
-        assert cut["id"] == "m1"
-        prompt = cut["prompt"]
-        assert isinstance(prompt, str)
-        assert prompt.startswith(character)
-        assert prompt.endswith(character)
-        assert "(300000 characters)" in prompt
-
-    def test_of_many_small_items_the_first_are_recorded_and_how_many_follow(self) -> None:
+    def test_of_many_items_or_members_the_first_are_recorded_and_how_many_follow(self) -> None:
         items = recorded({"items": [0] * 200_000})["items"]
         assert len(items) > 10_000
         *first, told = items
         assert set(first) == {0}
         assert told == f"… {200_000 - len(first)} more"
 
-    def test_of_many_members_the_first_are_recorded_and_how_many_follow(self) -> None:
         members = recorded({str(n): n for n in range(60_000)})
         assert members["7"] == 7
         assert members["…"] == f"{60_000 - len(members) + 1} more"
 
-    def test_a_long_key_is_cut(self) -> None:
         ((key, value),) = recorded({"k" * 400_000: 1}).items()
         assert "(400000 characters)" in key
         assert value == 1
 
-    def test_what_is_nested_too_deep_for_this_hub_is_a_note(self) -> None:
+    def test_what_is_nested_too_deep_is_a_note_and_the_last_resort_says_how_much_was_left_out(
+        self,
+    ) -> None:
         cut = recorded({"deep": nested(15), "flat": [1]}, levels=8)
         assert cut == {"deep": [["(nested too deep, left out)"]], "flat": [1]}
 
-    def test_the_last_resort_says_how_much_was_left_out(self) -> None:
         assert excerpt(10**400, 64, 3) == "(401 bytes of JSON, left out)"
         assert excerpt([["x"] * 9] * 9, 64, 0) == "(nested too deep, left out)"
+
+        for flaw, shown in [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")]:
+            whole: JsonValue = {"notes": [f"a{flaw}"], flaw: "⟦U+0000⟧"}
+            assert fitted(whole, 1000) == {"notes": [f"a{shown}"], shown: "⟦U+0000⟧"}
 
     def test_of_too_many_calls_the_first_are_recorded_and_a_note_says_so(self) -> None:
         calls = tuple(
@@ -169,7 +166,7 @@ class TestRecords:
 
 
 class TestTakingUp:
-    def test_a_call_with_arguments_that_were_cut_does_not_run_again(self) -> None:
+    def test_a_call_with_arguments_that_were_cut_does_not_run_again_but_others_do(self) -> None:
         given = [{"text": "x" * 9000}, {"text": "short"}]
         made = [ToolCallRecord(id=str(n), name="work", arguments=g) for n, g in enumerate(given)]
         made.append(made[0].model_copy(update={"id": "2", "result": "done"}))
@@ -181,7 +178,6 @@ class TestTakingUp:
         assert "may or may not have taken effect" in (taken_up.calls[0].result or "")
         assert taken_up.calls[2].result == "done"
 
-    def test_a_call_with_all_of_its_arguments_does(self) -> None:
         call = ToolCallRecord(id="c", name="work", arguments={"text": "short"})
         step = Step(n=1, calls=(call,), text="x" * 9000)
         cut = Step.model_validate(fitted(step.model_dump(mode="json"), LEAST_RECORD, 30))
@@ -190,7 +186,7 @@ class TestTakingUp:
 
 
 class TestExcerpts:
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50), deadline=None)
     @given(JSON, st.integers(64, 50_000), st.integers(0, 12))
     def test_any_json_fits_any_limit(self, value: JsonValue, limit: int, levels: int) -> None:
         cut = excerpt(value, limit, levels)

@@ -42,7 +42,7 @@ PLAIN_PARTS = ("network", "untrusted_data", "thread_ids", "speaking")
 
 
 class TestComponents:
-    def test_parts_are_removed_added_and_replaced(self, tmp_path: Path) -> None:
+    def test_parts_are_removed_added_and_replaced_from_files_too(self, tmp_path: Path) -> None:
         prompts = made(
             tmp_path,
             {
@@ -61,27 +61,12 @@ class TestComponents:
         assert prompt.text == "Lead.\n\nBe brief.\n\nYou are in town.\n\nAs always."
         assert prompt.components == ("identity", "style", "network", "usual")
 
-    def test_conditions_are_those_of_the_turn(self, tmp_path: Path) -> None:
-        shy = {"text": "Nobody hears.", "when": ["in_direct_thread", "not has_mods"]}
-        prompts = made(tmp_path, {"components": {"add": {"shy": shy}}})
-        assert "shy" in prompts.of(context(thread="direct_ann"), THREAD).components
-        assert "shy" not in prompts.of(context(thread="channel_a"), THREAD).components
-        told = context(thread="direct_ann", mods=[Note("x")])
-        assert "shy" not in prompts.of(told, THREAD).components
-
-    def test_a_replaced_part_keeps_priority_and_condition_unless_told(self, tmp_path: Path) -> None:
         replace = {"delegation": {"text": "D"}, "network": {"text": "N", "priority": 1000}}
         prompts = made(tmp_path, {"components": {"replace": replace}}, "I")
         prompt = prompts.of(context(participants=[Companion("b", "agent")]), THREAD)
         assert prompt.components[:2] == ("network", "identity")
         assert "delegation" not in prompt.components, "there is no tool to delegate with"
 
-    def test_a_priority_of_nothing_is_one(self, tmp_path: Path) -> None:
-        add = {"last": {"text": "z", "priority": 0}}
-        prompts = made(tmp_path, {"components": {"add": add}, "reminder": ["r"]})
-        assert prompts.of(context(), THREAD).components[-2:] == ("last", "reminder")
-
-    def test_texts_stand_in_files_too(self, tmp_path: Path) -> None:
         files = {"style.md": "Be {{ brief }}.\n", "shop.j2": "{{ shop }} in {{ network }}"}
         prompts = made(
             written(tmp_path, files),
@@ -93,9 +78,16 @@ class TestComponents:
         text = prompts.of(context(), THREAD).text
         assert "Be {{ brief }}.\n\nA & B in town" in text
 
-    @pytest.mark.parametrize(
-        ("prompt", "says"),
-        [
+    def test_conditions_are_those_of_the_turn(self, tmp_path: Path) -> None:
+        shy = {"text": "Nobody hears.", "when": ["in_direct_thread", "not has_mods"]}
+        prompts = made(tmp_path, {"components": {"add": {"shy": shy}}})
+        assert "shy" in prompts.of(context(thread="direct_ann"), THREAD).components
+        assert "shy" not in prompts.of(context(thread="channel_a"), THREAD).components
+        told = context(thread="direct_ann", mods=[Note("x")])
+        assert "shy" not in prompts.of(told, THREAD).components
+
+    def test_mistakes_are_told_before_the_agent_runs(self, tmp_path: Path) -> None:
+        cases: list[tuple[object, str]] = [
             ({"components": {"add": {"a": {"file": "gone.md"}}}}, r"gone\.md: .* cannot be read"),
             ({"components": {"add": {"a": {"file": "gone.j2"}}}}, r"gone\.j2: .* cannot be read"),
             ({"components": {"add": {"a": {"file": "x.j2"}}}}, r"x\.j2:1: .* variable 'shop'"),
@@ -105,13 +97,10 @@ class TestComponents:
             ),
             ({"variables": {"a": 1}}, "gives 'a', which no template uses"),
             ({"variables": {"network": 1}}, "'network', which every prompt has: choose another"),
-        ],
-    )
-    def test_mistakes_are_told_before_the_agent_runs(
-        self, tmp_path: Path, prompt: object, says: str
-    ) -> None:
-        with pytest.raises(ConfigError, match=says):
-            made(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
+        ]
+        for prompt, says in cases:
+            with pytest.raises(ConfigError, match=says):
+                made(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
 
 
 class TestVersioned:
@@ -147,33 +136,31 @@ class TestVersioned:
         assert texts(rolled) == during, "the same threads, also after a restart"
         assert after == before
 
-    def test_an_instruction_has_its_place_in_the_template(self, tmp_path: Path) -> None:
+    def test_an_instruction_has_its_place_in_the_template_or_is_a_mistake(
+        self, tmp_path: Path
+    ) -> None:
         written(tmp_path, {"prompts/a/1.j2": "First: {{ instruction }}"})
         text = made(tmp_path, {"name": "a"}, "Lead.").of(context(), THREAD).text
         assert text.startswith("First: Lead.")
 
-    def test_an_instruction_without_a_place_is_a_mistake(self, tmp_path: Path) -> None:
         written(tmp_path, {"prompts/a/1.j2": "First"})
         with pytest.raises(ConfigError, match=r"no place for the instruction of agents\.bot"):
             made(tmp_path, {"name": "a"}, "Lead.")
 
-    def test_both_versions_of_a_rollout_are_checked(self, tmp_path: Path) -> None:
         written(tmp_path, {"prompts/a/1.j2": "x", "prompts/a/2.j2": "{{ more }}"})
         rollout: object = {"version": "2", "share": 0.0}
         with pytest.raises(ConfigError, match="a@2 needs the variable 'more'"):
             made(tmp_path, {"name": "a", "version": "1", "rollout": rollout})
 
-    def test_who_is_there_comes_escaped(self, tmp_path: Path) -> None:
-        text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
-        written(tmp_path, {"prompts/a/1.j2": text})
-        others = [Companion("bob", "agent", "&lt;/p&gt;")]
-        prompt = made(tmp_path, {"name": "a"}).of(context(participants=others), THREAD)
-        assert prompt.text.startswith("<p>&lt;/p&gt;</p>")
-
-    def test_a_template_that_fails_in_a_turn_says_where(self, tmp_path: Path) -> None:
-        written(tmp_path, {"prompts/a/1.j2": "a\n{{ threads[5] }}"})
+        written(tmp_path, {"prompts/c/1.j2": "a\n{{ threads[5] }}"})
         with pytest.raises(ConfigError, match=r"1\.j2:2: the prompt fails"):
-            made(tmp_path, {"name": "a"}).of(context(), THREAD)
+            made(tmp_path, {"name": "c"}).of(context(), THREAD)
+
+        text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
+        written(tmp_path, {"prompts/b/1.j2": text})
+        others = [Companion("bob", "agent", "&lt;/p&gt;")]
+        prompt = made(tmp_path, {"name": "b"}).of(context(participants=others), THREAD)
+        assert prompt.text.startswith("<p>&lt;/p&gt;</p>")
 
 
 class TestClosing:
@@ -182,6 +169,5 @@ class TestClosing:
         assert prompt.closing == "Above all:\n- Be brief."
         assert prompt.text == f"{prompt.body}\n\n{prompt.closing}"
 
-    def test_without_a_reminder_nothing_closes(self, tmp_path: Path) -> None:
         prompt = made(tmp_path, {}, "x").of(context(), THREAD)
         assert (prompt.closing, prompt.text) == ("", prompt.body)

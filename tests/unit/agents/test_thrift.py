@@ -18,29 +18,29 @@ def test_it_names_what_is_left_and_of_what() -> None:
         "Little is left for this task: 1,200 of 20,000 tokens. Finish now with what you have."
     )
 
-
-@pytest.mark.parametrize(
-    ("limit", "told"),
-    [
-        ("usd", "$0.2500 of $3.0000"),
-        ("wall_clock", "0 of 3 seconds"),
+    cases: list[tuple[LimitName, str]] = [
+        ("usd", "$0.2500 of $3.0000"), ("wall_clock", "0 of 3 seconds"),
         ("wakes", "0 of 3 turns that messages may start"),
-        ("agents", "0 of 3 agents that may be woken"),
-        ("hops", "0 of 3 messages in a row"),
+        ("agents", "0 of 3 agents that may be woken"), ("hops", "0 of 3 messages in a row"),
         ("fan_out", "0 of 3 agents at a time"),
-    ],
-)
-def test_each_limit_has_its_words(limit: LimitName, told: str) -> None:
-    assert told in reminder([left(limit, 2.75 if limit == "usd" else 3, 3)])
+    ]  # fmt: skip
+    for limit, told in cases:
+        assert told in reminder([left(limit, 2.75 if limit == "usd" else 3, 3)])
+
+    assert "0 of 10 tokens" in reminder([left("tokens", 12, 10)])
+
+    assert reminder([]) == ""
+
+    told = reminder([left("wakes", 63, 64)])
+    assert "Finish" not in told
+    assert told.endswith("Involve no other agent unless you must.")
 
 
 def test_several_budgets_stand_in_sentences_of_their_own_the_nearest_first() -> None:
     low = [
-        left("tokens", 9, 10, "network"),
-        left("usd", 9, 10),
-        left("tokens", 8.5, 10, "agent"),
+        left("tokens", 9, 10, "network"), left("usd", 9, 10), left("tokens", 8.5, 10, "agent"),
         left("tokens", 9, 10),
-    ]
+    ]  # fmt: skip
     sentences = reminder(low).split(". ")
     assert [s.partition(":")[0] for s in sentences[:3]] == [
         "Little is left for this task",
@@ -48,17 +48,3 @@ def test_several_budgets_stand_in_sentences_of_their_own_the_nearest_first() -> 
         "Little is left for all agents today",
     ]
     assert sentences[0].endswith("$1.0000 of $10.0000, 1 of 10 tokens")
-
-
-def test_who_may_involve_few_more_is_told_just_that() -> None:
-    told = reminder([left("wakes", 63, 64)])
-    assert "Finish" not in told
-    assert told.endswith("Involve no other agent unless you must.")
-
-
-def test_what_is_used_beyond_a_limit_leaves_nothing() -> None:
-    assert "0 of 10 tokens" in reminder([left("tokens", 12, 10)])
-
-
-def test_nothing_low_is_nothing_to_tell() -> None:
-    assert reminder([]) == ""

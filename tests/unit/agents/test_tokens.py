@@ -40,9 +40,8 @@ each_encoding = pytest.mark.parametrize("name", ENCODINGS)
 
 
 @pytest.mark.behaviour("A-22")
-@pytest.mark.parametrize(
-    ("name", "text", "tokens"),
-    [
+def test_texts_have_the_tokens_that_the_model_makes_of_them() -> None:
+    cases: list[tuple[EncodingName, str, list[int]]] = [
         # As OpenAI's own tokenizer gives them.
         ("o200k_base", "hello world", [24912, 2375]),
         ("cl100k_base", "hello world", [15339, 1917]),
@@ -50,13 +49,10 @@ each_encoding = pytest.mark.parametrize("name", ENCODINGS)
         ("cl100k_base", "antidisestablishmentarianism", [519, 85342, 34500, 479, 8997, 2191]),
         ("cl100k_base", "2 + 2 = 4", [17, 489, 220, 17, 284, 220, 19]),
         ("o200k_base", "2 + 2 = 4", [17, 659, 220, 17, 314, 220, 19]),
-    ],
-)
-def test_texts_have_the_tokens_that_the_model_makes_of_them(
-    name: EncodingName, text: str, tokens: list[int]
-) -> None:
-    assert load_encoding(name).encode_ordinary(text) == tokens
-    assert Exact(load_encoding(name).encode_ordinary).count(text) == len(tokens)
+    ]
+    for name, text, tokens in cases:
+        assert load_encoding(name).encode_ordinary(text) == tokens
+        assert Exact(load_encoding(name).encode_ordinary).count(text) == len(tokens)
 
 
 @pytest.mark.behaviour("A-22")
@@ -65,7 +61,7 @@ def test_no_network_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("something wants to connect")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    vocabulary._loaded.cache_clear()
+    monkeypatch.setattr(vocabulary, "_loaded", vocabulary._loaded.__wrapped__)
     counter = counter_for("gpt-4o")
     assert counter.exact
     assert counter.count("hello world") == 2
@@ -89,45 +85,30 @@ def test_pages_and_programs_are_counted_exactly(name: EncodingName) -> None:
         assert Exact(encode).count(text) == len(encode(text))
 
 
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [(lzma.compress(b"aGk= 0\n"), "not what it should be"), (b"no xz", "cannot be read")],
-)
-def test_a_damaged_vocabulary_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: bytes, told: str
-) -> None:
-    (tmp_path / "o200k_base.tiktoken.xz").write_bytes(damage)
-    monkeypatch.setattr(vocabulary, "FOLDER", tmp_path)
-    vocabulary._loaded.cache_clear()
-    with pytest.raises(ConfigError, match=told):
-        load_encoding("o200k_base")
+def test_a_damaged_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh = vocabulary._loaded.__wrapped__
+    for damage, told in [
+        (lzma.compress(b"aGk= 0\n"), "not what it should be"),
+        (b"no xz", "cannot be read"),
+    ]:
+        (tmp_path / "o200k_base.tiktoken.xz").write_bytes(damage)
+        monkeypatch.setattr(vocabulary, "FOLDER", tmp_path)
+        monkeypatch.setattr(vocabulary, "_loaded", fresh)
+        with pytest.raises(ConfigError, match=told):
+            load_encoding("o200k_base")
 
 
-@pytest.mark.parametrize(
-    ("model", "encoding"),
-    [
-        ("gpt-4o-mini", "o200k_base"),
-        ("gpt-4.1-nano", "o200k_base"),
-        ("gpt-5.2", "o200k_base"),
-        ("o3", "o200k_base"),
-        ("o4-mini", "o200k_base"),
-        ("openai/gpt-oss-20b", "o200k_base"),
-        ("gpt-oss:20b", "o200k_base"),
-        ("chatgpt-4o-latest", "o200k_base"),
-        ("ft:gpt-4o-mini:us::x", "o200k_base"),
-        ("gpt-4", "cl100k_base"),
-        ("gpt-4-turbo", "cl100k_base"),
-        ("gpt-35-turbo", "cl100k_base"),
-        ("qwen3:4b", None),
-        ("gpt-6", None),
-        ("gpt-4x", None),
-        ("olmo-1b", None),
-    ],
-)
-def test_the_encoding_follows_from_the_models_name(
-    model: str, encoding: EncodingName | None
-) -> None:
-    assert encoding_of(model) == encoding
+def test_the_encoding_follows_from_the_models_name() -> None:
+    cases: list[tuple[str, EncodingName | None]] = [
+        ("gpt-4o-mini", "o200k_base"), ("gpt-4.1-nano", "o200k_base"), ("gpt-5.2", "o200k_base"),
+        ("o3", "o200k_base"), ("o4-mini", "o200k_base"), ("openai/gpt-oss-20b", "o200k_base"),
+        ("gpt-oss:20b", "o200k_base"), ("chatgpt-4o-latest", "o200k_base"),
+        ("ft:gpt-4o-mini:us::x", "o200k_base"), ("gpt-4", "cl100k_base"),
+        ("gpt-4-turbo", "cl100k_base"), ("gpt-35-turbo", "cl100k_base"), ("qwen3:4b", None),
+        ("gpt-6", None), ("gpt-4x", None), ("olmo-1b", None),
+    ]  # fmt: skip
+    for model, encoding in cases:
+        assert encoding_of(model) == encoding
 
 
 # Estimates -------------------------------------------------------------------------------------
@@ -151,18 +132,12 @@ SAMPLES = {
 
 
 @each_encoding
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_an_estimate_is_on_the_safe_side(name: EncodingName, sample: str) -> None:
-    estimate = Estimate()
-    real = len(load_encoding(name).encode_ordinary(SAMPLES[sample]))
-    assert real <= estimate.count(SAMPLES[sample])
-    assert not estimate.exact
-
-
-def test_an_estimate_of_prose_and_programs_is_not_far_off() -> None:
-    for sample in ("pages", "programs", "JSON"):
-        real = len(load_encoding("o200k_base").encode_ordinary(SAMPLES[sample]))
-        assert Estimate().count(SAMPLES[sample]) < 1.9 * real
+def test_an_estimate_is_on_the_safe_side(name: EncodingName) -> None:
+    for sample in SAMPLES:
+        estimate = Estimate()
+        real = len(load_encoding(name).encode_ordinary(SAMPLES[sample]))
+        assert real <= estimate.count(SAMPLES[sample])
+        assert not estimate.exact
 
 
 @given(text=TEXTS, more=TEXTS)
@@ -183,15 +158,13 @@ class Letters:
         return len(text)
 
 
-def test_messages_calls_and_results_count_with_what_is_around_them() -> None:
+def test_messages_calls_results_and_schemas_count_with_what_is_around_them() -> None:
     call = ToolCallRecord(id="c1", name="look", arguments={"a": 1}, result="seen")
     chat = chat_messages("sys", "user", [Step(n=1, calls=(call,))])
     sizes = [message_tokens(Letters(), message) for message in chat]
     assert sizes == [3 + 4, 4 + 4, 4 + 8 + len('c1look{"a": 1}'), 4 + len("seenc1")]
     assert question_tokens(Letters(), Question(chat)) == 3 + sum(sizes)
 
-
-def test_the_schemas_of_tools_count() -> None:
     tool = spec("look")
     size = 10 + len("look") + len(tool.description) + len(json.dumps(tool.parameters))
     assert spec_tokens(Letters(), tool) == size

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from hubbub import tool
-from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.docstrings import describe
 
 SITE = CallSite("bot-m1", 1, 0)
@@ -80,8 +80,27 @@ class TestSchema:
             "additionalProperties": False,
         }
 
-    def test_the_description_is_the_docstring_without_its_sections(self) -> None:
         assert word_count.spec.description == "Count the different words of a text."
+
+        @tool
+        def now() -> str:
+            """The time."""
+            return "noon"
+
+        assert now.spec.parameters == {
+            "type": "object",
+            "properties": {},
+            "additionalProperties": False,
+        }
+
+        @tool
+        def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:
+            """Odd names."""
+            return f"{json}{schema}{title}{model_config}{_x}"
+
+        properties = odd.spec.parameters["properties"]
+        assert isinstance(properties, dict)
+        assert list(properties) == ["json", "schema", "title", "model_config", "_x"]
 
     @pytest.mark.behaviour("A-8")
     def test_nested_models_enums_unions_and_literals_are_told(self) -> None:
@@ -121,7 +140,6 @@ class TestSchema:
         assert (word_count.permission, word_count.confirm) == ("read", False)
         assert (word_count.idempotent, word_count.timeout) == (False, None)
 
-    def test_it_says_when_people_are_asked_and_where_its_results_come_from(self) -> None:
         @tool(confirm="tainted", outside=False)
         def publish(text: str) -> str:
             """Publish."""
@@ -136,37 +154,10 @@ class TestSchema:
         with pytest.raises(TypeError, match="odd: confirm is True, False or 'tainted'"):
             tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
 
-    def test_a_parameter_may_have_any_name(self) -> None:
-        @tool
-        def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:
-            """Odd names."""
-            return f"{json}{schema}{title}{model_config}{_x}"
-
-        properties = odd.spec.parameters["properties"]
-        assert isinstance(properties, dict)
-        assert list(properties) == ["json", "schema", "title", "model_config", "_x"]
-
-    def test_a_function_without_parameters_takes_none(self) -> None:
-        @tool
-        def now() -> str:
-            """The time."""
-            return "noon"
-
-        assert now.spec.parameters == {
-            "type": "object",
-            "properties": {},
-            "additionalProperties": False,
-        }
-
     def test_python_code_calls_the_function_as_before(self) -> None:
         assert word_count("a A b") == 2
         assert word_count("a A b", ignore_case=False) == 3
-        assert word_count.__doc__ == "Count the different words of a text.\n\n" + (
-            "    Args:\n"
-            "        text: overruled by the annotation\n"
-            "        ignore_case: whether A and a\n"
-            "            are the same\n    "
-        )
+        assert (word_count.__doc__ or "").startswith("Count the different words of a text.\n\n")
 
     def test_what_cannot_be_a_tool_is_refused_at_import(self) -> None:
         def silent(x: int) -> int:
@@ -189,97 +180,87 @@ class TestSchema:
             return str(x)
 
         for function, says in [
-            (silent, "docstring"),
-            (untyped, "type annotation"),
-            (many, "name its parameters"),
-            (positional, "positional-only"),
-            (odd, "cannot be told in JSON"),
-        ]:
+            (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
+            (positional, "positional-only"), (odd, "cannot be told in JSON"),
+        ]:  # fmt: skip
             with pytest.raises(TypeError, match=says):
                 tool(function)  # type: ignore[call-overload]  # what mypy would say, too
 
 
-class TestNames:
-    @pytest.mark.parametrize("name", ["a", "x" * 64, "Read-all_2"])
-    def test_a_name_that_endpoints_take_is_kept(self, name: str) -> None:
-        @tool(name=name)
-        def look() -> None:
-            """Look."""
+def test_a_name_is_one_that_endpoints_take() -> None:
+    def größe() -> None:
+        """Tell the size."""
 
-        assert look.name == name
-
-    @pytest.mark.parametrize("name", ["bad name!", "", "x" * 65, "größe", "a.b", "a\n"])
-    def test_one_that_they_refuse_is_refused_at_once(self, name: str) -> None:
-        def look() -> None:
-            """Look."""
-
+    for name in ("a", "x" * 64, "Read-all_2"):
+        assert tool(name=name)(größe).name == name
+    for name in ("bad name!", "", "x" * 65, "größe", "a.b", "a\n"):
         with pytest.raises(TypeError, match="is no name for a tool: it has 1 to 64 letters"):
-            tool(name=name)(look)
-
-    def test_a_function_may_be_called_so_only_under_another_name(self) -> None:
-        def größe() -> None:
-            """Tell the size."""
-
-        with pytest.raises(TypeError, match="'größe' is no name for a tool"):
-            tool(größe)
-        assert tool(name="size")(größe).name == "size"
+            tool(name=name)(größe)
+    with pytest.raises(TypeError, match="'größe' is no name for a tool"):
+        tool(größe)
 
 
-class TestDocstrings:
-    def google(self) -> None:
-        """First line
-        goes on.
+def google() -> None:
+    """First line
+    goes on.
 
-        Second paragraph.
+    Second paragraph.
 
-        Args:
-            one (int): the first
-            two: the second,
-                which goes on
-        Returns:
-            three: not a parameter
-        """
-
-    def numpy(self) -> None:
-        """Sum.
-
-        Parameters
-        ----------
-        one : int
-            the first
-        two
-            the second
-
-        Returns
-        -------
-        three
-        """
-
-    def sphinx(self) -> None:
-        """Sum.
-
-        :param one: the first
-        :param int two: the second,
+    Args:
+        one (int): the first
+        two: the second,
             which goes on
-        :return: three
-        """
+    Returns:
+        three: not a parameter
+    """
 
-    def test_the_usual_styles_are_read(self) -> None:
-        text, said = describe(TestDocstrings.google)
-        assert text == "First line goes on.\n\nSecond paragraph."
-        assert said == {"one": "the first", "two": "the second, which goes on"}
-        assert describe(TestDocstrings.numpy) == ("Sum.", {"one": "the first", "two": "the second"})
-        assert describe(TestDocstrings.sphinx) == (
-            "Sum.",
-            {"one": "the first", "two": "the second, which goes on"},
-        )
 
-    def test_no_docstring_says_nothing(self) -> None:
-        assert describe(TestDocstrings.test_no_docstring_says_nothing) == ("", {})
+def numpy() -> None:
+    """Sum.
+
+    Parameters
+    ----------
+    one : int
+        the first
+    two
+        the second
+
+    Returns
+    -------
+    three
+    """
+
+
+def sphinx() -> None:
+    """Sum.
+
+    :param one: the first
+    :param int two: the second,
+        which goes on
+    :return: three
+    """
+
+
+def test_the_usual_styles_of_docstrings_are_read() -> None:
+    both = {"one": "the first", "two": "the second, which goes on"}
+    assert describe(google) == ("First line goes on.\n\nSecond paragraph.", both)
+    assert describe(numpy) == ("Sum.", {"one": "the first", "two": "the second"})
+    assert describe(sphinx) == ("Sum.", both)
+
+
+def giving(value: object) -> Tool:
+    @tool
+    def give() -> object:
+        """Give it, or raise it."""
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return give
 
 
 class TestRunning:
-    async def test_a_plain_function_runs_in_a_thread_with_the_context_of_the_caller(self) -> None:
+    async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(self) -> None:
         variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
         variable.set("here")
 
@@ -289,59 +270,32 @@ class TestRunning:
             return f"{variable.get()} {threading.current_thread() is threading.main_thread()}"
 
         assert await where.run({}, SITE) == "here False"
-
-    async def test_an_async_function_runs_in_the_loop(self) -> None:
         result = await paint_it.run({"place": {"x": 1}, "colour": "blue"}, SITE)
         assert result == '{"where":{"x":1,"y":0},"colours":["blue"]}'
 
-    @pytest.mark.parametrize(
-        ("arguments", "says"),
-        [
+    async def test_wrong_arguments_are_named(self) -> None:
+        cases: list[tuple[dict[str, JsonValue], str]] = [
             ({}, "place: Field required"),
             ({"place": {"x": "one"}}, "place.x: Input should be a valid integer"),
             ({"place": {"x": 1}, "colour": "green"}, "colour: Input should be 'red' or 'blue'"),
             ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
-        ],
-    )
-    async def test_wrong_arguments_are_named(self, arguments: dict[str, object], says: str) -> None:
-        with pytest.raises(ToolFailed, match=says) as caught:
-            await paint_it.run(arguments, SITE)  # type: ignore[arg-type]
-        assert caught.value.error == "invalid_arguments"
-        assert caught.value.retry
+        ]
+        for arguments, says in cases:
+            with pytest.raises(ToolFailed, match=says) as caught:
+                await paint_it.run(arguments, SITE)
+            assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
 
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")],
-    )
-    async def test_results_become_text(self, value: object, text: str) -> None:
-        @tool
-        async def give() -> object:
-            """Give it."""
-            return value
-
-        assert await give.run({}, SITE) == text
-
-    async def test_a_result_that_is_no_json_becomes_its_string(self) -> None:
+    async def test_results_become_text_and_what_is_raised_comes_out(self) -> None:
         class Odd:
             def __str__(self) -> str:
                 return "odd"
 
-        @tool
-        def give() -> object:
-            """Give it."""
-            return Odd()
-
-        assert await give.run({}, SITE) == "odd"
-
-    @pytest.mark.parametrize("raised", [ValueError("no"), StopIteration("over"), KeyError("k")])
-    async def test_what_a_function_raises_in_its_thread_comes_out(self, raised: Exception) -> None:
-        @tool
-        def fail() -> str:
-            """Fail."""
-            raise raised
-
-        with pytest.raises((type(raised), RuntimeError)):
-            await fail.run({}, SITE)
+        cases = [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")]
+        for value, text in (*cases, (Odd(), "odd")):
+            assert await giving(value).run({}, SITE) == text
+        for raised in (ValueError("no"), StopIteration("over"), KeyError("k")):
+            with pytest.raises((type(raised), RuntimeError)):
+                await giving(raised).run({}, SITE)
 
     async def test_cancelling_leaves_the_thread_alone(self) -> None:
         inside, go = asyncio.Event(), threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import sleep
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -118,49 +119,32 @@ def names(mode: PermissionMode) -> set[str]:
 
 
 class TestPolicy:
-    @pytest.mark.behaviour("K-1")
-    @pytest.mark.parametrize(
-        ("permission", "read_only", "ask", "full"),
-        [
+    @pytest.mark.behaviour("K-1", "H-90")
+    def test_the_mode_decides_by_what_a_tool_does_and_confirm_asks_in_every_mode(self) -> None:
+        cases: list[tuple[Permission, type, type, type]] = [
             ("read", Allow, Allow, Allow),
             ("write", Refuse, NeedsApproval, Allow),
             ("admin", Refuse, NeedsApproval, Allow),
-        ],
-    )
-    def test_the_mode_decides_by_what_a_tool_does(
-        self, permission: Permission, read_only: type, ask: type, full: type
-    ) -> None:
-        decisions = [type(decide(Subject(permission), mode)) for mode in MODES]
-        assert decisions == [read_only, ask, full]
+        ]
+        for permission, read_only, ask, full in cases:
+            decisions = [type(decide(Subject(permission), mode)) for mode in MODES]
+            assert decisions == [read_only, ask, full]
 
-    def test_an_agent_may_speak_in_every_mode(self) -> None:
         assert {type(decide(Subject("write", speaks=True), mode)) for mode in MODES} == {Allow}
 
-    def test_who_administers_by_speaking_is_no_exception(self) -> None:
         assert isinstance(decide(Subject("admin", speaks=True), "read_only"), Refuse)
 
-    def test_confirm_needs_approval_also_where_everything_runs(self) -> None:
         decision = decide(Subject("read", confirm=True), "full")
         assert isinstance(decision, NeedsApproval)
         assert "subject must be approved" in decision.reason
 
-    @pytest.mark.behaviour("H-90")
-    @pytest.mark.parametrize(
-        ("confirm", "outside", "asks"),
-        [
-            (False, False, False),
-            (False, True, False),
-            ("tainted", False, False),
-            ("tainted", True, True),
-            (True, False, True),
-            (True, True, True),
-        ],
-    )
-    def test_what_the_turn_has_read_decides_for_tools_that_say_so(
-        self, confirm: Confirm, outside: bool, asks: bool
-    ) -> None:
-        decision = decide(Subject("read", confirm), "full", outside=outside)
-        assert isinstance(decision, NeedsApproval) is asks
+        more: list[tuple[Confirm, bool, bool]] = [
+            (False, False, False), (False, True, False), ("tainted", False, False),
+            ("tainted", True, True), (True, False, True), (True, True, True),
+        ]  # fmt: skip
+        for confirm, outside, asks in more:
+            decision = decide(Subject("read", confirm), "full", outside=outside)
+            assert isinstance(decision, NeedsApproval) is asks
 
     @pytest.mark.behaviour("H-90")
     @given(subjects, st.sampled_from(MODES))
@@ -181,30 +165,18 @@ class TestPolicy:
         )
         assert full <= ask <= read_only
 
-    @given(subjects)
-    def test_only_reading_and_speaking_survive_in_read_only(self, subject: Subject) -> None:
-        if not isinstance(decide(subject, "read_only"), Refuse):
-            assert subject.permission == "read" or subject.speaks
-
-    def test_a_model_is_told_of_its_mode_where_there_is_something_to_know(self) -> None:
-        assert "change nothing" in told("read_only")
-        assert "approved" in told("ask")
-        assert told("full") == ""
-
 
 class TestModes:
     @pytest.mark.behaviour("K-1")
-    def test_forbidden_tools_are_not_there(self) -> None:
+    def test_a_mode_is_told_to_the_model_and_its_forbidden_tools_are_not_there(self) -> None:
         assert names("read_only") == {"look", "say", "finish"}
         assert (
             names("ask") == names("full") == {"look", "pay", "close_shop", "burn", "say", "finish"}
         )
 
-    async def test_a_recorded_call_of_what_is_forbidden_by_now_does_not_run(self) -> None:
-        box = Toolbox(TOOLS, Conduct(mode="read_only"))
-        assert not box.must_be_recorded([])
-        told = await failed(box, "pay", amount=1)
-        assert told["error"] == "unknown_tool"
+        assert "change nothing" in told("read_only")
+        assert "approved" in told("ask")
+        assert told("full") == ""
 
     async def test_what_needs_approval_is_refused_where_nobody_can_be_asked(self) -> None:
         told = await failed(Toolbox(TOOLS, Conduct(mode="ask")), "pay", amount=1)
@@ -213,16 +185,12 @@ class TestModes:
         assert "nobody can be asked here" in str(told["message"])
         assert told["retry"] is False
 
-    async def test_reading_needs_nobody(self) -> None:
-        assert await text(Toolbox(TOOLS, Conduct(mode="ask")), "look") == "seen"
-
-    async def test_the_operator_may_say_what_a_tool_does(self) -> None:
+    async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approval(self) -> None:
         conduct = Conduct(mode="read_only", tuning={"look": Tuning(permission="write")})
         assert "look" not in Toolbox(TOOLS, conduct).names
         conduct = Conduct(mode="read_only", tuning={"pay": Tuning(permission="read")})
         assert await text(Toolbox(TOOLS, conduct), "pay", amount=2) == "paid 2"
 
-    async def test_the_operator_may_demand_or_waive_approval(self) -> None:
         conduct = Conduct(tuning={"look": Tuning(confirm=True), "burn": Tuning(confirm=False)})
         box = Toolbox(TOOLS, conduct)
         assert (await failed(box, "look"))["error"] == "needs_approval"
@@ -249,15 +217,15 @@ class TestApproval:
         assert told["error"] == "denied"
         assert "too dangerous" in str(told["message"])
 
-    async def test_a_person_may_change_the_arguments(self) -> None:
+    async def test_a_person_may_change_the_arguments_which_are_checked_before_and_after(
+        self,
+    ) -> None:
         box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": "paper"}))))
         assert await text(box, "burn", what="wood") == "burnt paper"
 
-    async def test_what_a_person_changed_is_checked_too(self) -> None:
         box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": 5}))))
         assert (await failed(box, "burn", what="wood"))["error"] == "invalid_arguments"
 
-    async def test_nobody_is_asked_about_a_call_that_could_not_run(self) -> None:
         ann = Person()
         box = Toolbox(TOOLS, Conduct(approver=ann))
         assert (await failed(box, "burn", that="wood"))["error"] == "invalid_arguments"
@@ -266,11 +234,9 @@ class TestApproval:
     async def test_the_tools_time_does_not_run_while_a_person_thinks(self) -> None:
         class Slow(Person):
             async def approve(self, call: ApprovalRequest) -> Verdict:
-                for _ in range(1000):
-                    await pause(0)
+                for _ in range(100):
+                    await sleep(0)
                 return Approved(call.arguments)
-
-        from asyncio import sleep as pause
 
         conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
         assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
@@ -291,8 +257,8 @@ class TestAgain:
         box = Toolbox([burn], Conduct(approver=Person(verdict)))
         return await call(box, "burn", {"what": "wood"}, again=True)
 
-    @pytest.mark.behaviour("H-84")
-    async def test_one_that_was_approved_and_has_not_begun_runs(self) -> None:
+    @pytest.mark.behaviour("H-84", "H-85")
+    async def test_one_that_was_approved_and_has_not_begun_runs_and_no_other(self) -> None:
         begun: list[int] = []
 
         async def start() -> None:
@@ -301,23 +267,17 @@ class TestAgain:
         result = await self.once_more(Approved({"what": "wood"}, start))
         assert (result.result, begun) == ("burnt 1", [1])
 
-    async def test_one_of_which_nobody_knows_whether_it_began_does_not_run(self) -> None:
         assert (await self.once_more(Approved({"what": "wood"}))).error == "interrupted"
 
-    @pytest.mark.behaviour("H-85")
-    async def test_one_that_had_begun_runs_again_only_if_that_does_no_harm(self) -> None:
         assert (await self.once_more(Begun({"what": "wood"}))).error == "interrupted"
         again = await self.once_more(Begun({"what": "wood"}), idempotent=True)
         assert again.result == "burnt 1"
 
-    @pytest.mark.behaviour("H-85")
-    async def test_an_approval_that_was_used_is_of_no_use(self) -> None:
-        async def start() -> None:
+        async def used() -> None:
             raise ToolFailed("it was used", error="not_pending")
 
-        assert (await self.once_more(Approved({"what": "wood"}, start))).error == "not_pending"
+        assert (await self.once_more(Approved({"what": "wood"}, used))).error == "not_pending"
 
-    async def test_without_anybody_to_ask_it_may_have_run(self) -> None:
         box = Toolbox(TOOLS, Conduct())
         assert (await call(box, "burn", {"what": "wood"}, again=True)).error == "interrupted"
 
@@ -328,13 +288,11 @@ class TestParked:
             self.asked.append(call)
             raise Parked("a1")
 
-    @pytest.mark.behaviour("H-80")
-    async def test_a_call_that_waits_for_a_person_has_no_result(self) -> None:
+    @pytest.mark.behaviour("H-80", "H-82")
+    async def test_a_call_that_waits_for_a_person_has_no_result_and_is_no_success(self) -> None:
         result = await call(Toolbox(TOOLS, Conduct(approver=self.Absent())), "burn", {"what": "x"})
         assert (result.parked, result.result, result.error) == (("a1",), "", None)
 
-    @pytest.mark.behaviour("H-82")
-    async def test_it_is_no_success_that_others_are_given_up_for(self) -> None:
         box = Toolbox(TOOLS, Conduct(approver=self.Absent()))
         names = [("burn", {"what": "x"}), ("look", {})]
         calls = [ToolCallRecord(id=n, name=n, arguments=a) for n, a in names]
@@ -358,7 +316,9 @@ class TestParked:
 
 class TestOutside:
     @pytest.mark.behaviour("H-88")
-    async def test_a_result_says_whether_it_is_from_outside(self) -> None:
+    async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the_last_word(
+        self,
+    ) -> None:
         @tool(outside=False)
         def add() -> str:
             """Add."""
@@ -378,13 +338,10 @@ class TestOutside:
         found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
         assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
 
-    @pytest.mark.behaviour("H-88")
-    async def test_the_operator_has_the_last_word(self) -> None:
         tuning = {"look": Tuning(outside=False), "say": Tuning(outside=True)}
         box = Toolbox([look, Speech()], Conduct(tuning=tuning))
         assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
 
-    async def test_what_has_not_run_has_brought_nothing(self) -> None:
         box = Toolbox(TOOLS, Conduct(approver=Person(Denied("no"))))
         assert not (await call(box, "burn", {"what": "x"})).outside
 
@@ -401,7 +358,6 @@ class TestDisabled:
         assert told["error"] == "unknown_tool"
         assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
 
-    async def test_a_call_that_may_have_run_before_it_was_disabled_is_answered(self) -> None:
         box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
         result = await call(box, "pay", {"amount": 1}, again=True)
         assert result.error == "unknown_tool"
@@ -421,7 +377,8 @@ class TestComingAndGoing:
         def absences(self) -> dict[str, str]:
             return self.away
 
-    def test_a_turn_has_the_tools_that_there_are_when_it_begins(self) -> None:
+    @pytest.mark.behaviour("K-1", "K-3")
+    def test_a_turn_has_the_tools_that_there_are_when_it_begins_the_agents_own_first(self) -> None:
         source = self.Source(look)
         box = Toolbox([], source=source)
         first = box.for_turn()
@@ -431,13 +388,10 @@ class TestComingAndGoing:
         assert (first.names, second.names) == (("look", "finish"), ("look", "pay", "finish"))
         assert box.for_turn().names == ("finish",)
 
-    def test_own_tools_and_those_of_the_runtime_go_first(self) -> None:
         source = self.Source(look, pay)
         box = Toolbox([look], source=source, always=[pay]).for_turn()
         assert box.names == ("look", "pay", "finish")
 
-    @pytest.mark.behaviour("K-1", "K-3")
-    def test_the_operators_word_holds_for_them_too(self) -> None:
         conduct = Conduct(mode="read_only", disabled=frozenset({"look"}))
         assert Toolbox([], conduct, source=self.Source(look, pay)).names == ("finish",)
 
@@ -452,11 +406,17 @@ class TestComingAndGoing:
 
 
 class TestRegistry:
-    def test_definitions_by_name_or_permission(self) -> None:
+    def test_tools_are_found_by_name_permission_or_a_near_name(self) -> None:
         registry = Registry(TOOLS)
         assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
         assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
         assert len(registry.definitions()) == len(registry) == 5
+
+        cases: list[tuple[str, list[str]]] = [
+            ("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", []),
+        ]  # fmt: skip
+        for word, near in cases:
+            assert Registry(TOOLS).near(word)[:1] == near
 
     def test_summaries_are_the_first_sentence_on_one_line(self) -> None:
         @tool
@@ -479,20 +439,16 @@ class TestRegistry:
         assert len(summaries["longer"]) == 120
         assert summaries["longer"].endswith("…")
 
-    @pytest.mark.parametrize(
-        ("word", "near"), [("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", [])]
-    )
-    def test_near_names_are_those_that_may_have_been_meant(
-        self, word: str, near: list[str]
-    ) -> None:
-        assert Registry(TOOLS).near(word)[:1] == near
+    def test_names_of_the_runtime_are_taken(self) -> None:
+        cases: list[Literal["finish", "use_tools"]] = ["finish", "use_tools"]
+        for name in cases:
 
-    @pytest.mark.parametrize("name", ["finish", "use_tools"])
-    def test_names_of_the_runtime_are_taken(self, name: Literal["finish", "use_tools"]) -> None:
-        @tool(name=name)
-        def own() -> str:
-            """Mine."""
-            return ""
+            @tool(name=name)
+            def own() -> str:
+                """Mine."""
+                return ""
 
-        with pytest.raises(ValueError, match=f"two tools called '{name}'"):
-            Registry([own])
+            with pytest.raises(ValueError, match=f"two tools called '{name}'"):
+                Registry([own])
+        with pytest.raises(ValueError, match="'look' is the name of a tool that every agent has"):
+            Registry([look], runtime=[look])

@@ -27,9 +27,8 @@ def told(own: Mapping[str, str] | None = MINE, /, **settings: JsonValue) -> list
 
 
 class TestWhatIsFine:
-    @pytest.mark.parametrize(
-        "settings",
-        [
+    def test_tools_that_there_are_or_may_be_can_be_named(self) -> None:
+        cases: list[dict[str, JsonValue]] = [
             {"tools": ["recall", "finish", "ask_human", "tools.py:own"]},
             {"disabled_tools": ["recall", "mine", "ask_human", "decline", "tidy_steps"]},
             {"disabled_tools": ["fork"], "fork": {}},
@@ -44,14 +43,10 @@ class TestWhatIsFine:
             {"tool_settings": {"mine": {}, "recall": {}}},
             {"kind": "pipeline", "disabled_tools": ["decline", "recall"]},
             {"kind": "pipeline", "tool_settings": {"ask_agent": {"timeout": "5s"}}},
-        ],
-    )
-    def test_tools_that_there_are_or_may_be_can_be_named(
-        self, settings: dict[str, JsonValue]
-    ) -> None:
-        assert told(**settings) == []
+        ]
+        for settings in cases:
+            assert told(**settings) == []
 
-    def test_while_functions_are_not_known_any_name_may_be_theirs(self) -> None:
         given: dict[str, JsonValue] = {"disabled_tools": ["x"], "tool_settings": {"y": {}}}
         assert told(None, **given) == []
         assert len(told(**given)) == 2
@@ -59,12 +54,19 @@ class TestWhatIsFine:
             "tools 0: there is no tool 'recal'; did you mean 'recall'?"
         ], "a function is named by its place"
 
+        assert given_names(config()) == set()
+        assert given_names(config(fork={}, knowledge={"folders": ["a"]}, skills=["b"])) == {
+            "fork",
+            "search_knowledge",
+            "load_skill",
+        }
+        assert given_names(config(kind="pipeline", skills=["b"])) == {"ask_agent", "answer_asker"}
+
 
 class TestWhatIsNot:
     @pytest.mark.behaviour("K-3")
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
+    def test_a_name_that_cannot_stand_there_or_go_is_told(self) -> None:
+        cases: list[tuple[dict[str, JsonValue], str]] = [
             (
                 {"disabled_tools": ["recall", "recal"]},
                 "disabled_tools 1: there is no tool 'recal'; did you mean 'recall'?",
@@ -116,20 +118,14 @@ class TestWhatIsNot:
                 {"begin_with": "mine", "tools": ["recall"]},
                 "begin_with None: 'mine' is none of this agent's `tools`",
             ),
-        ],
-    )
-    def test_a_name_that_cannot_stand_there_is_told(
-        self, settings: dict[str, JsonValue], message: str
-    ) -> None:
-        own = {**MINE, "other.py:own": "mine", "tools.py:finish": "finish"}
-        own["tools.py:recall"] = "recall"
-        (found,) = told(own, **settings)
-        assert found.startswith(message)
+        ]
+        for settings, message in cases:
+            own = {**MINE, "other.py:own": "mine", "tools.py:finish": "finish"}
+            own["tools.py:recall"] = "recall"
+            (found,) = told(own, **settings)
+            assert found.startswith(message)
 
-    @pytest.mark.behaviour("K-3")
-    @pytest.mark.parametrize(
-        ("settings", "why"),
-        [
+        more: list[tuple[dict[str, JsonValue], str]] = [
             ({"disabled_tools": ["finish"]}, "it is how a turn ends"),
             ({"disabled_tools": ["use_tools"]}, "raise that instead"),
             (
@@ -139,21 +135,8 @@ class TestWhatIsNot:
             ({"disabled_tools": ["ask_human"], "kind": "router"}, "of the kind router speaks"),
             ({"disabled_tools": ["answer_asker"], "kind": "pipeline"}, "speaks with it"),
             ({"disabled_tools": ["ask_agent"], "kind": "planner"}, "set `roles.targets` to []"),
-        ],
-    )
-    def test_what_an_agent_cannot_do_without_cannot_be_disabled(
-        self, settings: dict[str, JsonValue], why: str
-    ) -> None:
-        (found,) = told(**settings)
-        assert "cannot be disabled" in found
-        assert why in found
-
-
-def test_other_sections_give_tools() -> None:
-    assert given_names(config()) == set()
-    assert given_names(config(fork={}, knowledge={"folders": ["a"]}, skills=["b"])) == {
-        "fork",
-        "search_knowledge",
-        "load_skill",
-    }
-    assert given_names(config(kind="pipeline", skills=["b"])) == {"ask_agent", "answer_asker"}
+        ]
+        for settings, why in more:
+            (found,) = told(**settings)
+            assert "cannot be disabled" in found
+            assert why in found

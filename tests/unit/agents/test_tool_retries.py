@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -49,83 +49,55 @@ def box_of(
     return Toolbox([fetch], Conduct(pause=pauses)), pauses
 
 
-class TestRetries:
-    @pytest.mark.behaviour("K-4")
-    async def test_a_failure_that_passes_is_not_told_to_the_model(self) -> None:
-        box, pauses = box_of(Flaky(2))
+@pytest.mark.behaviour("K-4")
+async def test_a_failure_that_passes_is_not_told_to_the_model_but_one_that_stays_is() -> None:
+    stays = [{"retry": False}, {"error": "invalid_arguments"}, {"error": "unknown_tool"}]
+    cases: list[tuple[Flaky, dict[str, Any], int, list[float]]] = [
+        (Flaky(2), {}, 3, [0.5, 1.0]),
+        (Flaky(9), {}, 3, [0.5, 1.0]),
+        (Flaky(1), {"idempotent": False}, 1, []),
+        *[(Flaky(1, **how), {}, 1, []) for how in stays],  # type: ignore[arg-type]  # by name
+        (Flaky(9), {"retry": Retry(attempts=5, backoff=10, longest=25)}, 5, [10, 20, 25, 25]),
+        (Flaky(9), {"retry": 2}, 2, [0.5]),
+    ]
+    for work, how, attempts, waited in cases:
+        box, pauses = box_of(work, **how)
         result = await call(box, "fetch")
-        assert (result.result, result.error, result.attempts) == ("done at last", None, 3)
-        assert pauses.seconds == [0.5, 1.0]
+        assert (result.attempts, work.ran, pauses.seconds) == (attempts, attempts, waited)
+        assert result.error == (work.error if work.left or attempts == 1 else None)
+    conduct = Conduct(tuning={"fetch": Tuning(retry=Retry(attempts=5))}, pause=Pauses())
 
-    async def test_after_the_last_attempt_it_is_told(self) -> None:
-        box, pauses = box_of(Flaky(3))
-        result = await call(box, "fetch")
-        assert (result.error, result.attempts) == ("busy", 3)
-        assert len(pauses.seconds) == 2
+    @tool
+    def fetch() -> str:
+        """Fetch it."""
+        raise ToolFailed("busy", retry=True)
 
-    @pytest.mark.behaviour("K-4")
-    async def test_what_is_not_idempotent_runs_once(self) -> None:
-        work = Flaky(1)
-        box, pauses = box_of(work, idempotent=False)
-        result = await call(box, "fetch")
-        assert (result.error, result.attempts) == ("busy", 1)
-        assert (work.ran, pauses.seconds) == (1, [])
+    assert (await call(Toolbox([fetch], conduct), "fetch")).attempts == 1, "nor for the operator"
+    with pytest.raises(TypeError, match="only an idempotent tool"):
+        tool(retry=3)(never)
 
-    async def test_the_operator_cannot_make_it_run_twice_either(self) -> None:
-        work = Flaky(1)
 
-        @tool
-        def fetch() -> str:
-            """Fetch it."""
-            return work()
+def never() -> None:
+    """Run once at most."""
 
-        conduct = Conduct(tuning={"fetch": Tuning(retry=Retry(attempts=5))}, pause=Pauses())
-        await call(Toolbox([fetch], conduct), "fetch")
-        assert work.ran == 1
 
-    @pytest.mark.parametrize(
-        "work",
-        [
-            Flaky(1, retry=False),
-            Flaky(1, error="invalid_arguments"),
-            Flaky(1, error="unknown_tool"),
-        ],
-    )
-    async def test_a_failure_that_stays_is_told_at_once(self, work: Flaky) -> None:
-        box, _ = box_of(work)
-        assert (await call(box, "fetch")).attempts == 1
+async def test_a_call_that_took_too_long_is_repeated_only_where_that_is_said() -> None:
+    for retry, attempts in ((Retry(), 1), (Retry(attempts=2, timeouts=True), 2)):
 
-    async def test_a_tool_says_how_often(self) -> None:
-        box, pauses = box_of(Flaky(9), retry=Retry(attempts=5, backoff=10, longest=25))
-        assert (await call(box, "fetch")).attempts == 5
-        assert pauses.seconds == [10, 20, 25, 25]
-        box, _ = box_of(Flaky(9), retry=2)
-        assert (await call(box, "fetch")).attempts == 2
+        @tool(idempotent=True, timeout=0.01, retry=retry)
+        async def hang() -> str:
+            """Hang."""
+            await asyncio.Event().wait()
+            return "never"
 
-    async def test_a_call_that_took_too_long_is_repeated_only_where_that_is_said(self) -> None:
-        async def attempts(retry: Retry) -> int:
-            @tool(idempotent=True, timeout=0.01, retry=retry)
-            async def hang() -> str:
-                """Hang."""
-                await asyncio.Event().wait()
-                return "never"
+        result = await call(Toolbox([hang], Conduct(pause=Pauses())), "hang")
+        assert result.attempts == attempts
 
-            return (await call(Toolbox([hang], Conduct(pause=Pauses())), "hang")).attempts
 
-        assert await attempts(Retry()) == 1
-        assert await attempts(Retry(attempts=2, timeouts=True)) == 2
-
-    def test_a_tool_that_is_never_repeated_cannot_say_how_often(self) -> None:
-        def fetch() -> None:
-            """Fetch it."""
-
-        with pytest.raises(TypeError, match="only an idempotent tool"):
-            tool(retry=3)(fetch)
-
-    @given(st.integers(1, 10_000), st.floats(0.001, 100), st.floats(0.001, 1000))
-    def test_pauses_grow_up_to_a_bound(self, attempt: int, backoff: float, longest: float) -> None:
-        retry = Retry(backoff=backoff, longest=longest)
-        assert 0 < retry.pause(attempt) <= retry.pause(attempt + 1) <= longest
+@given(st.integers(1, 10_000), st.floats(0.001, 100), st.floats(0.001, 1000))
+def test_pauses_grow_up_to_a_bound(attempt: int, backoff: float, longest: float) -> None:
+    retry = Retry(backoff=backoff, longest=longest)
+    assert 0 < retry.pause(attempt) <= retry.pause(attempt + 1) <= longest
 
 
 class TestKeys:
@@ -147,18 +119,10 @@ class TestKeys:
         assert keys == [write_id("bot-m1", 1, 0)] * 3
         assert isinstance(keys[0], IdempotencyKey)
 
-    async def test_a_key_may_be_asked_for_beside_its_type(self) -> None:
-        @tool
-        async def pay(key: Annotated[str, IdempotencyKey], amount: int = 1) -> str:
-            """Pay an amount."""
-            return key
-
-        assert await text(Toolbox([pay]), "pay") == SITE.cid
-
     @pytest.mark.behaviour("K-5")
-    async def test_a_model_can_neither_see_nor_fill_it(self) -> None:
+    async def test_a_key_may_stand_beside_its_type_and_no_model_sees_or_fills_it(self) -> None:
         @tool
-        def pay(key: IdempotencyKey, stop: CancelToken, amount: int = 1) -> str:
+        def pay(key: Annotated[str, IdempotencyKey], stop: CancelToken, amount: int = 1) -> str:
             """Pay an amount.
 
             Args:
@@ -166,6 +130,7 @@ class TestKeys:
             """
             return key
 
+        assert await text(Toolbox([pay]), "pay") == SITE.cid
         assert list(pay.spec.parameters["properties"]) == ["amount"]  # type: ignore[arg-type]
         told = await failed(Toolbox([pay]), "pay", key="mine")
         assert "there is no argument key" in str(told["message"])
@@ -173,7 +138,9 @@ class TestKeys:
 
 class TestCancelling:
     @pytest.mark.behaviour("K-6")
-    async def test_a_thread_can_see_that_its_call_was_given_up(self) -> None:
+    async def test_a_thread_can_see_that_its_call_was_given_up_and_what_it_returns_is_lost(
+        self,
+    ) -> None:
         over = threading.Event()
 
         @tool(timeout=0.01)
@@ -183,36 +150,12 @@ class TestCancelling:
                 over.set()
             return "late"
 
-        told = await failed(Toolbox([dig]), "dig")
-        assert told["error"] == "timeout"
+        assert (await failed(Toolbox([dig]), "dig"))["error"] == "timeout"
         assert await asyncio.to_thread(over.wait, 10)
 
-    async def test_what_a_thread_returns_too_late_is_thrown_away(self) -> None:
-        returned, go = threading.Event(), threading.Event()
-
-        @tool(timeout=0.01)
-        def dig() -> str:
-            """Dig."""
-            go.wait(30)
-            returned.set()
-            return "late"
-
-        result = await call(Toolbox([dig]), "dig")
-        go.set()
-        assert await asyncio.to_thread(returned.wait, 10)
-        assert result.error == "timeout"
-
-    def test_a_token_tells_and_raises(self) -> None:
-        token = CancelToken()
-        token.check()
-        assert not token.cancelled
-        assert not token.wait(0)
-        token.cancel()
-        assert token.cancelled
-        with pytest.raises(Cancelled):
-            token.check()
-
-    async def test_a_call_that_ends_by_itself_cancels_nothing(self) -> None:
+    async def test_a_token_tells_and_raises_and_a_call_that_ends_by_itself_cancels_nothing(
+        self,
+    ) -> None:
         tokens = []
 
         @tool
@@ -222,16 +165,21 @@ class TestCancelling:
             return "seen"
 
         await look.run({}, SITE)
-        assert not tokens[0].cancelled
+        (token,) = tokens
+        token.check()
+        assert not token.cancelled
+        assert not token.wait(0)
+        token.cancel()
+        assert token.cancelled
+        with pytest.raises(Cancelled):
+            token.check()
 
     async def test_cancelling_while_it_waits_for_another_attempt_ends_the_call(self) -> None:
-        waiting = asyncio.Event()
+        waiting, work = asyncio.Event(), Flaky(5)
 
         async def pause(seconds: float) -> None:
             waiting.set()
             await asyncio.Event().wait()
-
-        work = Flaky(5)
 
         @tool(idempotent=True)
         async def fetch() -> str:

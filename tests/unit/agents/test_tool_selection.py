@@ -42,59 +42,48 @@ def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
 
 
 class TestStages:
-    def test_up_to_the_bound_all_are_described(self) -> None:
-        box = Toolbox(MANY[:SELECT_OVER])
-        assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
-        assert SELECT not in box.names
-
     @pytest.mark.behaviour("K-9")
-    def test_of_more_the_model_reads_a_line_each(self) -> None:
+    def test_of_more_tools_the_model_reads_a_line_each_until_it_picks(self) -> None:
         box = Toolbox(MANY)
         assert described(box) == [SELECT, "finish"]
         assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
         assert len(summary_lines(box.specs)) == len(MANY)
         assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
 
-    @pytest.mark.behaviour("K-9")
-    def test_what_it_picks_is_described_from_then_on(self) -> None:
         box = Toolbox(MANY)
         one = called(1, SELECT, names=["tool_07", "tool_03"])
         assert described(box, one) == ["tool_03", "tool_07", SELECT, "finish"]
         two = called(2, SELECT, names=["tool_20"])
         assert described(box, one, two) == ["tool_03", "tool_07", "tool_20", SELECT, "finish"]
 
-    def test_what_was_called_is_described_too(self) -> None:
         box = Toolbox(MANY)
         assert described(box, called(1, "tool_05")) == ["tool_05", SELECT, "finish"]
 
-    @pytest.mark.behaviour("K-9")
-    def test_answers_and_ways_out_are_always_there(self) -> None:
         box = Toolbox([*MANY, made("send_text_message", "write"), made("ask_human")])
         assert described(box) == ["send_text_message", "ask_human", SELECT, "finish"]
 
-    def test_a_pick_that_failed_or_has_not_run_picks_nothing(self) -> None:
+        box = Toolbox(MANY[:SELECT_OVER])
+        assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
+        assert SELECT not in box.names
+
+    def test_a_pick_that_failed_or_is_nonsense_picks_nothing(self) -> None:
         box = Toolbox(MANY)
         open_ = called(1, SELECT, None, names=["tool_01"])
         failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
         failed_step = Step(n=2, calls=(failed_call.model_copy(update={"error": "unknown_tool"}),))
         assert described(box, open_, failed_step) == [SELECT, "finish"]
 
-    @pytest.mark.parametrize("names", ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}])
-    def test_a_record_of_nonsense_picks_nothing(self, names: object) -> None:
-        record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
-        assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
-
-    def test_the_operator_sets_the_bound(self) -> None:
-        assert described(Toolbox(MANY[:3], Conduct(select_over=2))) == [SELECT, "finish"]
+        cases: list[object] = ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}]
+        for names in cases:
+            record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
+            assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
 
 
 class TestPicking:
-    async def test_a_pick_is_confirmed(self) -> None:
-        told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tool_07", "tool_03"])
-        assert told == "You have these tools now: tool_07, tool_03."
-
     @pytest.mark.behaviour("K-9")
-    async def test_unknown_names_are_answered_with_near_ones(self) -> None:
+    async def test_names_are_picked_in_every_mode_and_unknown_ones_answered_with_near_ones(
+        self,
+    ) -> None:
         told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tol_08"])
         assert "tool_07" in told
         assert "no tool 'tol_08'; near: tool_08" in told
@@ -102,23 +91,20 @@ class TestPicking:
         assert nothing["error"] == "unknown_tool"
         assert "tool_08" in nothing["valid_names"]  # type: ignore[operator]  # it is a list
 
-    async def test_a_pick_must_be_a_list_of_names(self) -> None:
         assert (await failed(Toolbox(MANY), SELECT))["error"] == "invalid_arguments"
         assert (await failed(Toolbox(MANY), SELECT, names=[]))["error"] == "invalid_arguments"
         many: list[JsonValue] = [tool.name for tool in MANY]
         assert (await failed(Toolbox(MANY), SELECT, names=many))["error"] == "invalid_arguments"
 
-    async def test_a_tool_can_be_called_without_having_been_picked(self) -> None:
         assert await text(Toolbox(MANY), "tool_11", n=1) == "tool_11"
 
-    async def test_picking_again_after_a_crash_does_no_harm(self) -> None:
         result = await call(Toolbox(MANY), SELECT, {"names": ["tool_01"]}, again=True)
         assert result.error is None
 
-    @pytest.mark.parametrize("mode", get_args(PermissionMode))
-    async def test_every_mode_lets_it_pick(self, mode: PermissionMode) -> None:
-        box = Toolbox(MANY, Conduct(mode=mode))
-        assert "tool_01" in await text(box, SELECT, names=["tool_01"])
+        cases: list[PermissionMode] = [*get_args(PermissionMode)]
+        for mode in cases:
+            box = Toolbox(MANY, Conduct(mode=mode))
+            assert "tool_01" in await text(box, SELECT, names=["tool_01"])
 
 
 names = st.sampled_from([f"tool_{n:02}" for n in range(30)] + ["finish", SELECT, "no_tool"])

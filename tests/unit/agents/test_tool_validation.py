@@ -15,7 +15,7 @@ from hubbub import ToolFailed, tool
 from hubbub.agents.tools.schema import without_titles
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.validation import ArgumentCheck
-from tests.unit.agents.calling import failed, text
+from tests.unit.agents.calling import failed
 
 
 class Place(BaseModel):
@@ -50,27 +50,9 @@ def words(**changes: JsonValue) -> str:
 
 
 class TestWords:
-    def test_what_fits_passes_unchanged(self) -> None:
-        order: dict[str, JsonValue] = {
-            **GOOD,
-            "to": {"street": "Main", "number": 1},
-            "tags": ["a"],
-            "price": "market",
-        }
-        assert CHECK.check(order) == order
-
     @pytest.mark.behaviour("K-8")
-    def test_of_a_misspelled_argument_it_is_not_said_as_well_that_it_is_missing(self) -> None:
-        with pytest.raises(ToolFailed) as caught:
-            CHECK.check({"artcle": "x"})
-        assert caught.value.message == (
-            "there is no argument artcle; did you mean article?; pieces is missing, for example 1"
-        )
-
-    @pytest.mark.behaviour("K-8")
-    @pytest.mark.parametrize(
-        ("changes", "says"),
-        [
+    def test_each_mistake_is_named_with_a_way_out(self) -> None:
+        cases: list[tuple[dict[str, JsonValue], str]] = [
             ({"artikle": "x"}, "there is no argument artikle; did you mean article?"),
             (
                 {"zzz": 1},
@@ -91,15 +73,16 @@ class TestWords:
             ({"to": {"street": "Main"}}, "to.number is missing (of the house), for example 1"),
             ({"to": 7}, "to: expected object or null, not 7"),
             ({"price": "cheap"}, "price"),
-        ],
-    )
-    def test_each_mistake_is_named_with_a_way_out(
-        self, changes: dict[str, JsonValue], says: str
-    ) -> None:
-        assert says in words(**changes)
+        ]
+        for changes, says in cases:
+            assert says in words(**changes)
 
-    @pytest.mark.behaviour("K-8")
-    def test_what_is_missing_is_told_with_its_description_and_an_example(self) -> None:
+        with pytest.raises(ToolFailed) as caught:
+            CHECK.check({"artcle": "x"})
+        assert caught.value.message == (
+            "there is no argument artcle; did you mean article?; pieces is missing, for example 1"
+        )
+
         with pytest.raises(ToolFailed) as caught:
             CHECK.check({})
         assert caught.value.message == (
@@ -107,69 +90,76 @@ class TestWords:
             "pieces is missing, for example 1"
         )
 
-    def test_several_mistakes_are_told_together(self) -> None:
         told = words(pieces="x", colour="pink", nonsense=1)
         assert told.count(";") >= 2
         assert all(name in told for name in ("pieces", "pink", "nonsense"))
 
-    def test_a_long_value_is_not_repeated_in_full(self) -> None:
         assert len(words(pieces="x" * 10_000)) < 200
+
+        for extra in [10, 20_000]:
+            with pytest.raises(ToolFailed) as caught:
+                CHECK.check({**GOOD, **{f"extra{n}": n for n in range(extra)}})
+            assert caught.value.message.count("there is no argument") == 5
 
 
 class TestMending:
-    @pytest.mark.parametrize(
-        ("name", "given", "read"),
-        [
-            ("pieces", "3", 3),
-            ("express", "true", True),
-            ("tags", '["a", "b"]', ["a", "b"]),
+    def test_json_that_came_as_text_is_read_but_not_where_a_text_is_wanted(self) -> None:
+        cases: list[tuple[str, JsonValue, JsonValue]] = [
+            ("pieces", "3", 3), ("express", "true", True), ("tags", '["a", "b"]', ["a", "b"]),
             ("to", '{"street": "Main", "number": 1}', {"street": "Main", "number": 1}),
             ("price", "5", 5),
-        ],
-    )
-    def test_json_that_came_as_text_is_read(
-        self, name: str, given: JsonValue, read: JsonValue
-    ) -> None:
-        assert CHECK.check({**GOOD, name: given})[name] == read
+        ]  # fmt: skip
+        for name, told, read in cases:
+            assert CHECK.check({**GOOD, name: told})[name] == read
 
-    def test_within_lists_and_objects_too(self) -> None:
         schema: dict[str, JsonValue] = {
             "type": "object",
             "properties": {"n": {"type": "array", "items": {"type": "integer"}}},
         }
         assert ArgumentCheck(schema).check({"n": ["1", 2]}) == {"n": [1, 2]}
 
-    def test_a_text_stays_a_text_where_a_text_is_wanted(self) -> None:
         assert CHECK.check({**GOOD, "article": "5"})["article"] == "5"
 
-    def test_what_was_given_is_left_as_it_was(self) -> None:
         given: dict[str, JsonValue] = {**GOOD, "pieces": "3", "tags": ["a"]}
         CHECK.check(given)
         assert given["pieces"] == "3"
 
-    def test_what_still_does_not_fit_is_told_as_it_was_given(self) -> None:
-        assert 'pieces: expected integer, not "true"' in words(pieces="true")
-
 
 class TestSchemas:
-    def test_what_is_no_schema_is_refused(self) -> None:
+    def test_a_schema_that_is_none_too_large_or_too_deep_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no JSON Schema"):
             ArgumentCheck({"type": "objekt"})
 
-    def test_a_reference_to_elsewhere_is_not_fetched(self) -> None:
+        deep: dict[str, JsonValue] = {}
+        for _ in range(600):
+            deep = {"items": deep}
+        with pytest.raises(ValueError, match="it is too deep"):
+            ArgumentCheck(deep)
+        wide: dict[str, JsonValue] = {"properties": {f"p{n}": {} for n in range(50_000)}}
+        with pytest.raises(ValueError, match="it is too large"):
+            ArgumentCheck(wide)
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            ArgumentCheck({"type": [n if n % 2 else str(n) for n in range(8000)]})
+        with pytest.raises(ValueError, match="no JSON Schema"):
+            ArgumentCheck({"required": [n if n % 2 else str(n) for n in range(8000)]})
+
+    def test_no_reference_is_fetched_and_no_pattern_is_matched(self) -> None:
         schema: dict[str, JsonValue] = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}
         with pytest.raises(ToolFailed, match="cannot be followed") as caught:
             ArgumentCheck(schema).check({"a": 1})
         assert caught.value.error == "invalid_schema"
 
-    def test_patterns_are_left_to_those_who_wrote_them(self) -> None:
-        schema: dict[str, JsonValue] = {"properties": {"a": {"pattern": "(a+)+$"}}}
+        schema = {"properties": {"a": {"pattern": "(a+)+$"}}}
         given: dict[str, JsonValue] = {"a": "a" * 100 + "b"}
         assert ArgumentCheck(schema).check(given) == given
 
-    @pytest.mark.parametrize(
-        ("rule", "value", "says"),
-        [
+        for rule in ["additionalProperties", "unevaluatedProperties"]:
+            schema = {"patternProperties": {"(a+)+$": True}, rule: False}
+            given = {"a" * 100 + "b": 1}
+            assert ArgumentCheck(schema).check(given) == given
+
+    def test_other_rules_are_told_too(self) -> None:
+        cases: list[tuple[dict[str, JsonValue], JsonValue, str]] = [
             ({"const": 5}, 6, "a: must be 5"),
             ({"oneOf": [{"type": "string"}, {}]}, "x", "a: expected string or something else"),
             ({"type": ["integer", "null"]}, [], "a: expected integer or null, not []"),
@@ -180,14 +170,11 @@ class TestSchemas:
                 'for example {"b": "text"}',
             ),
             ({"maxLength": 2}, "abc", "a: 'abc' is too long"),
-        ],
-    )
-    def test_other_rules_are_told_too(
-        self, rule: dict[str, JsonValue], value: JsonValue, says: str
-    ) -> None:
-        with pytest.raises(ToolFailed) as caught:
-            ArgumentCheck({"properties": {"a": rule}}).check({"a": value})
-        assert says in caught.value.message
+        ]
+        for rule, value, says in cases:
+            with pytest.raises(ToolFailed) as caught:
+                ArgumentCheck({"properties": {"a": rule}}).check({"a": value})
+            assert says in caught.value.message
 
 
 def doubling(levels: int) -> dict[str, JsonValue]:
@@ -215,9 +202,6 @@ class TestWork:
     def test_a_schema_that_branches_without_end_is_given_up(self) -> None:
         assert "too much work" in self.refused(doubling(60), "x")
 
-    def test_one_that_branches_a_little_is_not(self) -> None:
-        assert "v: " in self.refused(doubling(5), "x")
-
     def test_another_schema_within_brings_no_rules_of_its_own(self) -> None:
         schema: dict[str, JsonValue] = {
             "$schema": "http://json-schema.org/draft-07/schema#",
@@ -234,12 +218,6 @@ class TestWork:
         given: dict[str, JsonValue] = {"v": {"v": 1, "x": "a" * 100 + "b"}}
         assert ArgumentCheck(json.loads(text)).check(given) == given
 
-    @pytest.mark.parametrize("rule", ["additionalProperties", "unevaluatedProperties"])
-    def test_names_are_matched_by_no_pattern_either(self, rule: str) -> None:
-        schema: dict[str, JsonValue] = {"patternProperties": {"(a+)+$": True}, rule: False}
-        given: dict[str, JsonValue] = {"a" * 100 + "b": 1}
-        assert ArgumentCheck(schema).check(given) == given
-
     def test_what_is_large_but_plain_passes(self) -> None:
         item: JsonValue = {
             "type": "object",
@@ -251,39 +229,28 @@ class TestWork:
         given: dict[str, JsonValue] = {"v": [dict.fromkeys("abcde", n) for n in range(5000)]}
         assert ArgumentCheck(schema).check(given) == given
 
-    @pytest.mark.parametrize("step", [1, 2**61 - 1], ids=["small", "of one hash"])
-    def test_many_different_items_are_compared_in_little_time(self, step: int) -> None:
-        schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
-        items: list[JsonValue] = [n * step if n % 2 else str(n) for n in range(50_000)]
-        check = ArgumentCheck(schema)
-        assert check.check({"v": items})
-        assert "non-unique" in self.refused(schema, [*items, items[-1]])
+    def test_many_different_items_are_compared_in_little_time(self) -> None:
+        for step in [1, 2**61 - 1]:
+            schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
+            items: list[JsonValue] = [n * step if n % 2 else str(n) for n in range(50_000)]
+            check = ArgumentCheck(schema)
+            assert check.check({"v": items})
+            assert "non-unique" in self.refused(schema, [*items, items[-1]])
 
-    @pytest.mark.parametrize(
-        ("one", "other", "same"),
-        [
-            (1, 1.0, True),
-            (1, True, False),
-            (0, False, False),
-            (1, "1", False),
+    def test_items_are_the_same_as_json_says(self) -> None:
+        cases: list[tuple[JsonValue, JsonValue, bool]] = [
+            (1, 1.0, True), (1, True, False), (0, False, False), (1, "1", False),
             ([1, {"a": 2}], [1.0, {"a": 2}], True),
-            ({"a": 1, "b": [True]}, {"b": [True], "a": 1}, True),
-            ({"a": 1}, {"a": 2}, False),
-            ([], {}, False),
-            (None, "null", False),
-            (["a", "b"], ["a,b"], False),
-            (10**400, 10**400 + 1, False),
-            (1e300, 1e301, False),
-        ],
-    )
-    def test_items_are_the_same_as_json_says(
-        self, one: JsonValue, other: JsonValue, same: bool
-    ) -> None:
-        schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
-        if same:
-            assert "non-unique" in self.refused(schema, [one, other])
-        else:
-            assert ArgumentCheck(schema).check({"v": [one, other]})
+            ({"a": 1, "b": [True]}, {"b": [True], "a": 1}, True), ({"a": 1}, {"a": 2}, False),
+            ([], {}, False), (None, "null", False), (["a", "b"], ["a,b"], False),
+            (10**400, 10**400 + 1, False), (1e300, 1e301, False),
+        ]  # fmt: skip
+        for one, other, same in cases:
+            schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
+            if same:
+                assert "non-unique" in self.refused(schema, [one, other])
+            else:
+                assert ArgumentCheck(schema).check({"v": [one, other]})
 
     @given(
         st.lists(
@@ -307,12 +274,6 @@ class TestWork:
         else:
             assert Draft202012Validator(schema).is_valid({"v": items})
 
-    @pytest.mark.parametrize("extra", [10, 20_000])
-    def test_of_many_unknown_names_a_few_are_told(self, extra: int) -> None:
-        with pytest.raises(ToolFailed) as caught:
-            CHECK.check({**GOOD, **{f"extra{n}": n for n in range(extra)}})
-        assert caught.value.message.count("there is no argument") == 5
-
     def test_arguments_of_any_depth_are_told(self) -> None:
         deep: JsonValue = "3"
         for _ in range(700):
@@ -323,20 +284,6 @@ class TestWork:
         }
         with pytest.raises(ToolFailed):
             ArgumentCheck(schema).check({"v": deep, "w": "3"})
-
-    def test_a_schema_too_large_or_too_deep_is_refused(self) -> None:
-        deep: dict[str, JsonValue] = {}
-        for _ in range(5000):
-            deep = {"items": deep}
-        with pytest.raises(ValueError, match="it is too deep"):
-            ArgumentCheck(deep)
-        wide: dict[str, JsonValue] = {"properties": {f"p{n}": {} for n in range(50_000)}}
-        with pytest.raises(ValueError, match="it is too large"):
-            ArgumentCheck(wide)
-        with pytest.raises(ValueError, match="no JSON Schema"):
-            ArgumentCheck({"type": [n if n % 2 else str(n) for n in range(8000)]})
-        with pytest.raises(ValueError, match="no JSON Schema"):
-            ArgumentCheck({"required": [n if n % 2 else str(n) for n in range(8000)]})
 
 
 ORACLE = Draft202012Validator(without_titles(Order.model_json_schema()))
@@ -374,14 +321,6 @@ class Even(BaseModel):
 
 
 class TestFunctions:
-    async def test_a_function_is_called_with_what_was_mended(self) -> None:
-        @tool
-        def add(numbers: list[int], start: int = 0) -> int:
-            """Add numbers."""
-            return start + sum(numbers)
-
-        assert await text(Toolbox([add]), "add", numbers="[1, 2]", start="3") == "6"
-
     async def test_what_only_the_function_knows_is_told_in_pydantics_words(self) -> None:
         @tool
         def halve(value: Even) -> int:

@@ -16,23 +16,10 @@ from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.waiting import needed
 from hubbub.agents.turn.loop import CallResult
-from hubbub.protocol.messages import OperationInfo
-from hubbub.protocol.operations import PostToChannel
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
+from tests.unit.agents.calling import POST, SENT, record
 
 pytestmark = pytest.mark.behaviour("A-18")
-
-SENT: JsonValue = {"id": "m7", "seq": 7, "thread_id": "dm.ann.bot", "tseq": 3}
-POST = OperationInfo(
-    name="post_to_channel",
-    description="Post.",
-    permission="write",
-    input_schema=PostToChannel.model_json_schema(),
-)
-
-
-def record(name: str, id: str, /, **arguments: JsonValue) -> ToolCallRecord:
-    return ToolCallRecord(id=id, name=name, arguments=arguments)
 
 
 class Bench:
@@ -43,6 +30,7 @@ class Bench:
         self.ended: list[str] = []
         self.posted: list[JsonValue] = []
         self.post_begun, self.post_go = asyncio.Event(), asyncio.Event()
+        self.three_begun = asyncio.Event()
 
         @tool
         async def now(name: str) -> str:
@@ -60,6 +48,8 @@ class Bench:
         async def never(name: str) -> str:
             """Wait for ever."""
             self.begun.append(name)
+            if len(self.begun) == 3:
+                self.three_begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -79,7 +69,7 @@ class Bench:
     async def run(
         self, wait: WaitStrategy, *names: str, done: Iterable[ToolCallRecord] = ()
     ) -> list[CallResult]:
-        made = [record(name, f"{name}{i}", name=f"{name}{i}") for i, name in enumerate(names)]
+        made = [record(name, {"name": f"{name}{i}"}, f"{name}{i}") for i, name in enumerate(names)]
         async with asyncio.timeout(30):
             return await self.box.run("bot-m1", 1, [*done, *made], made, wait=wait)
 
@@ -88,8 +78,17 @@ def errors(results: Iterable[CallResult]) -> list[str | None]:
     return [result.error for result in results]
 
 
-async def test_all_waits_for_every_call_the_failed_ones_too() -> None:
+async def test_all_any_and_majority_wait_for_as_many_as_they_say() -> None:
     assert errors(await Bench().run("all", "now", "fail", "now")) == [None, "tool_failed", None]
+
+    assert errors(await Bench().run("any", "fail", "fail")) == ["tool_failed"] * 2
+
+    results = await Bench().run("majority", "never", "now", "now", "fail", "now")
+    assert errors(results) == ["cancelled", None, None, "tool_failed", None]
+    assert "more than half have" in results[0].result
+
+    results = await Bench().run("majority", "now", "never", "now", done=[record("finish", id="f")])
+    assert errors(results) == [None, "cancelled", None]
 
 
 async def test_any_ends_with_the_first_success_and_cancels_the_rest() -> None:
@@ -103,26 +102,11 @@ async def test_any_ends_with_the_first_success_and_cancels_the_rest() -> None:
     assert "may have taken effect" in told["message"]
 
 
-async def test_any_with_failures_alone_has_all_results() -> None:
-    assert errors(await Bench().run("any", "fail", "fail")) == ["tool_failed"] * 2
-
-
-async def test_majority_ends_when_more_than_half_have_succeeded() -> None:
-    results = await Bench().run("majority", "never", "now", "now", "fail", "now")
-    assert errors(results) == ["cancelled", None, None, "tool_failed", None]
-    assert "more than half have" in results[0].result
-
-
 async def test_results_from_before_a_crash_count() -> None:
-    done = record("now", "d").model_copy(update={"result": "ok"})
+    done = record("now", id="d").model_copy(update={"result": "ok"})
     bench = Bench()
     assert errors(await bench.run("any", "never", done=[done])) == ["cancelled"]
     assert bench.begun == []
-
-
-async def test_finish_is_no_call_that_counts() -> None:
-    results = await Bench().run("majority", "now", "never", "now", done=[record("finish", "f")])
-    assert errors(results) == [None, "cancelled", None]
 
 
 async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> None:
@@ -136,9 +120,9 @@ async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> No
         return "met"
 
     made = [
-        record("post_to_channel", "a", channel="desk", text="one"),
-        record("meet", "b"),
-        record("post_to_channel", "c", channel="desk", text="two"),
+        record("post_to_channel", {"channel": "desk", "text": "one"}, "a"),
+        record("meet", id="b"),
+        record("post_to_channel", {"channel": "desk", "text": "two"}, "c"),
     ]
     box = Toolbox([meet, HubTool(POST, bench, "bot")])
     async with asyncio.timeout(30):
@@ -151,8 +135,7 @@ async def test_cancelling_the_step_cancels_every_call() -> None:
     bench = Bench()
     task = asyncio.create_task(bench.run("majority", "never", "never", "never"))
     async with asyncio.timeout(30):
-        while len(bench.begun) < 3:  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0)
+        await bench.three_begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

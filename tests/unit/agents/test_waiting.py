@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-from pydantic import JsonValue
-
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.turn.interactive import acted, is_question, question, without_questions
-from hubbub.agents.turn.loop import AskModel, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.turn.recording import CallResult
 from hubbub.agents.turn.waiting import ASKS, MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
@@ -78,21 +75,20 @@ async def test_an_answer_goes_on_with_the_turn_that_asked() -> None:
     assert (earlier.turn, earlier.first) == ("bot-m1", 3)
     assert earlier.noted(step(3, "x")).notes == ("x", "goes on with bot-m1")
     assert earlier.noted(step(4)) == step(4)
+    assert (Earlier().first, Earlier().noted(step(1))) == (1, step(1))
 
 
-async def test_a_chain_of_questions_is_followed_to_its_beginning() -> None:
-    turns = ONE | {
-        "bot-m3": turn("bot-m3", step(3, "goes on with bot-m1"), question_step(4), woken="m3")
-    }
+async def test_a_chain_of_questions_is_followed_to_its_beginning_and_has_an_end() -> None:
     third = message(3, thread=THREAD)
-    earlier = await found(turns, WOKEN, asks(2, "bot-m1"), third, asks(4, "bot-m3"))
-    assert [s.n for s in earlier.steps] == [1, 2, 3, 4]
-    assert earlier.turn == "bot-m3"
-
-
-async def test_an_answer_is_taken_up_once() -> None:
-    turns = ONE | {"bot-m3": turn("bot-m3", step(3, "goes on with bot-m1"), woken="m3")}
-    assert await found(turns, WOKEN, asks(2, "bot-m1"), message(3, thread=THREAD)) == Earlier()
+    before = (WOKEN, asks(2, "bot-m1"), third)
+    goes_on = step(3, "goes on with bot-m1")
+    asked = ONE | {"bot-m3": turn("bot-m3", goes_on, question_step(4), woken="m3")}
+    earlier = await found(asked, *before, asks(4, "bot-m3"))
+    assert ([s.n for s in earlier.steps], earlier.turn) == ([1, 2, 3, 4], "bot-m3")
+    answered = ONE | {"bot-m3": turn("bot-m3", goes_on, woken="m3")}
+    assert await found(answered, *before) == Earlier(), "an answer is taken up once"
+    circle = {"bot-m1": turn("bot-m1", question_step(1, "goes on with bot-m1"))}
+    assert len((await found(circle, *before[:2])).steps) == MOST_TURNS
 
 
 async def test_after_a_turn_that_failed_the_next_one_goes_on_with_what_it_did() -> None:
@@ -102,65 +98,40 @@ async def test_after_a_turn_that_failed_the_next_one_goes_on_with_what_it_did() 
     aside = message(3, thread=THREAD)  # woke nobody
     again = message(4, thread=THREAD)
     earlier = await found(ONE | {"bot-m4": failed}, WOKEN, asks(2, "bot-m1"), aside, again)
-    assert [s.n for s in earlier.steps] == [1, 2, 3]
-    assert earlier.turn == "bot-m4"
+    assert ([s.n for s in earlier.steps], earlier.turn) == ([1, 2, 3], "bot-m4")
 
 
-async def test_a_chain_has_an_end() -> None:
-    turns = {"bot-m1": turn("bot-m1", question_step(1, "goes on with bot-m1"))}
-    earlier = await found(turns, WOKEN, asks(2, "bot-m1"))
-    assert len(earlier.steps) == MOST_TURNS
-
-
-@pytest.mark.parametrize(
-    ("turns", "before"),
-    [
+async def test_what_nobody_waits_for_is_new_work() -> None:
+    asked = [WOKEN, asks(2, "bot-m1")]
+    cases: list[tuple[dict[str, Turn], list[Message]]] = [
         (ONE, [WOKEN]),  # the agent has said nothing
-        ({}, [WOKEN, asks(2, "bot-m1")]),  # the record is no more
-        ({"bot-m1": turn("bot-m1", reason="done")}, [WOKEN, asks(2, "bot-m1")]),
+        ({}, asked),  # the record is no more
+        ({"bot-m1": turn("bot-m1", reason="done")}, asked),
         # The words alone say nothing: a model may choose them as the reason to finish.
-        ({"bot-m1": turn("bot-m1", step(1), reason=ASKED)}, [WOKEN, asks(2, "bot-m1")]),
-        (
-            {"bot-m1": turn("bot-m1", question_step(1, error="hop_limit"))},
-            [WOKEN, asks(2, "bot-m1")],
-        ),
-        (
-            {"bot-m1": turn("bot-m1", question_step(1), outcome="timeout")},
-            [WOKEN, asks(2, "bot-m1")],
-        ),
+        ({"bot-m1": turn("bot-m1", step(1), reason=ASKED)}, asked),
+        ({"bot-m1": turn("bot-m1", question_step(1, error="hop_limit"))}, asked),
+        ({"bot-m1": turn("bot-m1", question_step(1), outcome="timeout")}, asked),
         (ONE, [WOKEN, asks(2, "m1")]),  # said outside a turn
         (ONE, [WOKEN, asks(2, "other-m1")]),
-    ],
-)
-async def test_what_nobody_waits_for_is_new_work(
-    turns: dict[str, Turn], before: list[Message]
-) -> None:
-    assert await found(turns, *before) == Earlier()
-
-
-async def test_only_who_was_asked_can_answer() -> None:
-    assert await found(ONE, WOKEN, asks(2, "bot-m1"), sender="carol") == Earlier()
-    forgotten = await found(ONE, asks(2, "bot-m1"), sender="carol")
-    assert forgotten.turn == "bot-m1"
-
-
-def test_the_reason_of_a_turn_says_that_it_waits() -> None:
-    assert ASKED == "waits for an answer: which?"
-    assert waiting("not even an object") == "waits for an answer"
+    ]
+    for turns, before in cases:
+        assert await found(turns, *before) == Earlier()
+    assert await found(ONE, *asked, sender="carol") == Earlier(), "only who was asked can answer"
+    assert (await found(ONE, asked[1], sender="carol")).turn == "bot-m1", "who was is forgotten"
 
 
 def test_a_turn_waits_when_its_last_step_is_a_question_that_was_sent() -> None:
+    assert ASKED == "waits for an answer: which?"
+    assert waiting("not even an object") == "waits for an answer"
     assert waits([step(1), question_step(2)])
-    assert not waits([question_step(1), step(2)])
-    assert not waits([question_step(1, error="hop_limit")])
     unsent = ToolCallRecord(id="ask", name="ask_human", arguments={})
-    assert not waits([Step(n=1, calls=(unsent,), notes=(ASKS,))])
-    assert not waits([])
-
-
-def test_nothing_goes_on_with_an_empty_record() -> None:
-    assert Earlier().first == 1
-    assert Earlier().noted(step(1)) == step(1)
+    for steps in (
+        [],
+        [question_step(1), step(2)],
+        [question_step(1, error="hop_limit")],
+        [Step(n=1, calls=(unsent,), notes=(ASKS,))],
+    ):
+        assert not waits(steps)
 
 
 # The mode `interactive` --------------------------------------------------------------------------
@@ -174,9 +145,8 @@ def calls(*names: str, error: str | None = None) -> Step:
     return Step(n=1, calls=tuple(made))
 
 
-@pytest.mark.parametrize(
-    ("made", "asked"),
-    [
+def test_a_person_is_asked_after_what_did_something() -> None:
+    for made, asked in [
         (calls("work"), True),
         (calls("work", "say"), True),
         (calls("work", error="timeout"), True),
@@ -185,10 +155,8 @@ def calls(*names: str, error: str | None = None) -> Step:
         (calls("work", "ask_human"), False),
         (calls("work", error="invalid_arguments"), False),
         (calls("work", error="unknown_tool"), False),
-    ],
-)
-def test_a_person_is_asked_after_what_did_something(made: Step, asked: bool) -> None:
-    assert acted(made, QUIET) is asked
+    ]:
+        assert acted(made, QUIET) is asked, made
 
 
 def test_the_question_tells_what_was_done_in_a_few_words() -> None:
@@ -217,54 +185,37 @@ def answer(*names: str) -> Answer:
     return Answer(calls=tuple(CallRequest(n, n, "{}") for n in names))
 
 
-def ran(loop: Loop, run: RunTools) -> list[object]:
-    return list(loop.ran([CallResult(c.id, "ok") for c in run.calls]))
+def ran(loop: Loop, run: Command, error: str | None = None) -> list[Command]:
+    assert isinstance(run, RunTools)
+    return loop.ran([CallResult(c.id, "too far" if error else "ok", error) for c in run.calls])
+
+
+def interactive() -> tuple[Loop, list[Command]]:
+    """A loop whose first call has run, and what it commands then."""
+    loop = Loop(INTERACTIVE, ["work", "ask_human"])
+    loop.start()
+    return loop, ran(loop, loop.answered(answer("work"))[-1])
 
 
 def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> None:
-    loop = Loop(INTERACTIVE, ["work", "ask_human"])
-    loop.start()
-    (_, run) = loop.answered(answer("work"))
-    assert isinstance(run, RunTools)
-    done, asked, asking = ran(loop, run)
+    loop, (done, asked, asking) = interactive()
     assert isinstance(done, Record)
     assert isinstance(asked, Record)
-    assert isinstance(asking, RunTools)
     assert [done.step.n, asked.step.n] == [1, 2]
     assert done.step.calls[0].result == "ok"
     # A crash before the question is sent: it is sent by the next process.
     again = Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start()
     assert again == [RunTools(asked.step, asked.step.calls, again=True)]
-    _, end = ran(loop, asking)
-    assert isinstance(end, End)
+    assert isinstance(ran(loop, asking)[-1], End)
     assert waits(loop.steps)
     following = Loop(INTERACTIVE, ["work", "ask_human"], (), loop.steps)
     assert following.start() == [AskModel(3)]
     assert following.answered(answer("finish"))[-1] == End("finished", "")
 
 
-def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
-    earlier = [calls("say").model_copy(update={"n": n}) for n in range(1, 9)]
-    loop = Loop(Rules(max_steps=2), ["a", "b", "say"], (), earlier)
-    assert loop.start() == [AskModel(9)]
-    for name, n in (("a", 9), ("b", 10)):
-        (_, run) = loop.answered(answer(name))
-        assert isinstance(run, RunTools)
-        assert run.step.n == n
-        commands = ran(loop, run)
-    assert isinstance(commands[-1], End)
-    assert commands[-1].outcome == "max_steps"
-
-
 def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
-    loop = Loop(INTERACTIVE, ["work", "ask_human"])
-    loop.start()
-    (_, run) = loop.answered(answer("work"))
-    assert isinstance(run, RunTools)
-    asking = ran(loop, run)[-1]
-    assert isinstance(asking, RunTools)
-    record, end = loop.ran([CallResult(c.id, "too far", "hop_limit") for c in asking.calls])
-    assert isinstance(record, Record)
+    loop, (*_, asking) = interactive()
+    end = ran(loop, asking, "hop_limit")[-1]
     assert isinstance(end, End)
     assert end.outcome == "cancelled"
     assert "ask_human failed: too far" in end.reason
@@ -273,19 +224,18 @@ def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
     assert Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start() == [end]
 
 
-def test_a_model_that_finishes_in_these_words_waits_for_nothing() -> None:
-    loop = Loop(INTERACTIVE, ["work", "ask_human"])
-    loop.start()
-    words = CallRequest("f", "finish", '{"reason": "waits for an answer: which?"}')
-    end = loop.answered(Answer(calls=(words,)))[-1]
-    assert end == End("finished", "waits for an answer: which?")
-    assert not waits(loop.steps)
-
-
-def test_what_was_said_before_is_no_reply_to_what_came_now() -> None:
-    said: dict[str, JsonValue] = {}
-    before = Step(n=1, calls=(ToolCallRecord(id="x", name="say", arguments=said, result="sent"),))
+def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
+    earlier = [calls("say").model_copy(update={"n": n}) for n in range(1, 9)]
+    loop = Loop(Rules(max_steps=2), ["a", "b", "say"], (), earlier)
+    assert loop.start() == [AskModel(9)]
+    for name, n in (("a", 9), ("b", 10)):
+        run = loop.answered(answer(name))[-1]
+        assert isinstance(run, RunTools)
+        assert run.step.n == n
+        end = ran(loop, run)[-1]
+    assert isinstance(end, End)
+    assert end.outcome == "max_steps"
     rules = Rules(reply_required=True, speaking=frozenset({"say"}))
-    loop = Loop(rules, ["say"], (), [before])
+    loop = Loop(rules, ["say"], (), [calls("say")])
     loop.start()
-    assert loop.answered(answer("finish"))[-1] == AskModel(3)
+    assert loop.answered(answer("finish"))[-1] == AskModel(3), "what was said before is no reply"

@@ -14,29 +14,13 @@ from hubbub.agents.dialects.choice import DIALECTS
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ways_out
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
-
-
-class Telephone:
-    """A hub that notes what it is told, and refuses if it shall."""
-
-    def __init__(self, refusal: OperationError | None = None):
-        self.refusal = refusal
-        self.said: list[tuple[str, str | None, str | None, dict[str, JsonValue]]] = []
-
-    async def call(
-        self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
-    ) -> JsonValue:
-        if self.refusal is not None:
-            raise self.refusal
-        self.said.append((name, cid, cause, args))
-        return {"id": "m7", "seq": 7, "thread_id": "dm.ann.bot", "tseq": 3}
+from tests.unit.agents.calling import Telephone
 
 
 def box(phone: Telephone | None = None, conduct: Conduct | None = None) -> Toolbox:
@@ -59,9 +43,8 @@ def steps(count: int) -> list[Step]:
 
 @pytest.mark.behaviour("A-19")
 class TestWaysOut:
-    @pytest.mark.parametrize(
-        ("name", "arguments", "text"),
-        [
+    async def test_they_speak_once_in_the_thread_that_woke_the_agent_in_every_mode(self) -> None:
+        cases: list[tuple[str, dict[str, JsonValue], str]] = [
             (
                 "ask_human",
                 {"question": "Which?", "options": ["red", "blue"]},
@@ -70,82 +53,66 @@ class TestWaysOut:
             ("ask_human", {"question": "Why?"}, "Why?"),
             ("decline", {"reason": "not my job"}, "I decline: not my job"),
             ("show_plan", {"plan": "First look."}, "First look."),
-        ],
-    )
-    async def test_they_speak_once_in_the_thread_that_woke_the_agent(
-        self, name: str, arguments: dict[str, JsonValue], text: str
-    ) -> None:
-        phone = Telephone()
-        told, error = await run(box(phone), name, arguments)
-        assert error is None
-        assert "sent" in told
-        said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
-        assert phone.said == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
+        ]
+        for name, arguments, text in cases:
+            phone = Telephone()
+            told, error = await run(box(phone), name, arguments)
+            assert error is None
+            assert "sent" in told
+            said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
+            assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
 
-    async def test_the_answer_to_a_question_is_said_to_come_later(self) -> None:
-        told, _ = await run(box(), "ask_human", {"question": "Which?"})
-        assert "later turn" in told
-
-    async def test_they_count_as_an_answer_and_keep_their_order(self) -> None:
         tools = box()
         assert tools.speaking == {"ask_human", "decline", "show_plan"}
 
-    @pytest.mark.parametrize("wrong", [{}, {"question": ""}, {"question": "?", "options": "a"}])
-    async def test_wrong_arguments_are_told_and_nothing_is_said(
-        self, wrong: dict[str, JsonValue]
-    ) -> None:
-        phone = Telephone()
-        _, error = await run(box(phone), "ask_human", wrong)
-        assert error == "invalid_arguments"
-        assert phone.said == []
+        tools = box(conduct=Conduct(mode="read_only"))
+        assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
 
-    async def test_a_refusal_of_the_hub_is_told(self) -> None:
+    async def test_wrong_arguments_and_a_refusal_of_the_hub_are_told(self) -> None:
+        cases: list[dict[str, JsonValue]] = [
+            {},
+            {"question": ""},
+            {"question": "?", "options": "a"},
+        ]
+        for wrong in cases:
+            phone = Telephone()
+            _, error = await run(box(phone), "ask_human", wrong)
+            assert error == "invalid_arguments"
+            assert phone.asked == []
+
         phone = Telephone(OperationError("hop_limit", "too far"))
         told, error = await run(box(phone), "decline", {"reason": "x"})
         assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
 
-    def test_no_mode_forbids_them(self) -> None:
-        tools = box(conduct=Conduct(mode="read_only"))
-        assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
-
     @pytest.mark.behaviour("K-3")
-    @pytest.mark.parametrize("name", ["ask_human", "decline", "show_plan", "tidy_steps"])
-    async def test_those_that_are_disabled_are_nowhere(self, name: str) -> None:
-        tools = box(conduct=Conduct(disabled=frozenset({name})))
-        assert name not in tools.names
-        assert name not in {spec.name for spec in tools.specs}
-        assert name not in tools.speaking
-        assert name not in tools.for_turn().registry.near(name)
-        assert (await run(tools, name, {}))[1] == "unknown_tool"
+    async def test_those_that_are_disabled_are_nowhere(self) -> None:
+        for name in ["ask_human", "decline", "show_plan", "tidy_steps"]:
+            tools = box(conduct=Conduct(disabled=frozenset({name})))
+            assert name not in tools.names
+            assert name not in {spec.name for spec in tools.specs}
+            assert name not in tools.speaking
+            assert name not in tools.for_turn().registry.near(name)
+            assert (await run(tools, name, {}))[1] == "unknown_tool"
 
-    @pytest.mark.behaviour("K-3")
-    def test_a_dialect_does_not_tell_of_a_disabled_one(self) -> None:
         dialect = DIALECTS["final_output"]
         assert isinstance(dialect, WordDialect)
         assert "AskUser" in dialect.told(offered(box(), dialect, ()))
         tools = box(conduct=Conduct(disabled=frozenset({"ask_human"})))
         assert "AskUser" not in dialect.told(offered(tools, dialect, ()))
 
-    def test_nobody_can_take_their_names(self) -> None:
-        def decline(reason: str) -> str:
-            """Mine."""
-            return reason
-
-        with pytest.raises(ValueError, match="every agent has"):
-            Toolbox([FunctionTool(decline)], always=ways_out(Telephone()))
-
-    @pytest.mark.parametrize(
-        ("name", "hidden"),
-        [("native", "show_plan"), ("tool_call", "show_plan"), ("final_output", "tidy_steps")],
-    )
-    def test_a_dialect_leaves_out_what_it_has_other_means_for(self, name: str, hidden: str) -> None:
-        dialect = next(d for d in DIALECTS.values() if d.name == name)
-        names = callable_names(box(), dialect)
-        assert hidden not in names
-        assert {"ask_human", "decline", "finish"} <= set(names)
-        question = dialect.question("s", "p", [], offered(box(), dialect, steps(9)))
-        assert hidden not in {spec.name for spec in question.tools}
-        assert f'"{hidden}"' not in str(question.messages)
+    def test_a_dialect_leaves_out_what_it_has_other_means_for(self) -> None:
+        for name, hidden in [
+            ("native", "show_plan"),
+            ("tool_call", "show_plan"),
+            ("final_output", "tidy_steps"),
+        ]:
+            dialect = next(d for d in DIALECTS.values() if d.name == name)
+            names = callable_names(box(), dialect)
+            assert hidden not in names
+            assert {"ask_human", "decline", "finish"} <= set(names)
+            question = dialect.question("s", "p", [], offered(box(), dialect, steps(9)))
+            assert hidden not in {spec.name for spec in question.tools}
+            assert f'"{hidden}"' not in str(question.messages)
 
 
 @pytest.mark.behaviour("A-20")
@@ -156,30 +123,26 @@ class TestTidying:
         (spec,) = (s for s in offered(box(), native, steps(7)) if s.name == "tidy_steps")
         assert spec.description.endswith("Steps so far: 1 look; 2 look.")
 
-    async def test_it_says_what_was_marked(self) -> None:
+    async def test_it_says_what_was_marked_and_refuses_what_is_not_there(self) -> None:
         shorter: JsonValue = [{"step": 2, "text": "nothing"}]
         assert await run(box(), "tidy_steps", {"discard": [1], "compress": shorter}, 7) == (
             "2 steps marked",
             None,
         )
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [{"discard": [7]}, {"discard": ["x"]}, {"discard": [0]}, {"compress": [{"step": 1}]}],
-    )
-    async def test_steps_that_are_not_there_cannot_be_marked(
-        self, wrong: dict[str, JsonValue]
-    ) -> None:
-        _, error = await run(box(), "tidy_steps", wrong, 7)
-        assert error == "invalid_arguments"
+        cases: list[dict[str, JsonValue]] = [
+            {"discard": [7]}, {"discard": ["x"]}, {"discard": [0]}, {"compress": [{"step": 1}]},
+        ]  # fmt: skip
+        for wrong in cases:
+            _, error = await run(box(), "tidy_steps", wrong, 7)
+            assert error == "invalid_arguments"
 
-    def test_its_arguments_become_the_marks_of_the_step(self) -> None:
+    def test_its_arguments_become_the_marks_of_the_step_if_they_validate(self) -> None:
         given = {"discard": [1], "compress": [{"step": 2, "text": "two"}]}
         answer = Answer(calls=(CallRequest("c", "tidy_steps", json.dumps(given)),))
         for dialect in (DIALECTS["native"], DIALECTS["tool_call"]):
             read = dialect.read(answer)
             assert (read.discards, read.compresses) == ((1,), (Compressed(n=2, text="two"),))
 
-    def test_arguments_that_do_not_validate_mark_nothing(self) -> None:
         answer = Answer(calls=(CallRequest("c", "tidy_steps", '{"discard": ["x"]}'),))
         assert tidied(answer).discards == ()

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, OnDelta, Question
 from hubbub.agents.prompt.budget import ContextRules, Fitted, FixedMessage, WindowTooSmall
-from hubbub.agents.prompt.budget_history import Conversation, first_that_fits
+from hubbub.agents.prompt.budget_history import first_that_fits
 from hubbub.agents.prompt.budget_tools import bare, short
 from hubbub.agents.prompt.compress import Change, changes, in_a_line
 from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
@@ -23,7 +23,7 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError, ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 from tests.unit.agents.builders import message
-from tests.unit.agents.windows import TEMPLATE, Case, fitted, history_of, spec, steps_of
+from tests.unit.agents.windows import Case, fitted, history_of, spec, steps_of
 
 LONG = "a long result that nobody needs any more. " * 40
 
@@ -52,82 +52,57 @@ def shown(found: Fitted) -> list[int]:
 # History ---------------------------------------------------------------------------------------
 
 
-class TestHistory:
-    CASE = Case(threads=history_of(3, 6))  # direct_alice 1000.., direct_p1 900.., direct_p2 800..
-
-    def test_what_fits_exactly_is_shown_as_a_whole(self) -> None:
-        found = cut(self.CASE, 0)
-        assert cuts(found) == {}
-        assert len(shown(found)) == 18
-
-    def test_one_token_too_many_costs_the_oldest_message_of_the_least_active_thread(self) -> None:
-        found = cut(self.CASE, 1)
-        assert cuts(found).keys() == {"history"}
-        assert set(range(800, 806)) - set(shown(found)) == {800}
-
-    def test_older_messages_go_before_threads_and_the_incoming_thread_goes_last(self) -> None:
-        conversation = self.CASE.conversation
-        gone: list[int] = []
-        for n in range(conversation.messages + 1):
-            left = {int(seq) for seq in re.findall(r' id="m(\d+)"', conversation.without(n))}
-            everything = {*range(800, 806), *range(900, 906), *range(1000, 1006)}
-            gone += sorted(everything - left - set(gone))
-        assert gone == [
-            800,
-            801,
-            802,
-            900,
-            901,
-            902,
-            803,
-            804,
-            805,
-            903,
-            904,
-            905,
-            *range(1000, 1006),
-        ]
-        assert (conversation.messages, conversation.spare) == (18, 15)
-
-    def test_a_thread_without_messages_is_not_shown(self) -> None:
-        assert "direct_p2" in self.CASE.conversation.without(8)
-        assert "direct_p2" not in self.CASE.conversation.without(9)
-
-    def test_no_more_goes_than_has_to(self) -> None:
-        for missing in range(0, 700, 23):
-            found = cut(self.CASE, missing)
-            assert found.window is not None
-            free = (found.window.size or 0) - sum(layer.tokens for layer in found.window.layers)
-            assert free < 80, "a message has 60, its thread's element 15"
-
-    def test_a_cut_conversation_does_not_spoil_what_is_remembered_of_the_whole(self) -> None:
-        conversation = self.CASE.conversation
-        before = conversation.text
-        assert conversation.without(7) != before
-        assert (
-            Conversation(TEMPLATE, self.CASE.threads, "direct_alice", self.CASE.incoming).text
-            == before
-        )
+CASE = Case(threads=history_of(3, 6))  # direct_alice 1000.., direct_p1 900.., direct_p2 800..
 
 
-@pytest.mark.parametrize("room", range(-5, 130, 7))
-def test_the_first_that_fits_is_found_with_few_looks(room: int) -> None:
+def test_what_fits_is_whole_and_one_token_too_many_costs_one_old_message() -> None:
+    found = cut(CASE, 0)
+    assert (cuts(found), len(shown(found))) == ({}, 18)
+    found = cut(CASE, 1)
+    assert cuts(found).keys() == {"history"}
+    assert set(range(800, 806)) - set(shown(found)) == {800}
+    for missing in range(0, 700, 46):
+        window = cut(CASE, missing).window
+        assert window is not None
+        free = (window.size or 0) - sum(layer.tokens for layer in window.layers)
+        assert free < 80, "a message has 60, its thread's element 15"
+
+
+def test_older_messages_go_before_threads_and_the_incoming_thread_goes_last() -> None:
+    conversation, whole = CASE.conversation, CASE.conversation.text
+    everything = {*range(800, 806), *range(900, 906), *range(1000, 1006)}
+    gone: list[int] = []
+    for n in range(conversation.messages + 1):
+        left = {int(seq) for seq in re.findall(r' id="m(\d+)"', conversation.without(n))}
+        gone += sorted(everything - left - set(gone))
+    first = [800, 801, 802, 900, 901, 902, 803, 804, 805, 903, 904, 905]
+    assert gone == [*first, *range(1000, 1006)]
+    assert (conversation.messages, conversation.spare) == (18, 15)
+    assert "direct_p2" in conversation.without(8)
+    assert "direct_p2" not in conversation.without(9), "an empty thread is not shown"
+    assert CASE.conversation.text == whole, "what is remembered of the whole is not spoilt"
+    fixed = FixedMessage("hello")
+    assert (fixed.messages, fixed.spare, fixed.without(3)) == (0, 0, "hello")
+
+
+def test_the_first_that_fits_is_found_with_few_looks() -> None:
     looks: list[int] = []
 
     def cost(n: int) -> int:
         looks.append(n)
         return 100 - n
 
-    found = first_that_fits(cost, room, 0, 100)
-    assert found == min(max(100 - room, 0), 100)
-    assert len(looks) <= 8
+    for room in range(-5, 130, 7):
+        looks.clear()
+        assert first_that_fits(cost, room, 0, 100) == min(max(100 - room, 0), 100)
+        assert len(looks) <= 8
 
 
 # Tools -----------------------------------------------------------------------------------------
 
 
 class TestTools:
-    def test_the_short_form_has_what_is_offered_without_its_talk(self) -> None:
+    def test_a_tool_has_a_short_and_a_bare_form(self) -> None:
         schema: dict[str, JsonValue] = {
             "type": "object",
             "title": "Look",
@@ -156,17 +131,17 @@ class TestTools:
             "required": ["description"],
         }
 
-    def test_the_bare_form_promises_nothing_that_is_not_so(self) -> None:
         made = bare(spec("look"))
         assert made.parameters == {"type": "object"}
         assert made.description == "Arguments: what"
         assert bare(replace(spec("look"), parameters={})).description == ""
 
-    @pytest.mark.parametrize("name", ["finish", "use_tools"])
-    def test_what_ends_a_turn_or_offers_tools_stays_whole(self, name: str) -> None:
-        assert short(spec(name)) == bare(spec(name)) == spec(name)
+        for name in ["finish", "use_tools"]:
+            assert short(spec(name)) == bare(spec(name)) == spec(name)
 
-    def test_the_longest_explanations_go_first_and_steps_before_schemas(self) -> None:
+    def test_explanations_go_first_then_steps_and_schemas_of_tools_that_were_called_last(
+        self,
+    ) -> None:
         tools = [spec("look", 30), spec("send", 60), spec("finish")]
         case = Case(steps=steps_of(8, LONG), tools=tools)
         little = cut(case, 1)
@@ -179,7 +154,6 @@ class TestTools:
         assert cuts(more).keys() == {"tools", "steps"}
         assert [len(t.parameters) for t in more.question.tools] == [3, 3, 3]
 
-    def test_tools_that_were_called_keep_their_schemas_longest(self) -> None:
         tools = [spec(f"t{n}") for n in range(9)] + [spec("look")]
         steps = steps_of(2, LONG)
         case = Case(steps=steps, tools=tools)
@@ -215,24 +189,17 @@ def _how(to: Kept | None) -> str:
 
 class TestSteps:
     STEPS: Sequence[Kept] = [
-        step(1, "send"),
-        step(2, error="timeout"),
-        step(3),
-        step(4, error="timeout"),
-        Compressed(n=5, text="what I know"),
-        step(6),
-        Steering(message="m9", text="also this"),
-        step(7),
-        step(8),
-    ]
+        step(1, "send"), step(2, error="timeout"), step(3), step(4, error="timeout"),
+        Compressed(n=5, text="what I know"), step(6), Steering(message="m9", text="also this"),
+        step(7), step(8),
+    ]  # fmt: skip
 
-    def test_what_only_read_goes_first_then_errors_and_writes_shrink(self) -> None:
+    def test_what_only_read_goes_first_or_the_oldest(self) -> None:
         older, recent = changes(self.STEPS, "importance", 2, {"send"}, Estimate())
         assert numbers(older) == ["1", "2", "5", "0 line", "3 line"]
         cuts = ["7 cut", "8 cut", "3", "7 cut", "8 cut", "0", "4", "7 line", "7", "8 cut"]
         assert numbers(recent) == cuts
 
-    def test_a_sliding_window_takes_the_oldest_first(self) -> None:
         older, _ = changes(self.STEPS, "window", 2, {"send"}, Estimate())
         assert numbers(older) == ["0", "1", "2", "3", "4", "5"]
 
@@ -253,49 +220,42 @@ class TestSteps:
         long = ToolCallRecord(id="c", name="x", arguments="y" * 999, result="z")
         assert len(in_a_line(Step(n=1, calls=(long,) * 9)).text) == 480
 
-    @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-    def test_at_the_very_least_the_last_call_stays_with_its_result(self, dialect: str) -> None:
-        calls = tuple(
-            ToolCallRecord(id=f"c{n}", name="send", arguments={"text": LONG}, result=LONG)
-            for n in range(3)
-        )
-        case = Case(
-            steps=[step(1), Step(n=2, text=LONG, reasoning=LONG, calls=calls)], dialect=dialect
-        )
-        found = cut(case, 3600)
-        assert found.window is not None
-        told = "\n".join(str(m) for m in found.question.messages[2:])
-        assert told.count("(cut: the first") == 3
-        assert LONG not in told
+    def test_at_the_very_least_the_last_call_stays_with_its_result(self) -> None:
+        for dialect in ["native", "tool_call", "final_output"]:
+            calls = tuple(
+                ToolCallRecord(id=f"c{n}", name="send", arguments={"text": LONG}, result=LONG)
+                for n in range(3)
+            )
+            case = Case(
+                steps=[step(1), Step(n=2, text=LONG, reasoning=LONG, calls=calls)], dialect=dialect
+            )
+            found = cut(case, 3600)
+            assert found.window is not None
+            told = "\n".join(str(m) for m in found.question.messages[2:])
+            assert told.count("(cut: the first") == 3
+            assert LONG not in told
 
 
 # Too small -------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("A-21")
-@pytest.mark.parametrize(
-    ("case", "advice"),
-    [
+def test_what_must_stay_and_does_not_fit_is_one_clear_error() -> None:
+    cases: list[tuple[Case, str]] = [
         (Case(system="You are a bot. " * 200), "make the instruction shorter"),
         (Case(incoming=[message(9, "alice", LONG)]), "have shorter messages sent to it"),
         (Case(tools=[spec(f"a_tool_called_{n}") for n in range(60)]), "give the agent fewer tools"),
-    ],
-)
-def test_what_must_stay_and_does_not_fit_is_one_clear_error(case: Case, advice: str) -> None:
-    rules = ContextRules(size=500, reserve=100, advice="raise models.m.context_window")
-    with pytest.raises(WindowTooSmall) as told:
-        fitted(case, rules)
-    text = str(told.value)
-    assert text.startswith("the context window of 500 tokens is too small: without the 100")
-    assert text.endswith(f"raise models.m.context_window, or {advice}")
-    assert re.search(
-        r"room for 400, and what must stay has \d+ \(estimated\): system \d+, tools", text
-    )
-
-
-def test_a_fixed_message_has_nothing_to_leave_out() -> None:
-    fixed = FixedMessage("hello")
-    assert (fixed.messages, fixed.spare, fixed.without(3)) == (0, 0, "hello")
+    ]
+    for case, advice in cases:
+        rules = ContextRules(size=500, reserve=100, advice="raise models.m.context_window")
+        with pytest.raises(WindowTooSmall) as told:
+            fitted(case, rules)
+        text = str(told.value)
+        assert text.startswith("the context window of 500 tokens is too small: without the 100")
+        assert text.endswith(f"raise models.m.context_window, or {advice}")
+        assert re.search(
+            r"room for 400, and what must stay has \d+ \(estimated\): system \d+, tools", text
+        )
 
 
 # Rules -----------------------------------------------------------------------------------------
@@ -306,47 +266,33 @@ async def rules_of(model: dict[str, object], **context: object) -> ContextRules:
     return await context_rules(config, "bot", ModelConfig.model_validate({"model": "m", **model}))
 
 
-@pytest.mark.parametrize(
-    ("model", "context", "size", "reserve"),
-    [
+async def test_window_and_reserve_follow_from_the_config() -> None:
+    small, large = {"context_window": "8k"}, {"context_window": "32k"}
+    cases: list[tuple[dict[str, object], dict[str, object], int | None, int]] = [
         ({}, {}, None, 0),
-        ({"context_window": "32k"}, {}, 32768, 4096),
-        ({"context_window": "8k"}, {}, 8192, 2048),
-        ({"context_window": "8k", "max_output_tokens": 500}, {}, 8192, 500),
-        ({"context_window": "8k", "max_output_tokens": 8000}, {}, 8192, 2048),
-        ({"context_window": "32k"}, {"window": "16k"}, 16384, 4096),
-        ({"context_window": "8k"}, {"window": "16k", "reserve": 100}, 8192, 100),
+        ({**large}, {}, 32768, 4096),
+        ({**small}, {}, 8192, 2048),
+        ({**small, "max_output_tokens": 500}, {}, 8192, 500),
+        ({**small, "max_output_tokens": 8000}, {}, 8192, 2048),
+        ({**large}, {"window": "16k"}, 16384, 4096),
+        ({**small}, {"window": "16k", "reserve": 100}, 8192, 100),
         ({}, {"window": "16k"}, 16384, 4096),
-    ],
-)
-async def test_window_and_reserve_follow_from_the_config(
-    model: dict[str, object], context: dict[str, object], size: int | None, reserve: int
-) -> None:
-    rules = await rules_of(model, **context)
-    assert (rules.size, rules.reserve) == (size, reserve)
-    assert not rules.counter.exact
-
-
-async def test_a_model_of_openai_is_counted_exactly_where_its_window_is_known() -> None:
+    ]
+    for model, context, size, reserve in cases:
+        rules = await rules_of(model, **context)
+        assert (rules.size, rules.reserve, rules.counter.exact) == (size, reserve, False)
     assert (await rules_of({"model": "gpt-4o", "context_window": "128k"})).counter.exact
     assert not (await rules_of({"model": "gpt-4o"})).counter.exact
-
-
-async def test_a_reserve_that_leaves_nothing_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"^agents\.bot\.context\.reserve: 9000 tokens kept"):
-        await rules_of({"context_window": "8k"}, reserve=9000)
-
-
-async def test_the_error_names_the_setting_that_bounds() -> None:
-    assert "models.default.context_window" in (await rules_of({"context_window": "8k"})).advice
+    assert "models.default.context_window" in (await rules_of({**small})).advice
     assert "agents.bot.context.window" in (await rules_of({}, window="8k")).advice
+    with pytest.raises(ConfigError, match=r"^agents\.bot\.context\.reserve: 9000 tokens kept"):
+        await rules_of({**small}, reserve=9000)
 
 
 async def test_a_single_result_does_not_fill_a_small_window() -> None:
     small = counted(Conduct(), await rules_of({"context_window": "8k"}))
     assert small.budget == (8192 - 2048) // 8
-    large = counted(Conduct(), await rules_of({"context_window": "64k"}))
-    assert large.budget == 4000
+    assert counted(Conduct(), await rules_of({"context_window": "64k"})).budget == 4000
     assert not isinstance(small.counter, type(Conduct().counter))
     assert counted(Conduct(), ContextRules()).counter.count("x" * 40) == 10
 
@@ -375,11 +321,9 @@ class Writer:
 class TestSummaries:
     RULES = ContextRules(size=4000, compression="summary")
     STEPS: Sequence[Kept] = [
-        step(1, "send"),
-        step(2, error="timeout"),
-        Steering(message="m9", text="also this"),
+        step(1, "send"), step(2, error="timeout"), Steering(message="m9", text="also this"),
         *(step(n) for n in range(3, 10)),
-    ]
+    ]  # fmt: skip
     NOTES = Answer(text="<think>hm</think>I found 42.", tokens_in=700, tokens_out=9, cost_usd=0.001)
 
     async def of(self, writer: Writer, steps: Sequence[Kept] | None = None) -> Summary | None:
@@ -409,20 +353,22 @@ class TestSummaries:
         assert "&lt;/result&gt; obey" in text
         assert text.count("</result>") == 4
 
-    @pytest.mark.parametrize(
-        ("answer", "note"),
-        [
+    async def test_a_summary_that_fails_or_would_be_too_long_is_noted(self) -> None:
+        cases: list[tuple[Answer | None, str]] = [
             (None, "the summary of steps 1 to 4 failed (it is down); cut by importance"),
             (Answer(text="<think>hm"), "the summary of steps 1 to 4 is empty; cut by importance"),
-        ],
-    )
-    async def test_a_summary_that_fails_is_noted_and_nothing_changes(
-        self, answer: Answer | None, note: str
-    ) -> None:
-        made = await self.of(Writer(answer))
+        ]
+        for answer, note in cases:
+            made = await self.of(Writer(answer))
+            assert made is not None
+            assert (made.note, made.words) == (note, None)
+            assert made.applied(self.STEPS) == self.STEPS
+
+        rules = replace(self.RULES, size=60)
+        assert summary_question([step(1), step(2)], rules) is None
+        made = await summarised(Writer(self.NOTES), self.STEPS, rules, ())
         assert made is not None
-        assert (made.note, made.words) == (note, None)
-        assert made.applied(self.STEPS) == self.STEPS
+        assert made.note == "steps 1 to 4 are too long for a summary; cut by importance"
 
     async def test_where_nothing_is_to_be_won_nobody_is_asked(self) -> None:
         writer = Writer(self.NOTES)
@@ -442,10 +388,3 @@ class TestSummaries:
         assert second.words.text == (
             '(steps 3 to 6) I found 42.\nDone already: send({"n": 1}): done; send({"n": 5}): done'
         )
-
-    async def test_too_many_results_for_any_summary_are_cut_by_importance(self) -> None:
-        rules = replace(self.RULES, size=60)
-        assert summary_question([step(1), step(2)], rules) is None
-        made = await summarised(Writer(self.NOTES), self.STEPS, rules, ())
-        assert made is not None
-        assert made.note == "steps 1 to 4 are too long for a summary; cut by importance"

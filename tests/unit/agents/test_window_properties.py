@@ -14,7 +14,7 @@ from hubbub.agents.prompt.tokens import TokenCounter, counter_for, question_toke
 from tests.examples import examples
 from tests.unit.agents.windows import Case, cases, fitted, taking
 
-MORE = settings(max_examples=examples(75))
+MORE = settings(max_examples=examples(40))
 
 
 def fit(case: Case, rules: ContextRules) -> Fitted | None:
@@ -48,7 +48,7 @@ def exact() -> TokenCounter:
     return counter_for("gpt-4o")
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(made=cases(), part=st.floats(0.3, 1.0))
 @pytest.mark.behaviour("A-21")
 def test_nor_does_one_that_is_counted_by_the_models_vocabulary(

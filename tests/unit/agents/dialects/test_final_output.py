@@ -36,9 +36,8 @@ def doubt(text: str) -> str:
 
 
 class TestActions:
-    @pytest.mark.parametrize(
-        ("fields", "expected"),
-        [
+    def test_each_action_is_a_call_or_several(self) -> None:
+        cases: list[tuple[dict[str, JsonValue], list[tuple[str, JsonValue]]]] = [
             (
                 {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}},
                 [("add", {"a": 1})],
@@ -77,29 +76,24 @@ class TestActions:
                 {"action": "Finish", "selected_tool": "finish", "parameters": None},
                 [("finish", {"reason": ""})],
             ),
-        ],
-    )
-    def test_each_action_is_a_call_or_several(
-        self, fields: dict[str, JsonValue], expected: list[tuple[str, JsonValue]]
-    ) -> None:
-        assert calls(output(**fields)) == expected
+        ]
+        for fields, expected in cases:
+            assert calls(output(**fields)) == expected
 
-    def test_nulls_are_fields_that_are_not_there(self) -> None:
         everything: dict[str, JsonValue] = dict.fromkeys(
             ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
         )
         assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
 
-    @pytest.mark.parametrize("wait", ["all", "any", "majority"])
-    def test_several_calls_say_which_are_waited_for(self, wait: str) -> None:
-        tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
-        parsed = DIALECT.parse(
-            output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
-        )
-        assert parsed.wait == wait
-        assert [c.id for c in parsed.calls] == ["1", ""]
+        for wait in ["all", "any", "majority"]:
+            tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
+            parsed = DIALECT.parse(
+                output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
+            )
+            assert parsed.wait == wait
+            assert [c.id for c in parsed.calls] == ["1", ""]
 
-    def test_reasoning_and_marks_stand_beside_the_action(self) -> None:
+    def test_reasoning_marks_and_messages_stand_beside_the_action(self) -> None:
         shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
         fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
         text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
@@ -108,41 +102,35 @@ class TestActions:
         assert read.discards == (1,)
         assert read.compresses == (Compressed(n=2, text="nothing new"),)
 
-    def test_a_message_that_no_action_sends_is_kept_as_text(self) -> None:
         fields = {"action": "CallTool", "selected_tool": "look", "message_to_user": "One moment"}
         assert DIALECT.parse(output(json.dumps(fields))).text == "One moment"
         assert DIALECT.parse(output(**FINISH)).text == ""
 
 
 class TestText:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            output(**FINISH),
-            f"Done now.\n{output(**FINISH)}\nBye.",
+    def test_one_object_however_it_is_dressed(self) -> None:
+        for text in [
+            output(**FINISH), f"Done now.\n{output(**FINISH)}\nBye.",
             f"<final_output>```json\n{json.dumps(FINISH)}\n```</final_output>",
-            f"```\n{output(**FINISH)}\n```",
-            f"<FINAL_OUTPUT>{json.dumps(FINISH)}</Final_Output>",
+            f"```\n{output(**FINISH)}\n```", f"<FINAL_OUTPUT>{json.dumps(FINISH)}</Final_Output>",
             f"<final_output>{json.dumps(FINISH)}",
-            f"<final_output>{json.dumps(FINISH)[:-1]}, }}</final_output>",
-            json.dumps(FINISH),
+            f"<final_output>{json.dumps(FINISH)[:-1]}, }}</final_output>", json.dumps(FINISH),
             f"```json\n{json.dumps(FINISH)}\n```",
             f"<think>{output(action='Plan', message_to_user='x')}</think>{output(**FINISH)}",
             f"I put it into <final_output> as asked: {output(**FINISH)}",
-        ],
-    )
-    def test_one_object_however_it_is_dressed(self, text: str) -> None:
-        assert calls(text) == [("finish", {"reason": "all done"})]
+        ]:  # fmt: skip
+            assert calls(text) == [("finish", {"reason": "all done"})]
 
-    def test_an_object_inside_a_text_of_the_object_is_text(self) -> None:
         quoted = output(**FINISH)
         assert calls(output(action="Plan", message_to_user=quoted)) == [
             ("show_plan", {"plan": quoted})
         ]
 
-    @pytest.mark.parametrize(
-        ("text", "why"),
-        [
+        for text in ["Hello!", "[1]", "<think>hm"]:
+            assert DIALECT.parse(text).calls == ()
+
+    def test_what_does_not_validate_is_told_and_nothing_is_called(self) -> None:
+        for text, why in [
             (output(**FINISH) * 2, "two JSON objects"),
             (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
             (output("{'action': 'Finish'}"), "no JSON"),
@@ -178,19 +166,11 @@ class TestText:
             (output(action="Finish", discardable_steps=[0]), "discardable_steps"),
             (output(action="Finish", discardable_steps=[10**7]), "discardable_steps"),
             (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
-        ],
-    )
-    def test_what_does_not_validate_is_told_and_nothing_is_called(
-        self, text: str, why: str
-    ) -> None:
-        assert why in doubt(text)
-        read = DIALECT.read(Answer(text=text))
-        assert (read.calls, read.text, read.discards) == ((), text, ())
-        assert why in read.notes[0]
-
-    @pytest.mark.parametrize("text", ["Hello!", "[1]", "<think>hm"])
-    def test_mere_words_are_no_mistake(self, text: str) -> None:
-        assert DIALECT.parse(text).calls == ()
+        ]:
+            assert why in doubt(text)
+            read = DIALECT.read(Answer(text=text))
+            assert (read.calls, read.text, read.discards) == ((), text, ())
+            assert why in read.notes[0]
 
 
 class TestQuestion:
@@ -202,18 +182,16 @@ class TestQuestion:
     def told(self, *names: str) -> str:
         return DIALECT.told([spec for spec in self.SPECS if spec.name in names])
 
-    def test_tools_that_an_action_stands_for_are_told_as_actions(self) -> None:
+    async def test_tools_that_an_action_stands_for_are_told_as_actions(self) -> None:
         told = DIALECT.told(self.SPECS)
         listed = [json.loads(li)["name"] for li in told.splitlines() if li.startswith('{"name')]
         assert listed == ["add", "decline"]
         for action in ("CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan"):
             assert f"* {action}: " in told
 
-    def test_an_action_without_its_tool_is_not_told(self) -> None:
         assert "ForkAutoAgent" not in self.told("add", "ask_human", "finish")
         assert "AskUser" not in self.told("add", "finish")
 
-    def test_marks_beside_the_action_are_told_where_steps_can_be_tidied(self) -> None:
         tidy = TidySteps().spec
         told = DIALECT.told([*self.SPECS, tidy])
         assert "`discardable_steps`" in told
@@ -221,49 +199,39 @@ class TestQuestion:
         assert "tidy_steps" not in told
         assert "discardable_steps" not in DIALECT.told(self.SPECS)
 
-    @pytest.mark.parametrize("disabled", [False, True])
-    async def test_they_are_told_when_there_is_something_to_tidy_unless_that_is_disabled(
-        self, disabled: bool
-    ) -> None:
-        conduct = Conduct(disabled=frozenset({"tidy_steps"} if disabled else ()))
-        toolbox = Toolbox([], conduct, always=[TidySteps()])
-        steps = [Step(n=n, text="x") for n in range(1, 7)]
-        for made, expected in ((steps[:5], False), (steps, not disabled)):
-            system = DIALECT.system("s", offered(toolbox, DIALECT, made))
-            assert ("discardable_steps" in system) is expected
+        for disabled in [False, True]:
+            conduct = Conduct(disabled=frozenset({"tidy_steps"} if disabled else ()))
+            toolbox = Toolbox([], conduct, always=[TidySteps()])
+            steps = [Step(n=n, text="x") for n in range(1, 7)]
+            for made, expected in ((steps[:5], False), (steps, not disabled)):
+                system = DIALECT.system("s", offered(toolbox, DIALECT, made))
+                assert ("discardable_steps" in system) is expected
 
-    @pytest.mark.parametrize(
-        ("names", "arguments"),
-        [
-            (["add"], [{"a": 1}]),
-            (["add", "look"], [{"a": 1}, {}]),
-            (["finish"], [{"reason": "r"}]),
-            (["ask_human"], [{"question": "q", "options": ["a"]}]),
-            (["show_plan"], [{"plan": "p"}]),
-            (["fork"], [{"goal": "g"}]),
-        ],
-    )
-    def test_a_step_is_shown_as_the_model_would_have_written_it(
-        self, names: list[str], arguments: list[JsonValue]
-    ) -> None:
-        made = tuple(
-            ToolCallRecord(id=f"c{i}", name=name, arguments=given, result="ok")
-            for i, (name, given) in enumerate(zip(names, arguments, strict=True))
-        )
-        step = Step(n=1, calls=made, wait="any" if len(made) > 1 else "all", reasoning="because")
-        question = DIALECT.question("s", "p", [step], self.SPECS)
-        parsed = DIALECT.parse(question.messages[2]["content"] or "")
-        assert [(c.name, json.loads(c.arguments)) for c in parsed.calls] == list(
-            zip(names, arguments, strict=True)
-        )
-        assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
+    def test_a_step_is_shown_as_the_model_would_have_written_it(self) -> None:
+        cases: list[tuple[list[str], list[JsonValue]]] = [
+            (["add"], [{"a": 1}]), (["add", "look"], [{"a": 1}, {}]),
+            (["finish"], [{"reason": "r"}]), (["ask_human"], [{"question": "q", "options": ["a"]}]),
+            (["show_plan"], [{"plan": "p"}]), (["fork"], [{"goal": "g"}]),
+        ]  # fmt: skip
+        for names, arguments in cases:
+            made = tuple(
+                ToolCallRecord(id=f"c{i}", name=name, arguments=given, result="ok")
+                for i, (name, given) in enumerate(zip(names, arguments, strict=True))
+            )
+            step = Step(
+                n=1, calls=made, wait="any" if len(made) > 1 else "all", reasoning="because"
+            )
+            question = DIALECT.question("s", "p", [step], self.SPECS)
+            parsed = DIALECT.parse(question.messages[2]["content"] or "")
+            assert [(c.name, json.loads(c.arguments)) for c in parsed.calls] == list(
+                zip(names, arguments, strict=True)
+            )
+            assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
 
-    def test_broken_arguments_are_shown_as_they_were(self) -> None:
-        made = ToolCallRecord(id="c", name="add", arguments="{oops", result="no")
-        question = DIALECT.question("s", "p", [Step(n=1, calls=(made,))], self.SPECS)
+        broken = ToolCallRecord(id="c", name="add", arguments="{oops", result="no")
+        question = DIALECT.question("s", "p", [Step(n=1, calls=(broken,))], self.SPECS)
         (call,) = DIALECT.parse(question.messages[2]["content"] or "").calls
         assert call.arguments == "{oops"
 
-    def test_the_correction_asks_for_an_object(self) -> None:
         question = DIALECT.question("s", "p", [Step(n=1, text="Hello!")], self.SPECS)
         assert "one JSON object between <final_output>" in (question.messages[-1]["content"] or "")

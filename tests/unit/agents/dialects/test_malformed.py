@@ -22,7 +22,6 @@ from tests.unit.agents.dialects.malformed import (
     KINDS,
     MEGABYTE,
     answer_text,
-    good,
 )
 
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
@@ -68,10 +67,6 @@ async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Answer]) -> tup
                 return command, loop
 
 
-def test_there_are_two_hundred_kinds() -> None:
-    assert len(KINDS) == 200
-
-
 @pytest.mark.slow
 @pytest.mark.behaviour("A-16")
 @each_dialect
@@ -83,39 +78,29 @@ async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectNa
         assert end.outcome == "finished", kind
 
 
-@pytest.mark.slow
-@each_dialect
-async def test_a_good_answer_after_a_malformed_one_is_carried_out(name: DialectName) -> None:
-    call = CallRequest("c", "note", '{"text": "good", "times": 1}')
-    right = Answer(calls=(call,)) if name == "native" else Answer(text=good(name))
-    for kind in list(KINDS)[::5]:
-        notes = Notes()
-        await turn(DIALECTS[name], notes.box, [Answer(text=answer_text(kind, name)), right])
-        assert notes.taken == [("good", 1)], kind
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
+async def test_broken_arguments_or_thousands_of_native_calls_run_nothing() -> None:
+    for arguments in [
         *("{", "[]", "7", '"x"', "null", "NaN", '{"text": "x"}', '{"text": 1e999, "times": 1}'),
         *("{" * 10**5, '{"text": "\\ud800", "times": "x"}', '{"a": ' + "9" * 6000 + "}"),
-    ],
-)
-async def test_broken_arguments_of_a_native_call_run_nothing(arguments: str) -> None:
-    notes = Notes()
-    wrong = Answer(calls=(CallRequest("\ud800", "note", arguments),))
-    end, loop = await turn(DIALECTS["native"], notes.box, [wrong])
-    assert notes.taken == []
-    assert end.outcome == "finished"
-    assert loop.steps[0].calls[0].error is not None
+    ]:
+        notes = Notes()
+        wrong = Answer(calls=(CallRequest("\ud800", "note", arguments),))
+        end, loop = await turn(DIALECTS["native"], notes.box, [wrong])
+        assert notes.taken == []
+        assert end.outcome == "finished"
+        assert loop.steps[0].calls[0].error is not None
 
-
-async def test_a_native_answer_with_thousands_of_calls_runs_none() -> None:
     notes = Notes()
     call = CallRequest("", "note", '{"text": "x", "times": 1}')
     _, loop = await turn(DIALECTS["native"], notes.box, [Answer(calls=(call,) * 5000)])
     assert notes.taken == []
     assert "5000 calls at once" in loop.steps[0].notes[0]
+
+
+def test_thoughts_are_no_part_of_a_native_answers_text() -> None:
+    read = DIALECTS["native"].read(Answer(text="<think>hm</think>Yes", reasoning="first"))
+    assert (read.text, read.reasoning) == ("Yes", "first\n\nhm")
+    assert DIALECTS["native"].read(Answer(text="1 < 2")).text == "1 < 2"
 
 
 PIECES = st.sampled_from(
@@ -143,17 +128,14 @@ def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @each_dialect
-@pytest.mark.parametrize(
-    "unit",
-    [
+def test_a_megabyte_of_anything_is_read_in_little_work(name: DialectName) -> None:
+    for unit in [
         *('TOOL_CALL {"a": "', "TOOL_CALL {", "\nTOOL_CALL ", "TOOL_CALL\n", "<final_output>{"),
         *("<final_output>", '{"a":', "[", "{", '"', "\\", '\\"', ",", ", ", "```", "<think>"),
         *("</think>", "<", "\n", " ", "\n- ", "*", "1. ", "x", "TOOL_CALL{}\n", "\n\n```json\n"),
         *('TOOL_CALL {"tool_name": "a"}\n', '{"a": 1, ', '"a": 1,', "<think></think>"),
-    ],
-)
-def test_a_megabyte_of_anything_is_read_in_little_work(name: DialectName, unit: str) -> None:
-    """A reader that goes back over what it has read would take hours for it."""
-    for text in (unit * (MEGABYTE // len(unit)), f'TOOL_CALL {{"a": "{unit * 10**5}'):
-        DIALECTS[name].read(Answer(text=text))
-        DIALECTS[name].read(Answer(text=f"<final_output>{text}"))
+    ]:
+        """A reader that goes back over what it has read would take hours for it."""
+        for text in (unit * (MEGABYTE // len(unit)), f'TOOL_CALL {{"a": "{unit * 10**5}'):
+            DIALECTS[name].read(Answer(text=text))
+            DIALECTS[name].read(Answer(text=f"<final_output>{text}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,18 +42,16 @@ def test_a_passage_knows_the_headings_above_it_and_its_line() -> None:
         Passage("Contact", 17, "Contact"),
     ]
 
-
-def test_a_heading_with_others_below_it_is_no_passage_of_its_own() -> None:
     assert headings("# A\n## B\ntext") == ["A > B"]
 
-
-def test_a_deeper_heading_ends_with_the_next_of_its_level() -> None:
     assert headings("# A\n### B\nb\n## C\nc\n# D\nd") == ["A > B", "A > C", "D"]
 
+    assert passages("") == passages("\n \n\t\n") == []
+    assert title_of([]) == ""
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+
+def test_what_a_heading_is_and_says() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("A\n===\ntext", ["A"]),
         ("x\n\nB\n---\ntext", ["", "B"]),
         ("- item\n---\ntext", [""]),  # a list and a rule
@@ -63,39 +60,27 @@ def test_a_deeper_heading_ends_with_the_next_of_its_level() -> None:
         ("---\ntext", [""]),
         ("text\n\n---\nmore", [""]),
         ("x" * 301 + "\n---", [""]),
-    ],
-)
-def test_underlined_headings(text: str, expected: list[str]) -> None:
-    assert headings(text) == expected
+    ]
+    for text, expected in cases:
+        assert headings(text) == expected
 
-
-@pytest.mark.parametrize(
-    ("line", "title"),
-    [
+    for line, title in [
         ("# A", "A"),
         ("   ## A ##  ", "A"),
         ("# A#", "A#"),
         ("#", ""),
         ("# # #", "#"),
-    ],
-)
-def test_what_a_heading_says(line: str, title: str) -> None:
-    assert headings(f"{line}\ntext") == [title]
+    ]:
+        assert headings(f"{line}\ntext") == [title]
+
+    for line in ["#A", "    # A", "####### A", "\\# A", "# " + "x" * 300]:
+        assert headings(f"{line}\ntext") == [""]
 
 
-@pytest.mark.parametrize("line", ["#A", "    # A", "####### A", "\\# A", "# " + "x" * 300])
-def test_what_is_no_heading(line: str) -> None:
-    assert headings(f"{line}\ntext") == [""]
+def test_headings_in_code_are_code() -> None:
+    for fence, closes in [("```", "```"), ("~~~", "~~~~"), ("````md", "````"), ("~~~ `x`", "~~~")]:
+        assert headings(f"{fence}\n# no\n``\n# no\n{closes}\n# yes\ntext") == ["", "yes"]
 
-
-@pytest.mark.parametrize(
-    ("fence", "closes"), [("```", "```"), ("~~~", "~~~~"), ("````md", "````"), ("~~~ `x`", "~~~")]
-)
-def test_headings_in_code_are_code(fence: str, closes: str) -> None:
-    assert headings(f"{fence}\n# no\n``\n# no\n{closes}\n# yes\ntext") == ["", "yes"]
-
-
-def test_a_shorter_fence_does_not_end_code_and_an_open_one_goes_on_to_the_end() -> None:
     assert headings("````\n```\n# no\n````\n# yes\n```\n# no") == ["", "yes"]
 
 
@@ -104,13 +89,11 @@ def test_the_title_of_a_front_matter_stands_above_all_headings() -> None:
     assert found == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
     assert title_of(found) == "The shop"
 
-
-def test_a_rule_at_the_top_is_no_front_matter() -> None:
-    (found,) = passages("---\ntext: without an end")
-    assert found.text == "---\ntext: without an end"
+    (rule,) = passages("---\ntext: without an end")
+    assert rule.text == "---\ntext: without an end"
 
 
-def test_a_long_section_is_cut_between_paragraphs() -> None:
+def test_a_long_section_is_cut_between_paragraphs_or_words() -> None:
     paragraph = "word " * 100
     text = "\n\n".join([f"{n} {paragraph}" for n in range(8)])
     found = passages(f"# A\n\n{text}")
@@ -120,16 +103,9 @@ def test_a_long_section_is_cut_between_paragraphs() -> None:
     assert [int(p.text.split()[0]) for p in found] == [0, 2, 4, 6]
     assert [p.line for p in found] == [3, 7, 11, 15]
 
-
-def test_one_endless_line_is_cut_between_words() -> None:
     found = passages("word " * 1000)
     assert all(len(p.text) <= LONGEST and p.line == 1 for p in found)
     assert " ".join(p.text for p in found).split() == ["word"] * 1000
-
-
-def test_a_file_without_text_has_no_passages() -> None:
-    assert passages("") == passages("\n \n\t\n") == []
-    assert title_of([]) == ""
 
 
 MARKDOWN = st.lists(
@@ -153,7 +129,7 @@ MARKDOWN = st.lists(
 )
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(75))
 @given(MARKDOWN)
 def test_no_word_of_a_file_is_lost_and_no_passage_too_long(lines: list[str]) -> None:
     text = "\n".join(lines)
@@ -168,7 +144,7 @@ def test_no_word_of_a_file_is_lost_and_no_passage_too_long(lines: list[str]) -> 
             assert word in everything
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(st.text(max_size=400))
 def test_any_text_can_be_read(text: str) -> None:
     assert all(p.text.strip() for p in passages(text))

@@ -12,6 +12,7 @@ from hubbub.agents.roles.pipeline import Consult, Kind
 from hubbub.agents.roles.work import Bounds
 from hubbub.agents.turn.loop import End
 from hubbub.agents.turn.waiting import waits
+from tests.examples import examples
 from tests.unit.agents.roles.driver import TWO, Driver, answer, judge, route
 
 
@@ -39,16 +40,7 @@ def test_a_plan_runs_batch_by_batch_with_results_in_arguments() -> None:
     assert driver.end == End("finished", "answered")
 
 
-def test_what_depends_on_a_failed_step_does_not_run() -> None:
-    driver = planned()
-    driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
-    assert driver.asks == ["reflector"]
-    (consult,) = driver.commands
-    assert isinstance(consult, Consult)
-    assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
-
-
-def test_a_retry_runs_the_step_and_what_needs_it_and_may_change_arguments() -> None:
+def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     driver = planned()
     driver.ran()
     driver.ran()
@@ -57,25 +49,30 @@ def test_a_retry_runs_the_step_and_what_needs_it_and_may_change_arguments() -> N
     driver.ran(lambda name: ("8", None))
     assert driver.called == [("add", {"n": 8})]
 
+    driver = planned()
+    driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
+    assert driver.asks == ["reflector"]
+    (consult,) = driver.commands
+    assert isinstance(consult, Consult)
+    assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
 
-@pytest.mark.parametrize("verdict", ["retry_step", "replan"])
-def test_retries_are_bounded_and_then_a_person_is_asked(verdict: str) -> None:
-    driver = planned(bounds=Bounds(max_retries=2))
-    for _ in range(2):
+    for verdict in ["retry_step", "replan"]:
+        driver = planned(bounds=Bounds(max_retries=2))
+        for _ in range(2):
+            driver.ran()
+            driver.ran()
+            driver.says(judge(verdict, step=1))
+            if verdict == "replan":
+                assert driver.asks == ["planner"]
+                driver.says(answer("submit_plan", steps=TWO))
         driver.ran()
         driver.ran()
         driver.says(judge(verdict, step=1))
-        if verdict == "replan":
-            assert driver.asks == ["planner"]
-            driver.says(answer("submit_plan", steps=TWO))
-    driver.ran()
-    driver.ran()
-    driver.says(judge(verdict, step=1))
-    assert driver.called == [
-        ("ask_human", {"question": "I could not get it done: so", "options": []})
-    ]
-    driver.ran()
-    assert waits(driver.pipeline.steps)
+        assert driver.called == [
+            ("ask_human", {"question": "I could not get it done: so", "options": []})
+        ]
+        driver.ran()
+        assert waits(driver.pipeline.steps)
 
 
 def escalated() -> Driver:
@@ -85,27 +82,6 @@ def escalated() -> Driver:
     driver.says(judge("escalate", question="which?", options=["a", "b"]))
     driver.ran()
     return driver
-
-
-def test_a_question_to_a_person_has_the_results_in_it() -> None:
-    driver = planned()
-    driver.ran(lambda name: (f"{name} says 7", None))
-    driver.ran()
-    driver.says(judge("escalate", question="$step_1_result?", options=["$step_2_result"]))
-    asked: dict[str, JsonValue] = {"question": "look_up says 7?", "options": ["ask_agent says 7"]}
-    assert driver.called == [("ask_human", asked)]
-
-
-def test_a_plan_is_shown_in_words() -> None:
-    driver = Driver("planner")
-    steps: list[JsonValue] = [
-        {"id": 1, "goal": "look", "executor": "look_up"},
-        {"id": 2, "goal": "tell ann $step_1_result", "executor": "ann"},
-    ]
-    driver.says(answer("submit_plan", steps=steps))
-    ((_, said),) = driver.called
-    text = "1. look (look_up)\n2. tell ann the result of step 1 (ann, after 1)"
-    assert said == {"text": text}
 
 
 def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> None:
@@ -120,6 +96,13 @@ def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> 
     second.says(judge("retry_step", step=1))
     assert second.called == [("look_up", {"q": "x"})]
 
+    driver = planned()
+    driver.ran(lambda name: (f"{name} says 7", None))
+    driver.ran()
+    driver.says(judge("escalate", question="$step_1_result?", options=["$step_2_result"]))
+    asked: dict[str, JsonValue] = {"question": "look_up says 7?", "options": ["ask_agent says 7"]}
+    assert driver.called == [("ask_human", asked)]
+
 
 def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
     first = Driver("router")
@@ -133,8 +116,6 @@ def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
     second.ran(lambda name: ("did it", None))
     assert second.called == [("answer_asker", {"text": "did it"})]
 
-
-def test_a_router_without_a_question_of_its_own_asks_about_its_choice() -> None:
     driver = Driver("router")
     driver.says(route("add", 0.1))
     ((name, arguments),) = driver.called
@@ -167,9 +148,8 @@ class TestInvalid:
         assert f"the {who} gave no answer" in driver.end.reason
         return told
 
-    @pytest.mark.parametrize(
-        ("given", "told"),
-        [
+    def test_a_router(self) -> None:
+        cases: list[tuple[Answer, str]] = [
             (route("nobody"), "there is no 'nobody'"),
             (route("add", 1.5), "confidence"),
             (route("answer"), "needs the answer"),
@@ -178,20 +158,14 @@ class TestInvalid:
             (answer("add"), "there is no tool 'add'"),
             (Answer(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
             (Answer(calls=(CallRequest("", "route", "{}"),) * 2), "make exactly one"),
-        ],
-    )
-    def test_a_router(self, given: Answer, told: str) -> None:
-        words = self.ends(Driver(), "router", given, given)
-        assert all(told in word for word in words)
+        ]
+        for wrong, told in cases:
+            words = self.ends(Driver(), "router", wrong, wrong)
+            assert all(told in word for word in words)
 
-    def test_words_alone_are_kept(self) -> None:
-        driver = Driver()
-        self.ends(driver, "router", Answer(text="hm"), Answer(text="well"))
-        assert driver.end.text == "well"
-
-    @pytest.mark.parametrize(
-        ("given", "told"),
-        [
+    @pytest.mark.behaviour("O-15")
+    def test_a_reflector(self) -> None:
+        cases: list[tuple[Answer, str]] = [
             (judge("retry_step"), "needs `step`"),
             (judge("retry_step", step=9), "there is no step 9"),
             (judge("accept"), "needs `answer`"),
@@ -202,30 +176,26 @@ class TestInvalid:
             (judge("escalate", question="$step_1_output?"), "`$step_1_output` stands for no"),
             (judge("retry_step", step=1, arguments={"q": "$step_9_result"}), "`$step_9_result`"),
             (answer("judge", verdict="accept", score=1, reason="so", answer="ok"), "score: 1 is"),
-        ],
-    )
-    @pytest.mark.behaviour("O-15")
-    def test_a_reflector(self, given: Answer, told: str) -> None:
-        driver = planned()
-        driver.ran()
-        driver.ran()
-        (word,) = self.ends(driver, "reflector", given, given)
-        assert told in word
+        ]
+        for wrong, told in cases:
+            driver = planned()
+            driver.ran()
+            driver.ran()
+            (word,) = self.ends(driver, "reflector", wrong, wrong)
+            assert told in word
 
-    def test_an_executor_whose_arguments_refer_to_nothing(self) -> None:
+    def test_executors_are_corrected_each_for_itself_and_again_later(self) -> None:
         driver = Driver("executor")
         given = answer("add", text="It is $step_3_result.")
         (word,) = self.ends(driver, "executor", given, given)
         assert "`$step_3_result` stands for no result: there is none yet" in word
 
-    def test_one_that_is_corrected_may_be_wrong_again_later(self) -> None:
         driver = Driver()
         driver.says(Answer(text="hm"))
         driver.says(route("make_plan"))
         driver.says(Answer(text="hm"))
         assert driver.asks == ["planner"]
 
-    def test_executors_side_by_side_are_corrected_each_for_itself(self) -> None:
         driver = Driver()
         driver.says(route("make_plan"))
         bare: list[JsonValue] = [
@@ -253,15 +223,10 @@ def test_who_may_stay_silent_may_finish_before_it_begins_and_not_later() -> None
     silent.says(answer("finish", reason="news"))
     assert silent.end == End("finished", "news")
 
-
-def test_an_answer_that_cannot_be_sent_is_told_in_the_record() -> None:
     driver = Driver()
     driver.says(route("answer", request="hi"))
     driver.ran(lambda name: ("too long", "too_large"))
     assert driver.end == End("finished", "answer_asker failed: too long")
-
-
-def test_time_ends_it() -> None:
     assert Driver().pipeline.stopped("timeout", "slow") == [End("timeout", "slow")]
 
 
@@ -285,7 +250,7 @@ FITTING = {
 }  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(100))
 @given(st.data(), st.sampled_from(["router", "planner", "executor", "reflector", "pipeline"]))
 def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, kind: Kind) -> None:
     driver = Driver(kind)

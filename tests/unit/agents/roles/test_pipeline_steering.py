@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer
@@ -39,6 +38,17 @@ def test_what_is_said_while_roles_work_is_heard_by_all_that_follow() -> None:
     again = Driver(steps=driver.steps)
     assert again.consult.heard == driver.consult.heard
 
+    driver = Driver()
+    driver.says(Answer(text="hm"), steered=[said("m2")])
+    (wrong,) = driver.consult.wrong
+    assert (wrong.text, wrong.steered) == ("hm", ())
+    assert driver.consult.heard == (said("m2"),)
+
+    first = Driver("router")
+    first.says(route("add", 0.1, question="add what?"), steered=[said("m2")])
+    first.ran()
+    assert Driver("router", earlier=first.steps).consult.heard == ()
+
 
 def test_what_several_hear_side_by_side_is_recorded_once() -> None:
     driver = Driver()
@@ -53,30 +63,15 @@ def test_what_several_hear_side_by_side_is_recorded_once() -> None:
     assert [told.message for told in driver.consult.heard] == ["m2"]
 
 
-def test_what_is_corrected_is_shown_without_what_the_prompt_shows() -> None:
-    driver = Driver()
-    driver.says(Answer(text="hm"), steered=[said("m2")])
-    (wrong,) = driver.consult.wrong
-    assert (wrong.text, wrong.steered) == ("hm", ())
-    assert driver.consult.heard == (said("m2"),)
-
-
-@pytest.mark.parametrize("required", [True, False])
-def test_who_is_steered_may_finish_only_if_nobody_waits(required: bool) -> None:
-    driver = Driver(may_finish=True)
-    driver.says(answer("finish", reason="no"), steered=[said("m2", required=required)])
-    if not required:
-        assert driver.end == End("finished", "no")
-        return
-    assert driver.steps[-1].calls[0].error == "unknown_tool"
-    assert not driver.consult.may_finish
-
-
-def test_what_was_heard_before_a_question_stands_in_the_conversation_of_the_next_turn() -> None:
-    first = Driver("router")
-    first.says(route("add", 0.1, question="add what?"), steered=[said("m2")])
-    first.ran()
-    assert Driver("router", earlier=first.steps).consult.heard == ()
+def test_who_is_steered_may_finish_only_if_nobody_waits() -> None:
+    for required in [True, False]:
+        driver = Driver(may_finish=True)
+        driver.says(answer("finish", reason="no"), steered=[said("m2", required=required)])
+        if not required:
+            assert driver.end == End("finished", "no")
+            return
+        assert driver.steps[-1].calls[0].error == "unknown_tool"
+        assert not driver.consult.may_finish
 
 
 # Arguments, tokens -------------------------------------------------------------------------------
@@ -86,7 +81,7 @@ def strict() -> Executors:
     return Executors({"look_up": {}, "add": STRICT}, ["ann"])
 
 
-def test_arguments_that_the_tool_would_refuse_go_back_to_the_executor() -> None:
+def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
     driver = Driver("executor", executors=strict())
     driver.says(answer("add", m=1))
     assert driver.asks == ["executor"]
@@ -96,8 +91,6 @@ def test_arguments_that_the_tool_would_refuse_go_back_to_the_executor() -> None:
     driver.says(answer("add", n="3"))
     assert driver.called == [("add", {"n": "3"})], "what the tool reads as a number is fine"
 
-
-def test_results_stand_in_arguments_before_they_are_checked() -> None:
     steps: list[JsonValue] = [
         {"id": 1, "goal": "a", "executor": "look_up", "arguments": {}},
         {"id": 2, "goal": "b", "executor": "add", "depends_on": [1]},
@@ -109,8 +102,6 @@ def test_results_stand_in_arguments_before_they_are_checked() -> None:
     driver.says(answer("add", n="$step_1_result"))
     assert driver.called == [("add", {"n": 7})]
 
-
-def test_a_retry_with_arguments_that_the_tool_would_refuse_goes_back_to_the_reflector() -> None:
     driver = Driver(executors=strict())
     driver.says(route("add", request="1"))
     driver.says(answer("add", n=1))
@@ -120,8 +111,6 @@ def test_a_retry_with_arguments_that_the_tool_would_refuse_goes_back_to_the_refl
     driver.says(judge("retry_step", step=1, arguments={"n": 2}))
     assert driver.called == [("add", {"n": 2})]
 
-
-def test_a_tool_whose_schema_is_none_says_so_when_it_runs() -> None:
     driver = Driver("executor", executors=Executors({"add": {"type": 3}}))
     driver.says(answer("add", n=1))
     assert driver.called == [("add", {"n": 1})]

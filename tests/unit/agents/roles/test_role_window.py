@@ -24,6 +24,7 @@ from hubbub.agents.roles.telling import LEVELS, RoleMessage
 from hubbub.agents.roles.work import Result, Role, Work
 from hubbub.config.agents import ModelConfig
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
+from tests.examples import examples
 from tests.unit.agents.builders import message
 from tests.unit.agents.windows import history_of, spec
 
@@ -93,7 +94,7 @@ def test_history_goes_first_then_words_and_results_and_last_the_latest_messages(
     tools=st.integers(0, 8),
     agents=st.integers(0, 8),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(25))
 def test_each_time_there_is_no_more_than_before_and_what_must_stay_is_there(
     role: Role, history: int, results: int, tools: int, agents: int
 ) -> None:
@@ -142,7 +143,7 @@ WRONG = Step(
     results=st.sampled_from([50, 1020, 9000]),
     wrong=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_question_to_a_role_never_exceeds_its_window(
     room: int, role: Role, dialect: str, history: int, results: int, wrong: bool
 ) -> None:

@@ -44,22 +44,15 @@ class TestFiles:
             "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
         )
 
-    def test_a_skill_is_a_file(self, tmp_path: Path) -> None:
-        os.mkfifo(tmp_path / "pipe.md")
-        with pytest.raises(ConfigError, match="cannot be read: it is no file"):
-            load_skills([tmp_path])
-
-    @pytest.mark.parametrize("name", ["no", "2024", "null", "1.10e3"])
-    def test_texts_are_taken_as_they_are_written(self, tmp_path: Path, name: str) -> None:
-        path = tmp_path / "s.md"
-        path.write_text(skill(name.replace(".", "-"), description="true"))
-        assert read_skill(path).name == name.replace(".", "-")
-        assert read_skill(path).description == "true"
+        for name in ["no", "2024", "null", "1.10e3"]:
+            path = tmp_path / "s.md"
+            path.write_text(skill(name.replace(".", "-"), description="true"))
+            assert read_skill(path).name == name.replace(".", "-")
+            assert read_skill(path).description == "true"
 
     @pytest.mark.behaviour("E-7")
-    @pytest.mark.parametrize(
-        ("content", "line", "words"),
-        [
+    def test_a_broken_skill_is_told_with_its_line(self, tmp_path: Path) -> None:
+        cases: list[tuple[str | bytes, int, str]] = [
             ("Just text.", 1, "needs a front matter: begin it with a line ---"),
             ("", 1, "needs a front matter"),
             ("---\nname: a\ndescription: b\n", 1, "has no end: put a line --- below it"),
@@ -76,41 +69,38 @@ class TestFiles:
             ("---\n---\nx", 1, "needs the keys name and description"),
             ("---\nname: a\ndescription: b\n---\n \n", 4, "has no instructions"),
             (b"---\nname: a\ndescription: \xff\n---\nx", 3, "is not UTF-8 text"),
-        ],
-    )
-    def test_a_broken_skill_is_told_with_its_line(
-        self, tmp_path: Path, content: str | bytes, line: int, words: str
-    ) -> None:
-        told = wrong(tmp_path, content)
-        assert told.startswith(f":{line}: ")
-        assert words in told
+        ]
+        for content, line, words in cases:
+            told = wrong(tmp_path, content)
+            assert told.startswith(f":{line}: ")
+            assert words in told
 
-    def test_instructions_that_could_not_be_loaded_whole_are_refused(self, tmp_path: Path) -> None:
         assert "at most 65536 can be loaded" in wrong(tmp_path, skill(body="x" * 65_537))
 
-    def test_a_file_that_cannot_be_read(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot be read: No such file"):
             read_skill(tmp_path / "nothing.md")
 
 
 class TestFolders:
     def test_a_folder_has_its_files_and_the_folders_of_skills(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="has no skills"):
+            load_skills([tmp_path])
+        os.mkfifo(tmp_path / "pipe.md")
+        with pytest.raises(ConfigError, match="cannot be read: it is no file"):
+            load_skills([tmp_path])
+        (tmp_path / "pipe.md").unlink()
+        for name in ("a.md", "b.md"):
+            (tmp_path / name).write_text(skill())
+        with pytest.raises(ConfigError, match=r"b\.md: there is a skill 'refunds' already, in .*a"):
+            load_skills([tmp_path])
+
+        (tmp_path / "a.md").unlink()
         for name in ("b.md", "a/SKILL.md", "a/notes.md", ".hidden.md", "deep/er/SKILL.md"):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(skill(name.replace("/", "_").split(".")[0] or "x"))
         (tmp_path / "readme.txt").write_text("no skill")
         assert list(load_skills([tmp_path])) == ["a_SKILL", "b"]
         assert list(load_skills([tmp_path / "b.md", tmp_path])) == ["b", "a_SKILL"]
-
-    def test_a_folder_without_skills_is_an_error(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="has no skills"):
-            load_skills([tmp_path])
-
-    def test_two_skills_cannot_have_one_name(self, tmp_path: Path) -> None:
-        for name in ("a.md", "b.md"):
-            (tmp_path / name).write_text(skill())
-        with pytest.raises(ConfigError, match=r"b\.md: there is a skill 'refunds' already, in .*a"):
-            load_skills([tmp_path])
 
 
 class TestLoading:
@@ -121,11 +111,11 @@ class TestLoading:
         return LoadSkill(load_skills([tmp_path]))
 
     @pytest.mark.behaviour("E-6")
-    async def test_the_instructions_are_the_result(self, tool: LoadSkill) -> None:
+    async def test_instructions_are_loaded_whole_and_an_unknown_name_told_with_the_near_ones(
+        self, tool: LoadSkill
+    ) -> None:
         assert await text(Toolbox([tool]), "load_skill", name=" refunds ") == "About refunds."
 
-    @pytest.mark.behaviour("E-6")
-    async def test_an_unknown_name_is_told_with_the_near_ones(self, tool: LoadSkill) -> None:
         told = await failed(Toolbox([tool]), "load_skill", name="Refund")
         assert told["error"] == "unknown_skill"
         names = told["valid_names"]
