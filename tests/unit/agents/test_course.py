@@ -32,6 +32,9 @@ class Diary:
     async def begun(self) -> None:
         self.lines.append("begin")
 
+    async def durable(self) -> None:
+        self.lines.append("record")
+
     async def call(self, name: str, /, **args: JsonValue) -> JsonValue:
         self.lines.append(name)
         return {}
@@ -41,7 +44,7 @@ async def lines(*names: str) -> list[str]:
     """What happens, in order, when these tools are called in one step."""
     diary = Diary()
 
-    @tool(permission="read")
+    @tool
     async def weigh() -> str:
         """Weigh it."""
         diary.lines.append("weigh")
@@ -62,8 +65,9 @@ async def lines(*names: str) -> list[str]:
 
 
 async def test_a_turn_has_durably_begun_before_a_tool_runs_in_its_process() -> None:
-    assert await lines("weigh") == ["begin", "weigh"]
-    assert await lines("send_text_message", "weigh") == ["begin", "send_text_message", "weigh"]
+    assert await lines("weigh") == ["begin", "record", "weigh"]
+    both = await lines("send_text_message", "weigh")
+    assert both == ["begin", "record", "send_text_message", "weigh"]
 
 
 async def test_what_only_asks_the_hub_waits_for_no_commit() -> None:
