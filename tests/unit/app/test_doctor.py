@@ -20,27 +20,12 @@ from tests.doc_pages import example
 from tests.unit.app.conftest import Write
 
 NETWORK = "network: {auth: open, listen: '127.0.0.1:0', store: 'sqlite:x.db'}\n"
+CALLING = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
+TALKING = Answer(text="Certainly!", ignore_tool_choice=True)
 
 
 def finding(found: Diagnosis, what: str) -> Finding:
     return next(f for f in found.findings if f.what == what)
-
-
-async def test_a_scripted_model_passes_with_the_rule_of_the_reference(tmp_path: Path) -> None:
-    place = tmp_path / "doctor.yaml"
-    place.write_text(example("docs/reference/model-server.md", "doctor.yaml"))
-    async with ModelServer(load_script(place)) as server:
-        model = ModelConfig(model="scripted", base_url=server.base_url)
-        assert "calls tools" in await probe_model("default", model)
-
-
-async def test_a_password_in_a_models_address_is_not_told() -> None:
-    calls = Answer(calls=[Call(tool="finish", arguments={"reason": "ready"})])
-    async with ModelServer(Script(answers=[calls])) as server:
-        address = server.base_url.replace("//", "//bob:s3cret@")
-        told = await probe_model("default", ModelConfig(model="m", base_url=address))
-    assert told.startswith("m at http://***@127.0.0.1:")
-    assert "s3cret" not in told
 
 
 async def test_without_a_config_the_machine_is_looked_at() -> None:
@@ -50,26 +35,31 @@ async def test_without_a_config_the_machine_is_looked_at() -> None:
     assert any(p.key == "MISTRAL_API_KEY" for p in found.proposals)
 
 
-async def test_a_healthy_network_has_only_good_findings(write: Write, tmp_path: Path) -> None:
-    found = await diagnose(write("net.yaml", NETWORK), {})
+async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_path: Path) -> None:
+    path = write("net.yaml", NETWORK)
+    found = await diagnose(path, {})
     assert found.healthy
     assert {f.what: f.verdict for f in found.findings} == dict.fromkeys(
         ("python", "sqlite", "config", "port", "database", "tokens"), "ok"
     )
     assert "will be made" in finding(found, "database").text
     assert not (tmp_path / "x.db").exists()
+    await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
+    for _ in range(2):
+        assert "0 messages" in finding(await diagnose(path, {}), "database").text
+    text = "network: {listen: '127.0.0.1:0', store: 'sqlite:x.db'}\nhumans: {ann: {}, bob: {}}\n"
+    tokens = finding(await diagnose(write("net.yaml", text), {}), "tokens")
+    assert tokens.verdict == "warning"
+    assert tokens.text.startswith("bob can join only on this machine: `hubbub token add bob`")
 
 
-async def test_mistakes_of_the_config_are_findings(write: Write) -> None:
+async def test_what_keeps_a_network_from_starting_is_a_problem(write: Write) -> None:
     found = await diagnose(write("net.yaml", "netwrk: {}\nmods: [moderatio]\n"), {})
     assert not found.healthy
     assert [f.text for f in found.findings if f.verdict == "problem"] == [
         "net.yaml:1: unknown key 'netwrk' in the file; did you mean 'network'?",
         "net.yaml:2: unknown mod 'moderatio'; did you mean 'moderation'?",
     ]
-
-
-async def test_a_port_in_use_is_a_problem(write: Write) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         listen = f"127.0.0.1:{held.getsockname()[1]}"
         text = f"network: {{auth: open, listen: '{listen}', store: 'sqlite::memory:'}}"
@@ -77,97 +67,57 @@ async def test_a_port_in_use_is_a_problem(write: Write) -> None:
     assert finding(found, "port").verdict == "problem"
     assert "in use" in finding(found, "port").text
     assert finding(found, "database").verdict == "warning"
-
-
-async def test_a_database_of_another_program_is_a_problem(write: Write) -> None:
     write("x.db", "this is no database, whatever its name says; " * 30)
-    found = await diagnose(write("net.yaml", NETWORK), {})
-    assert finding(found, "database").verdict == "problem"
-
-
-async def test_an_existing_database_is_opened_and_closed_again(
-    write: Write, tmp_path: Path
-) -> None:
-    path = write("net.yaml", NETWORK)
-    await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
-    for _ in range(2):
-        found = await diagnose(path, {})
-        assert "0 messages" in finding(found, "database").text
-
-
-async def test_people_without_a_token_are_named(write: Write, tmp_path: Path) -> None:
-    text = "network: {listen: '127.0.0.1:0', store: 'sqlite:x.db'}\nhumans: {ann: {}, bob: {}}\n"
-    path = write("net.yaml", text)
-    await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
-    tokens = finding(await diagnose(path, {}), "tokens")
-    assert tokens.verdict == "warning"
-    assert tokens.text.startswith("bob can join only on this machine: `hubbub token add bob`")
-
-
-@pytest.mark.behaviour("L-9")
-async def test_each_model_is_really_called_with_a_tool(write: Write) -> None:
-    answer = Answer(calls=[Call(tool="finish", arguments={"reason": "done"})])
-    async with ModelServer(Script(answers=[answer])) as server:
-        text = NETWORK + f"models: {{default: {{model: m1, base_url: '{server.base_url}'}}}}\n"
-        found = await diagnose(write("net.yaml", text), {})
-        request = server.requests[0]
-    assert finding(found, "model default").verdict == "ok"
-    assert request.model == "m1"
-    assert found.proposals == ()
-
-
-async def test_a_model_without_a_key_is_a_problem_with_its_remedy(write: Write) -> None:
     found = await diagnose(write("net.yaml", NETWORK + "models: {default: {model: m}}\n"), {})
+    assert finding(found, "database").verdict == "problem"
     assert "set OPENAI_API_KEY" in finding(found, "model default").text
     assert not found.healthy
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (Answer(text="Certainly!", ignore_tool_choice=True), "answers without calling a tool"),
+@pytest.mark.behaviour("L-9")
+async def test_each_model_is_really_called_with_a_tool(write: Write, tmp_path: Path) -> None:
+    async with ModelServer(Script(answers=[CALLING])) as server:
+        text = NETWORK + f"models: {{default: {{model: m1, base_url: '{server.base_url}'}}}}\n"
+        found = await diagnose(write("net.yaml", text), {})
+        assert server.requests[0].model == "m1"
+    assert finding(found, "model default").verdict == "ok"
+    assert found.proposals == ()
+    place = write("doctor.yaml", example("docs/reference/model-server.md", "doctor.yaml"))
+    async with ModelServer(load_script(place)) as server:
+        model = ModelConfig(model="scripted", base_url=server.base_url)
+        assert "calls tools" in await probe_model("default", model)
+    async with ModelServer(Script(answers=[CALLING])) as server:
+        address = server.base_url.replace("//", "//bob:s3cret@")
+        told = await probe_model("default", ModelConfig(model="m", base_url=address))
+    assert told.startswith("m at http://***@127.0.0.1:")
+    assert "s3cret" not in told
+
+
+async def test_a_model_that_agents_cannot_use_is_told_with_the_reason() -> None:
+    for answer, expected in (
+        (TALKING, "answers without calling a tool"),
         (Refusal(status=401), "refused the API key"),
         (Refusal(status=404), "has no model"),
-    ],
-)
-async def test_a_model_that_agents_cannot_use_is_told_with_the_reason(
-    answer: Answer | Refusal, expected: str
-) -> None:
-    async with ModelServer(Script(answers=[answer, answer])) as server:
-        model = ModelConfig(model="m", base_url=server.base_url)
-        with pytest.raises(ModelError, match=expected):
-            await probe_model("default", model)
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        Refusal(status=400, message="m does not support tools"),
-        Answer(text="Certainly!", ignore_tool_choice=True),
-    ],
-)
-async def test_a_model_that_calls_tools_in_words_only_is_told_with_the_dialect(
-    first: Answer | Refusal,
-) -> None:
-    calling = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
-    async with ModelServer(Script(answers=[first, calling])) as server:
-        model = ModelConfig(model="m", base_url=server.base_url)
-        told = await probe_model("default", model)
-    assert "calls tools in the dialect tool_call" in told
-
-
-async def test_a_configured_dialect_is_the_only_one_that_is_tried() -> None:
-    calling = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
-    async with ModelServer(Script(answers=[calling])) as server:
-        model = ModelConfig(model="m", base_url=server.base_url, dialect="final_output")
-        assert "in the dialect final_output" in await probe_model("default", model)
-        assert "</final_output>" in server.requests[0].system
-
-
-async def test_an_endpoint_where_nobody_answers_is_told() -> None:
+    ):
+        async with ModelServer(Script(answers=[answer, answer])) as server:
+            model = ModelConfig(model="m", base_url=server.base_url)
+            with pytest.raises(ModelError, match=expected):
+                await probe_model("default", model)
     model = ModelConfig(model="m", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ModelError, match="cannot be reached"):
         await probe_model("default", model)
+
+
+async def test_a_model_that_calls_tools_in_words_only_is_told_with_the_dialect() -> None:
+    for first in (Refusal(status=400, message="m does not support tools"), TALKING):
+        async with ModelServer(Script(answers=[first, CALLING])) as server:
+            model = ModelConfig(model="m", base_url=server.base_url)
+            told = await probe_model("default", model)
+        assert "calls tools in the dialect tool_call" in told
+    async with ModelServer(Script(answers=[CALLING])) as server:
+        model = ModelConfig(model="m", base_url=server.base_url, dialect="final_output")
+        assert "in the dialect final_output" in await probe_model("default", model)
+        assert "</final_output>" in server.requests[0].system, "the only one that is tried"
 
 
 @pytest.mark.behaviour("S-17")

@@ -82,32 +82,23 @@ def test_the_end_does_not_wait_for_a_reader_who_does_not_read(pipe: Pipe) -> Non
     printer.write("too late")  # and whoever prints after the end is not held up either
 
 
-def test_a_reader_who_has_gone_away_is_told_nothing_more() -> None:
+def test_streams_of_all_kinds_are_written_to(pipe: Pipe) -> None:
     gone = Pipe()
     os.close(gone.fd)
-    with Printer(gone.stream, gap) as printer:
+    with Printer(gone.stream, gap) as printer:  # who has gone away is told nothing more
         for _ in range(100):
             printer.write("x" * 100_000)
     gone.stream.close()
-
-
-def test_a_terminal_that_knows_few_characters_gets_question_marks() -> None:
-    narrow = Pipe("latin-1")
+    narrow = Pipe("latin-1")  # a terminal that knows few characters gets question marks
     with Printer(narrow.stream, gap) as printer:
         printer.write("grüße → 李\n")
     assert narrow.read(b"\n").decode("latin-1") == "grüße ? ?\n"
     narrow.close()
-
-
-def test_a_terminal_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
-    os.set_blocking(pipe.stream.fileno(), False)
+    os.set_blocking(pipe.stream.fileno(), False)  # one that does not block is waited for
     with Printer(pipe.stream, gap) as printer:
         printer.write("x" * 200_000 + "end")
         assert len(pipe.read(b"end")) == 200_003
-
-
-def test_a_stream_that_is_no_file_is_written_to_as_well() -> None:
-    text = io.StringIO()
+    text = io.StringIO()  # what is no file
     with Printer(text, gap) as printer:
         printer.write("grüße\n")
         printer.flush()

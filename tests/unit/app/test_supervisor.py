@@ -64,23 +64,23 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.behaviour("L-4")
 async def test_what_a_process_writes_comes_line_by_line_with_its_name_and_stream() -> None:
-    code = "import sys\nprint('one')\nprint('two', file=sys.stderr)\n" + WAIT
-    async with supervised(python(code, "a", "b")) as seen:
+    code = (
+        "import os, sys\nprint(os.environ['SECRET'], os.getsid(0) == os.getpid())\n"
+        f"print('two', file=sys.stderr)\n{WAIT}"
+    )
+    async with supervised(python(code, "a", "b", SECRET="s3cret")) as seen:
         await seen.until(lambda _: len(seen.lines()) == 2 and bool(seen.lines("stderr")))
-    assert seen.lines() == ["one", "up"]
+    assert seen.lines() == ["s3cret True", "up"], "its environment, and no signal of the terminal"
     assert seen.lines("stderr") == ["two"]
     assert {h.agents for h in seen.all if isinstance(h, AgentOutput)} == {("a", "b")}
 
 
-async def test_a_process_that_dies_is_started_again_with_its_exit_code_told() -> None:
+async def test_a_process_that_dies_or_is_killed_is_started_again_with_its_code_told() -> None:
     async with supervised(python("print('hi')\nraise SystemExit(7)")) as seen:
         await seen.until(lambda _: len(seen.pids()) == 3)
     died = [h for h in seen.all if isinstance(h, AgentDied)]
     assert [(h.code, h.retry_in_s) for h in died[:2]] == [(7, 0.5), (7, 1.0)]
     assert seen.lines()[:2] == ["hi", "hi"]
-
-
-async def test_a_process_that_is_killed_is_told_with_the_signal() -> None:
     async with supervised(python(WAIT)) as seen:
         await seen.until(lambda _: seen.lines() == ["up"])
         os.kill(seen.pids()[0], signal.SIGKILL)
@@ -99,13 +99,6 @@ async def test_quick_deaths_end_the_restarts_of_this_process_only() -> None:
         assert alive(good)
     assert [h for h in seen.all if isinstance(h, AgentGivenUp)] == [AgentGivenUp(("bad",), 1, 2)]
     assert not alive(good)
-
-
-async def test_a_process_gets_its_environment_and_none_of_the_terminals_signals() -> None:
-    code = "import os\nprint(os.environ['SECRET'], os.getsid(0) == os.getpid())\n" + WAIT
-    async with supervised(python(code, SECRET="s3cret")) as seen:
-        await seen.until(lambda _: len(seen.lines()) == 2)
-    assert seen.lines()[0] == "s3cret True"
 
 
 async def test_stopping_asks_first() -> None:
