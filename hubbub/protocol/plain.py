@@ -113,7 +113,7 @@ class PlainReader:
                 return frame if data.count(b":") == 2 else None
             decode, keys = self._speeches[frame.name]
             speech = decode(frame.args)
-        except (msgspec.MsgspecError, UnicodeError, KeyError):
+        except (msgspec.MsgspecError, UnicodeError, KeyError, RecursionError):
             return None
         if frame.cid is not None:
             if _CID(frame.cid) is None:
