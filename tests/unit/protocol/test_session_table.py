@@ -3,47 +3,23 @@ from __future__ import annotations
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.session import WELCOME, SessionState, complaint
 
+EARLY, AGAIN = ErrorCode.NOT_IDENTIFIED, ErrorCode.ALREADY_IDENTIFIED
 OPS = ("identify", "call", "ack", "signal")
-CONNECTED, IDENTIFYING = SessionState.CONNECTED, SessionState.IDENTIFYING
-READY, CLOSED = SessionState.READY, SessionState.CLOSED
-
-TABLE = [
-    (CONNECTED, "identify", None),
-    (CONNECTED, "call", ErrorCode.NOT_IDENTIFIED),
-    (CONNECTED, "ack", ErrorCode.NOT_IDENTIFIED),
-    (CONNECTED, "signal", ErrorCode.NOT_IDENTIFIED),
-    (IDENTIFYING, "identify", ErrorCode.ALREADY_IDENTIFIED),
-    (IDENTIFYING, "call", ErrorCode.NOT_IDENTIFIED),
-    (IDENTIFYING, "ack", ErrorCode.NOT_IDENTIFIED),
-    (IDENTIFYING, "signal", ErrorCode.NOT_IDENTIFIED),
-    (READY, "identify", ErrorCode.ALREADY_IDENTIFIED),
-    (READY, "call", None),
-    (READY, "ack", None),
-    (READY, "signal", None),
-    (CLOSED, "identify", ErrorCode.ALREADY_IDENTIFIED),
-    (CLOSED, "call", ErrorCode.NOT_IDENTIFIED),
-    (CLOSED, "ack", ErrorCode.NOT_IDENTIFIED),
-    (CLOSED, "signal", ErrorCode.NOT_IDENTIFIED),
-]
+TABLE = {
+    SessionState.CONNECTED: (None, EARLY, EARLY, EARLY),
+    SessionState.IDENTIFYING: (AGAIN, EARLY, EARLY, EARLY),
+    SessionState.READY: (AGAIN, None, None, None),
+    SessionState.CLOSED: (AGAIN, EARLY, EARLY, EARLY),
+}
 
 
 def test_a_frame_is_welcome_or_the_table_says_why_not() -> None:
-    for state, op, code in TABLE:
-        found = complaint(state, op)
-        assert (found[0] if found else None) == code
-
-
-def test_the_table_has_a_row_for_every_state_and_frame() -> None:
-    assert {(state, op) for state, op, _ in TABLE} == {(s, op) for s in SessionState for op in OPS}
-    assert set(WELCOME) == set(SessionState)
-
-
-def test_who_is_too_early_is_told_what_to_wait_for() -> None:
-    assert complaint(CONNECTED, "call") == (
-        ErrorCode.NOT_IDENTIFIED,
-        "send `identify` before `call`",
-    )
-    assert complaint(IDENTIFYING, "call") == (
-        ErrorCode.NOT_IDENTIFIED,
-        "wait for `ready` before `call`",
-    )
+    assert set(TABLE) == set(WELCOME) == set(SessionState)
+    for state, codes in TABLE.items():
+        for op, code in zip(OPS, codes, strict=True):
+            found = complaint(state, op)
+            assert (found[0] if found else None) == code, (state, op)
+    too_early = complaint(SessionState.CONNECTED, "call")
+    assert too_early == (EARLY, "send `identify` before `call`")
+    too_early = complaint(SessionState.IDENTIFYING, "call")
+    assert too_early == (EARLY, "wait for `ready` before `call`")
