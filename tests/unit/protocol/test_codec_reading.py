@@ -246,7 +246,7 @@ def test_a_frame_that_is_deeper_than_any_reader_is_an_error_too() -> None:
         b'{"op":"ack","seq":%b}' % deep,
         b'{"op":"ack","seq":1,"x":%b}' % deep,
     ):
-        with pytest.raises(FrameError, match="deeper than 8|at most 16384"):
+        with pytest.raises(FrameError, match=r"deeper than 8|at most 16384"):
             roomy.decode(data)
 
 
