@@ -265,7 +265,7 @@ def _check_spec(document: Document, loc: Loc, spec: str, noun: str) -> None:
     try:
         defined = _defined(file)
     except SyntaxError as error:
-        where = f"{shown_path(file)}:{error.lineno}"
+        where = shown_path(file) + (f":{error.lineno}" if error.lineno else "")
         document.report(loc, f"{where} is not valid Python: {error.msg}")
     except (OSError, ValueError) as error:
         document.report(loc, f"the file {shown_path(file)} cannot be read: {error}")

@@ -63,16 +63,15 @@ def test_scalars_follow_the_core_schema(write: Write) -> None:
     }
 
 
-def test_a_key_given_twice_is_an_error_at_its_second_place(write: Write) -> None:
+def test_a_key_given_twice_and_a_missing_variable_are_errors_at_their_places(
+    write: Write,
+) -> None:
     document = parse(write("a.yaml", "agents:\n  bob: {}\n  ann: {}\n  bob: {x: 1}\n"), {})
     assert messages(document) == ["a.yaml:4: 'bob' is there twice (first in line 2)"]
     assert document.data == {"agents": {"bob": {}, "ann": {}}}
-
-
-def test_a_missing_variable_is_reported_with_name_file_and_line(write: Write) -> None:
     document = parse(write("a.yaml", "x: 1\nkey: ${SECRET}\n"), {})
-    assert len(document.problems) == 1
-    assert messages(document)[0].startswith("a.yaml:2: the environment variable SECRET is not set")
+    (told,) = messages(document)
+    assert told.startswith("a.yaml:2: the environment variable SECRET is not set")
     assert document.broken == {("key",)}
 
 
@@ -81,11 +80,8 @@ def test_a_plain_reference_takes_the_type_of_its_value_and_a_quoted_one_is_text(
 ) -> None:
     text = 'a: ${N}\nb: "${N}"\nc: ${M:-true}\nd: ${N}0\n'
     assert parse(write("a.yaml", text), {"N": "5"}).data == {"a": 5, "b": "5", "c": True, "d": 50}
-
-
-def test_a_variable_cannot_add_structure(write: Write) -> None:
     document = parse(write("a.yaml", "a: ${X}\n"), {"X": "b: [1, 2]\nc: d"})
-    assert document.data == {"a": "b: [1, 2]\nc: d"}
+    assert document.data == {"a": "b: [1, 2]\nc: d"}, "it cannot add structure"
 
 
 def test_merge_keys_fill_gaps(write: Write) -> None:
@@ -103,55 +99,43 @@ def test_merge_keys_fill_gaps(write: Write) -> None:
     assert data["both"] == {"a": 1, "b": 2, "c": 3}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a: [1, 2\n", "a.yaml:2: is not valid YAML"),
-        ("a:\n\tb: 1\n", "a.yaml:2: is not valid YAML: .*indent with spaces"),
-        ("a: {b: ${X}}\n", 'a.yaml:1: is not valid YAML: .*put "\\$\\{…\\}" in quotes'),
-        ("a: 1\n---\nb: 2\n", "a.yaml:2: is not valid YAML"),
-        ("a: *nothing\n", "a.yaml:1: is not valid YAML: .*alias"),
-        ("a: &a [*a]\n", "nested too deeply"),
-        ("a: &a {<<: *a}\n", "merges itself"),
-        ("\x07: 1\n", "a.yaml: is not valid YAML"),
-    ],
-)
-def test_what_is_no_usable_yaml_is_refused_with_its_place(
-    write: Write, text: str, expected: str
-) -> None:
-    with pytest.raises(ConfigError, match=expected):
-        parse(write("a.yaml", text), {})
+def test_what_is_no_usable_yaml_is_refused_with_its_place(write: Write) -> None:
+    for text, expected in {
+        "a: [1, 2\n": "a.yaml:2: is not valid YAML",
+        "a:\n\tb: 1\n": "a.yaml:2: is not valid YAML: .*indent with spaces",
+        "a: {b: ${X}}\n": 'a.yaml:1: is not valid YAML: .*put "\\$\\{…\\}" in quotes',
+        "a: 1\n---\nb: 2\n": "a.yaml:2: is not valid YAML",
+        "a: *nothing\n": "a.yaml:1: is not valid YAML: .*alias",
+        "a: &a [*a]\n": "nested too deeply",
+        "a: &a {<<: *a}\n": "merges itself",
+        "\x07: 1\n": "a.yaml: is not valid YAML",
+    }.items():
+        with pytest.raises(ConfigError, match=expected):
+            parse(write("a.yaml", text), {})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("- a\n- b\n", "a.yaml:1: expected keys such as network:, agents:, channels:"),
-        ("hello\n", "a.yaml:1: expected keys such as network:, agents:, channels:"),
-        ("? [1]\n: 2\n", "a.yaml:1: a key must be text"),
-        ("a: !!python/name:os.system x\n", "a.yaml:1: the tag tag:yaml.org,2002:python/name:"),
-        ("a: !thing 5\n", "a.yaml:1: the tag !thing is not known here"),
-        ("a: {<<: 5}\n", "a.yaml:1: '<<' needs a map, or a list of maps"),
-        ("a: 1e999\n", "a.yaml:1: the number is too large"),
-        (f"a: 1{'0' * 5000}\n", "a.yaml:1: the number is too large"),
-    ],
-)
-def test_what_has_no_meaning_here_is_reported(write: Write, text: str, expected: str) -> None:
-    assert messages(parse(write("a.yaml", text), {}))[0].startswith(expected)
+def test_what_has_no_meaning_here_is_reported(write: Write) -> None:
+    for text, expected in {
+        "- a\n- b\n": "a.yaml:1: expected keys such as network:, agents:, channels:",
+        "hello\n": "a.yaml:1: expected keys such as network:, agents:, channels:",
+        "? [1]\n: 2\n": "a.yaml:1: a key must be text",
+        "a: !!python/name:os.system x\n": "a.yaml:1: the tag tag:yaml.org,2002:python/name:",
+        "a: !thing 5\n": "a.yaml:1: the tag !thing is not known here",
+        "a: {<<: 5}\n": "a.yaml:1: '<<' needs a map, or a list of maps",
+        "a: 1e999\n": "a.yaml:1: the number is too large",
+        f"a: 1{'0' * 5000}\n": "a.yaml:1: the number is too large",
+    }.items():
+        assert messages(parse(write("a.yaml", text), {}))[0].startswith(expected)
+    for text in ("", "# nothing\n", "null\n", "---\n"):
+        empty = parse(write("a.yaml", text), {})
+        assert (empty.data, empty.problems) == ({}, [])
 
 
 def test_aliases_that_multiply_are_refused(write: Write) -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 8)]
+    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 7)]
     with pytest.raises(ConfigError, match="repeats itself without end"):
         parse(write("a.yaml", "\n".join(rows)), {})
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "null\n", "---\n"])
-def test_an_empty_file_is_an_empty_config(write: Write, text: str) -> None:
-    document = parse(write("a.yaml", text), {})
-    assert document.data == {}
-    assert document.problems == []
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(write: Write, tmp_path: Path) -> None:

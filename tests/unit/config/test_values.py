@@ -1,0 +1,244 @@
+"""The values of a config: addresses, variables, paths, amounts, prices, prompts, sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from hubbub.config.address import Address, parse_address
+from hubbub.config.environment import MissingVariable, expand, refers
+from hubbub.config.explain import dotted
+from hubbub.config.models import Price
+from hubbub.config.paths import anchor_paths, split_spec
+from hubbub.config.problems import ConfigProblems, listing, nearest, shown_path
+from hubbub.config.source import Document, Place
+from hubbub.config.units import Size, Span
+from hubbub.errors import ConfigError
+from tests.unit.config.conftest import Loading
+
+
+class TestAddress:
+    def test_it_is_host_and_port_and_knows_who_can_reach_it(self) -> None:
+        for text, host, port, loopback in (
+            ("127.0.0.1:4820", "127.0.0.1", 4820, True),
+            ("127.8.8.8:1", "127.8.8.8", 1, True),
+            ("localhost:0", "localhost", 0, True),
+            ("[::1]:4820", "::1", 4820, True),
+            ("0.0.0.0:4820", "0.0.0.0", 4820, False),
+            ("[::]:4820", "::", 4820, False),
+            ("192.168.1.5:65535", "192.168.1.5", 65535, False),
+            ("hub.example:80", "hub.example", 80, False),
+            ("127.0.0.1.example:80", "127.0.0.1.example", 80, False),
+        ):
+            address = parse_address(text)
+            assert (address, address.loopback) == (Address(host, port), loopback)
+            assert str(address) == text
+
+    def test_what_is_none_is_refused_with_an_example(self) -> None:
+        no = r"expected host:port, for example 127\.0\.0\.1:4820"
+        urls = dict.fromkeys(("ws://127.0.0.1:4820", "http://localhost:4820"), "is no address")
+        wrong = (
+            "",
+            ":",
+            "4820",
+            "127.0.0.1",
+            ":4820",
+            "h:",
+            "h:65536",
+            "h:-1",
+            "h:x",
+            "h:٣",
+            "a b:1",
+        )
+        cases = {**dict.fromkeys(wrong, no), **urls, "::1:4820": "write an IPv6 host in brackets"}
+        for text, told in cases.items():
+            with pytest.raises(ValueError, match=told):
+                parse_address(text)
+
+    @given(st.ip_addresses(), st.integers(0, 65535))
+    def test_every_ip_address_survives_the_way_to_text_and_back(
+        self, host: object, port: int
+    ) -> None:
+        address = Address(str(host), port)
+        assert parse_address(str(address)) == address
+
+
+ENVIRON = {"NAME": "ann", "EMPTY": "", "WITH_REF": "${NAME}"}
+
+
+class TestVariables:
+    @pytest.mark.behaviour("L-2")
+    def test_references_are_replaced_and_the_rest_stays(self) -> None:
+        for text, expected in {
+            "plain": "plain",
+            "hello ${NAME}${NAME}!": "hello annann!",
+            "${MISSING:-bob}": "bob",
+            "${MISSING:-}": "",
+            "${EMPTY}": "",
+            "${EMPTY:-bob}": "bob",
+            "${MISSING:-http://h:1/v1}": "http://h:1/v1",
+            "$NAME and $$": "$NAME and $$",
+            "$${NAME}": "${NAME}",
+            "$$${NAME}": "$${NAME}",
+            "${MISSING:-${NAME}}": "ann",
+            "${MISSING:-a ${GONE:-b${EMPTY:-c}}d} ${NAME}": "a bcd ann",
+            "${NAME:-${GONE}}": "ann",
+            "${MISSING:-$${NAME}}": "${NAME}",
+            '${MISSING:-{"a": {}}}': '{"a": {}}',
+            '{"key": "${NAME}"}': '{"key": "ann"}',
+            "${WITH_REF}": "${NAME}",
+        }.items():
+            assert expand(text, ENVIRON) == expected, text
+
+    @pytest.mark.behaviour("L-2")
+    def test_what_cannot_be_replaced_is_told_with_its_remedy(self) -> None:
+        missing = r"variable GONE is not set.*\$\{GONE:-default\}"
+        for text, told in {
+            "a ${GONE} b": missing,
+            "${MISSING:-${GONE}}": missing,
+            **{bad: re.escape(bad) for bad in ("${}", "${1A}", "${A B}", "${A-b}", "${A:b}")},
+            "a ${NAME": r"'\$\{NAME' is never closed",
+            "${A:-${NAME}": "is never closed",
+            "${A:-{}": "is never closed",
+            "${": "is never closed",
+            "${A:-" * 500 + "}" * 500: "too deep",
+        }.items():
+            with pytest.raises(MissingVariable, match=told):
+                expand(text, ENVIRON)
+
+    @given(st.text(alphabet="aN ${}:-", max_size=60))
+    def test_whatever_stands_there_is_replaced_or_refused(self, text: str) -> None:
+        if not refers(text):
+            assert expand(text, {}) == text
+        with contextlib.suppress(MissingVariable):
+            assert "${" not in expand(text, {"N": "ann"}) or "$${" in text
+
+    @given(st.text(), st.text(alphabet=st.characters(exclude_characters="$")))
+    def test_whatever_a_variable_holds_arrives_unchanged(self, value: str, around: str) -> None:
+        assert expand(f"{around}${{V}}{around}", {"V": value}) == f"{around}{value}{around}"
+
+
+class TestPaths:
+    def anchored(self, data: dict[str, object]) -> object:
+        places = {(): Place(Path("/conf/net.yaml"), 1)}
+        document = Document(data=data, places=places)  # type: ignore[arg-type]
+        anchor_paths(document)
+        return document.data
+
+    def test_the_store_lies_beside_the_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", "/home/ann")
+        for store, expected in {
+            "sqlite:x.db": "sqlite:/conf/x.db",
+            "sqlite:../x.db": "sqlite:/x.db",
+            "sqlite:/var/x.db": "sqlite:/var/x.db",
+            "sqlite:~/x.db": "sqlite:/home/ann/x.db",
+            "sqlite::memory:": "sqlite::memory:",
+            "other:x": "other:x",
+        }.items():
+            found = self.anchored({"network": {"store": store, "name": "x.db"}})
+            assert found == {"network": {"store": expected, "name": "x.db"}}
+
+    def test_what_is_a_path_of_an_agent_or_a_mod_becomes_absolute(self) -> None:
+        agent = {
+            "class": "bots/calc.py:Calc",
+            "template": "t.j2",
+            "tools": ["read_thread", "tools.py:count"],
+            "instruction": "./not/a/path",
+            "settings": {"folder": "./notes", "up": ["../x"], "text": "notes"},
+        }
+        mods = ["moderation", "own/a.py:A", {"own/b.py:B": {"file": "./f", "word": "f"}}]
+        assert self.anchored({"agents": {"a": agent}, "mods": mods}) == {
+            "agents": {
+                "a": {
+                    "class": "/conf/bots/calc.py:Calc",
+                    "template": "/conf/t.j2",
+                    "tools": ["read_thread", "/conf/tools.py:count"],
+                    "instruction": "./not/a/path",
+                    "settings": {"folder": "/conf/notes", "up": ["/x"], "text": "notes"},
+                }
+            },
+            "mods": [
+                "moderation",
+                "/conf/own/a.py:A",
+                {"/conf/own/b.py:B": {"file": "/conf/f", "word": "f"}},
+            ],
+        }
+        odd = {"network": 5, "agents": [{"class": 3}], "mods": None, "humans": "x"}
+        assert self.anchored(dict(odd)) == odd
+
+    def test_a_spec_is_a_python_file_and_a_name(self) -> None:
+        for spec in ("a.py:B", "dir/a.py:b_c", "c:/dir/a.py:B"):
+            assert split_spec(spec) == tuple(spec.rsplit(":", 1))
+        for spec in ("a.py", "a:B", "a.py:", "a.py:B.C"):
+            assert split_spec(spec) is None
+
+    def test_one_is_shown_relative_when_it_lies_below_the_current_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert shown_path(tmp_path / "a" / "b.yaml") == "a/b.yaml"
+        assert shown_path(tmp_path.parent / "b.yaml") == str(tmp_path.parent / "b.yaml")
+
+
+def test_amounts_are_numbers_or_texts_with_units() -> None:
+    sizes = {"1": 1, 5: 5, "256KiB": 262144, "256kib": 262144, "1MB": 10**6, "32k": 32768}
+    spans = {3: 3.0, "500ms": 0.5, "10s": 10.0, "1.5m": 90.0, "2h": 7200.0, "1d": 86400.0}
+    for text, size in sizes.items():
+        assert TypeAdapter(Size).validate_python(text) == size
+    for text, span in spans.items():
+        assert TypeAdapter(Span).validate_python(text) == pytest.approx(span)
+    for wrong in ("", "x", "5 bananas", "-5", "1e3", 0, -1, "0", None, [1]):
+        for amount in (Size, Span):
+            with pytest.raises(ValidationError):
+                TypeAdapter(amount).validate_python(wrong)
+
+
+def test_a_price_is_dollars_for_a_million_tokens_in_and_out() -> None:
+    price = Price(input=0.25, output=2.0)
+    assert price.of(1_000_000, 1_000_000) == 2.25
+    assert price.of(1000, 100) == pytest.approx(0.00045)
+    assert Price(input=0, output=0).of(10**9, 10**9) == 0.0
+
+
+def test_the_parts_of_a_prompt_are_written_as_people_write_them(loading: Loading) -> None:
+    head = "models: {default: {model: m}}\nagents: {a: {prompt: {name: a, "
+    for written, share in {"10%": 0.1, "0.1": 0.1, "2.5 %": 0.025}.items():
+        text = f"{head}version: 2, rollout: {{version: '3', share: {written}}}}}}}}}"
+        found = loading(text).file.agents["a"].prompt
+        assert found is not None
+        assert found.rollout is not None
+        assert (found.version, found.rollout.share) == ("2", pytest.approx(share))
+    whens = "b: {text: x, when: has_skills}, c: {text: x, when: [not has_mods, read_only]}"
+    found = loading(f"{head}components: {{add: {{{whens}}}}}}}}}}}").file.agents["a"].prompt
+    assert found is not None
+    conditions = [part.when for part in found.components.add.values()]
+    assert conditions == [("has_skills",), ("not has_mods", "read_only")]
+
+
+def test_sentences_about_mistakes() -> None:
+    error = ConfigProblems(
+        [
+            ConfigError("third", "b.yaml", 1),
+            ConfigError("second", "a.yaml", 10),
+            ConfigError("first", "a.yaml", 9),
+            ConfigError("first", "a.yaml", 9),
+        ]
+    )
+    assert str(error) == "a.yaml:9: first\na.yaml:10: second\nb.yaml:1: third"
+    assert [problem.line for problem in error.problems] == [9, 10, 1]
+    for name in ("edtor", "EDITOR"):
+        assert nearest(name, ["editor", "writer"]) == "; did you mean 'editor'?"
+    assert nearest("zzz", ["editor", "writer"]) == "; valid: editor, writer"
+    assert nearest("zzz", []) == ""
+    names = [f"n{n:02}" for n in range(20)]
+    assert listing(names, limit=3) == "n00, n01, n02, … (20 in all)"
+    assert listing(names[:3], limit=3) == "n00, n01, n02"
+    assert dotted(("agents", "a", "tools", 0)) == "agents.a.tools[1]"
+    assert dotted(("mods", 1, "x")) == "mods[2].x"
+    assert dotted(()) == "the file"
