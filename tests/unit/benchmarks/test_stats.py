@@ -11,11 +11,6 @@ def interval(rate: float) -> Interval:
     return Interval(rate=rate, p50_ms=1.0, p99_ms=2.0, cpu_us=10.0, load_busy=0.5)
 
 
-@pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (1.0, 4.0)])
-def test_a_percentile_is_one_of_the_values(share: float, value: float) -> None:
-    assert percentile([4.0, 2.0, 1.0, 3.0], share) == value
-
-
 @given(
     st.lists(st.floats(0, 1e6), min_size=1, max_size=50),
     st.floats(0, 1, allow_subnormal=False),
@@ -28,22 +23,18 @@ def test_at_least_the_share_of_the_values_does_not_exceed_a_percentile(
     assert sum(value <= found for value in values) >= share * len(values)
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_a_percentile_is_one_of_the_values_and_nothing_has_none() -> None:
+    found = [percentile([4.0, 2.0, 1.0, 3.0], share) for share in (0.0, 0.5, 0.75, 1.0)]
+    assert found == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(ValueError, match="no values"):
         percentile([], 0.5)
 
 
-def test_one_disturbed_round_does_not_move_the_middle() -> None:
+def test_one_disturbed_round_moves_neither_the_middle_nor_the_ratio() -> None:
     rounds = [interval(rate) for rate in (100.0, 101.0, 5.0)]
     assert middle(rounds, lambda i: i.rate) == 100.0
-
-
-def test_ratios_are_taken_between_neighbouring_rounds() -> None:
     ours = [interval(rate) for rate in (50.0, 5.0, 50.0)]
     theirs = [interval(rate) for rate in (100.0, 10.0, 100.0)]
     assert paired_ratio(ours, theirs, lambda i: i.rate) == 0.5
-
-
-def test_rounds_without_a_partner_are_an_error() -> None:
     with pytest.raises(ValueError, match="longer"):
-        paired_ratio([interval(1.0)], [interval(1.0), interval(2.0)], lambda i: i.rate)
+        paired_ratio(ours[:1], theirs[:2], lambda i: i.rate)

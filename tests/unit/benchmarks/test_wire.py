@@ -43,42 +43,28 @@ def test_frames_come_out_whole_however_the_network_cut_them(
     assert found == payloads
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 302, 65535, 65536])
-def test_a_server_understands_the_frames_of_the_load_program(size: int) -> None:
-    server = ServerProtocol(state=OPEN, max_size=None)
-    payload = b"x" * size
-    server.receive_data(text_frame(payload))
-    (frame,) = server.events_received()
-    assert frame.opcode is Opcode.TEXT  # type: ignore[union-attr]
-    assert frame.data == payload  # type: ignore[union-attr]
-
-
-def test_a_server_accepts_the_opening_request() -> None:
+def test_a_server_understands_the_load_program() -> None:
+    for size in (0, 1, 125, 126, 302, 65535, 65536):
+        server = ServerProtocol(state=OPEN, max_size=None)
+        payload = b"x" * size
+        server.receive_data(text_frame(payload))
+        (frame,) = server.events_received()
+        assert frame.opcode is Opcode.TEXT  # type: ignore[union-attr]
+        assert frame.data == payload  # type: ignore[union-attr]
     server = ServerProtocol()
     server.receive_data(handshake(4820, "/pair/0/a"))
     (request,) = server.events_received()
-    response = server.accept(request)  # type: ignore[arg-type]
-    assert response.status_code == 101
+    assert server.accept(request).status_code == 101  # type: ignore[arg-type]
     assert request.path == "/pair/0/a"  # type: ignore[union-attr]
+    assert header(5) == b"\x81\x85\0\0\0\0", "the mask's key is zero"
 
 
-def test_pings_are_set_aside_for_an_answer_and_are_no_payloads() -> None:
+def test_pings_are_set_aside_and_what_cannot_be_read_is_an_error() -> None:
     splitter = Splitter()
     data = server_frame(b"one") + server_frame(b"are you there", PING) + server_frame(b"two")
     assert splitter.feed(data) == [b"one", b"two"]
     assert splitter.pings == [b"are you there"]
-
-
-def test_a_close_frame_is_an_error_that_says_why() -> None:
-    reason = (4002).to_bytes(2, "big") + b"slow"
     with pytest.raises(ConnectionError, match="4002 slow"):
-        Splitter().feed(server_frame(reason, CLOSE))
-
-
-def test_a_frame_that_the_load_program_cannot_read_is_an_error() -> None:
+        Splitter().feed(server_frame((4002).to_bytes(2, "big") + b"slow", CLOSE))
     with pytest.raises(ConnectionError, match="opcode 2"):
         Splitter().feed(server_frame(b"binary", 2))
-
-
-def test_the_header_carries_the_mask_key_zero() -> None:
-    assert header(5) == b"\x81\x85\0\0\0\0"

@@ -65,14 +65,15 @@ def test_an_agent_may_do_everything_by_default() -> None:
 
 
 def test_a_server_has_one_way_to_be_reached() -> None:
-    for server in (
+    servers: list[dict[str, object]] = [
         {},
         {"command": ["x"], "url": "http://x"},
         {"command": []},
         {"url": "ftp://x"},
         {"command": ["x"], "timeout": 0},
         {"command": ["x"], "commands": 1},
-    ):
+    ]
+    for server in servers:
         with pytest.raises(ValidationError):
             McpServerConfig.model_validate(server)
 

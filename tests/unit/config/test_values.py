@@ -213,7 +213,8 @@ def test_the_parts_of_a_prompt_are_written_as_people_write_them(loading: Loading
         found = loading(text).file.agents["a"].prompt
         assert found is not None
         assert found.rollout is not None
-        assert (found.version, found.rollout.share) == ("2", pytest.approx(share))
+        assert found.version == "2"
+        assert found.rollout.share == pytest.approx(share)
     whens = "b: {text: x, when: has_skills}, c: {text: x, when: [not has_mods, read_only]}"
     found = loading(f"{head}components: {{add: {{{whens}}}}}}}}}}}").file.agents["a"].prompt
     assert found is not None

@@ -19,39 +19,24 @@ def double(n):
 '''
 
 
-def test_examples_that_are_right_are_counted() -> None:
+def test_examples_are_counted_and_wrong_ones_told_with_what_came_out() -> None:
     assert run_examples(RIGHT) == "all 2 examples are right"
-
-
-def test_an_example_that_is_wrong_is_told_with_what_came_out() -> None:
     told = run_examples(RIGHT.replace("2 * n", "3 * n"))
     assert told.startswith("1 of 2 examples fail:")
     assert "6" in told
-
-
-def test_a_file_without_examples_is_not_called_right() -> None:
     assert "nothing was tried" in run_examples("x = 1")
+    for source in ("def (", "1 / 0", "import nothing_of_this_name"):
+        with pytest.raises(ToolFailed, match="does not run"):
+            run_examples(source)
 
 
-@pytest.mark.parametrize("source", ["def (", "1 / 0", "import nothing_of_this_name"])
-def test_a_file_that_does_not_run_is_a_failure_of_the_call(source: str) -> None:
-    with pytest.raises(ToolFailed, match="does not run"):
-        run_examples(source)
-
-
-def test_a_released_file_stands_where_people_use_it(
+def test_only_modules_are_released_and_stand_where_people_use_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("../double.py", "/etc/double.py", "double", "Double.py", ""):
+        with pytest.raises(ToolFailed, match="no name for a module"):
+            release(name, RIGHT)
+    assert not list(tmp_path.iterdir())
     assert release("double.py", RIGHT) == "released as released/double.py"
     assert (tmp_path / "released" / "double.py").read_text() == RIGHT
-
-
-@pytest.mark.parametrize("name", ["../double.py", "/etc/double.py", "double", "Double.py", ""])
-def test_only_names_of_modules_are_released(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ToolFailed, match="no name for a module"):
-        release(name, RIGHT)
-    assert not list(tmp_path.iterdir())

@@ -1,0 +1,241 @@
+"""The agents of the quickstart, each talked to in a network of their config."""
+
+from __future__ import annotations
+
+import pytest
+from archive import Hit, readable
+from concierge import Concierge
+from librarian import Librarian, render
+
+from hubbub.protocol.messages import Card
+from tests.unit.configs.conftest import Village
+from tests.unit.configs.people import PATIENCE_S, Person
+
+UNKNOWN = "I don't know that; I know about: "
+JUPITER_AND_SATURN = (
+    "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
+)
+
+
+async def in_general(person: Person, agent: str, text: str) -> str:
+    """What the agent answers in the channel."""
+    await person.posts("general", f"@{agent} {text}")
+    return (await person.hears(agent, lambda m: m.type == "channel")).text
+
+
+# Calculator and concierge -----------------------------------------------------------------------
+
+
+async def test_a_person_is_answered_directly_in_channels_and_broadcasts(village: Village) -> None:
+    ann = await village.person("ann")
+    assert await ann.asks("calculator", "6 * 7") == "6 * 7 = 42"
+    assert await in_general(ann, "calculator", "what is 72 F in C?") == "72 F in C ≈ 22.222222 °C"
+    await ann.broadcasts("good morning, I have 3 questions")
+    await ann.broadcasts("what is 2^10?")
+    assert (await ann.hears("calculator")).text == "2^10 = 1024"
+    await ann.broadcasts("what is twice the height of K2?")
+    assert (await ann.hears("concierge", lambda m: m.hop > 0)).text.startswith("17,222 m")
+    await ann.broadcasts("@concierge how tall is mount everest in feet")
+    told = await ann.hears("concierge", lambda m: m.hop > 0)
+    assert told.text.startswith("≈ 29,031")
+    assert "librarian: The height of Mount Everest is 8,848.86 m." in told.text
+
+
+async def test_two_agents_answer_together_and_the_way_is_shown(village: Village) -> None:
+    ann = await village.person("ann")
+    lines = (await in_general(ann, "concierge", JUPITER_AND_SATURN)).splitlines()
+    assert lines[0] == "≈ 163,743.74 miles"
+    assert lines[2].startswith("  librarian: The diameter of Jupiter is 142,984 km.")
+    assert lines[3].startswith("  librarian: The diameter of Saturn is 120,536 km.")
+    assert lines[4].startswith("  calculator: (142,984 km) + (120,536 km) in miles ≈ 163,743.74")
+    for question, start in {
+        "what is the height of K2?": "librarian says: The height of K2 is 8,611 m.",
+        "the height of K2 in feet": "≈ 28,251.312 feet",
+        "how many times larger is the mass of Jupiter than the mass of Earth?": "≈ 317.922948",
+        "how much larger is the radius of Titan than the radius of Io": "753.2 km",
+        "20% of the length of the Nile": "1330 km",
+        "the distance of Mars from the Sun divided by the speed of light in minutes": "≈ 12.67",
+        "the average of the height of K2, the height of Denali and 5,000 m": "≈ 6600.3333 m",
+        "what is 6 * 7?": "calculator says: 6 * 7 = 42",
+        "who discovered Pluto?": "librarian says: Pluto was discovered in 1930",
+        "who can calculate?": "This may help:\n  calculator: Calculates and converts units",
+        "hello": "Hello, ann! You can ask:\n- calculator: ",
+        "who is here?": "I am concierge; besides you and me there are:",
+        "the diameter of Nibiru plus the diameter of Mars in km": "I have no answer: librarian has "
+        "no number for “the diameter of Nibiru”",
+        "sing a shanty about whales": f"I have no answer: librarian says: {UNKNOWN}",
+        "the diameter of Mars plus the mass of Mars": "I have no answer: calculator could not do "
+        "the sum",
+        "thank you!": "You are welcome.",
+    }.items():
+        assert (await ann.asks("concierge", question)).startswith(start), question
+    parrot = await village.person("parrot", "agent")  # gets results, but no small talk
+    for text in ("hello", "sing a shanty"):
+        await parrot.tells("concierge", text)
+    assert (await parrot.asks("concierge", "twice the height of K2")).startswith("17,222 m")
+
+
+async def test_who_greets_or_asks_who_is_there_is_told_without_waking_anybody(
+    village: Village,
+) -> None:
+    ann = await village.person("ann")
+    await village.person("sailor", "agent", Card(description="Sings shanties"))
+    for hello in ("hello all", "Hi everyone!", "is anybody here?", "help"):
+        await ann.broadcasts(hello)
+        told = await ann.hears("concierge", lambda m: m.hop > 0)
+        lines = told.text.splitlines()
+        assert lines[0] == "Hello, ann! You can ask:"
+        calculator = "- calculator: Calculates and converts units (arithmetic, unit conversion)"
+        assert (lines[1], "- sailor: Sings shanties" in lines) == (calculator, True)
+        assert lines[-1].startswith("Write to one of us directly, or mention us here")
+        assert told.mentions == ()
+    await ann.posts("general", "@concierge who is here?")
+    told = await ann.hears("concierge", lambda m: m.type == "channel")
+    assert ("calculator: Calculates" in told.text, told.mentions) == (True, ())
+    await village.person("ben")
+    told_directly = await ann.asks("concierge", "who is here?")
+    assert ("ben: a human" in told_directly, "ann" in told_directly) == (True, False)
+
+
+async def test_what_is_meant_for_others_or_for_nobody_is_not_answered(village: Village) -> None:
+    ann = await village.person("ann")
+    await village.person("sailor", "agent")
+    for text in ("I like tea", "@sailor hello", "@librarian what is the diameter of Mars?"):
+        await ann.broadcasts(text)
+    await ann.broadcasts("@librarian what is 2 + 2?")
+    for _ in range(2):
+        await ann.hears("librarian")
+    await ann.asks("concierge", "hello")
+    await ann.asks("calculator", "1 + 1")
+    said = [m.sender_id for m in ann.heard if m.type == "broadcast" and m.hop]
+    assert said == ["librarian", "librarian"]
+    group = ["concierge", "librarian", "calculator"]
+    await ann.client.call("send_text_message", to=group, text="hello you three")
+    for agent in group:
+        heard = await ann.hears(agent, lambda m: len(m.recipients) > 1)
+        assert (heard.hop, "I have no answer" in heard.text) == (1, False)
+        await ann.asks(agent, "hello")  # by then it has read what the others answered
+        assert await ann.asks(agent, "thank you!") == "You are welcome."
+    assert [m.sender_id for m in ann.heard if len(m.recipients) > 1 and m.hop > 1] == []
+
+
+async def test_it_greets_once_and_waits_for_who_is_still_starting(empty_village: Village) -> None:
+    ann = await empty_village.person("ann")
+    await empty_village.starts("concierge", Concierge())
+    greeting = await ann.hears("concierge")
+    assert (greeting.type, "Ask me who can do what" in greeting.text) == ("broadcast", True)
+    empty_village.running["concierge"].cancel()
+    await empty_village.starts("concierge", Concierge(away_s=PATIENCE_S))
+    assert (await ann.hears("concierge")).text == "concierge is here again."
+    await ann.tells("concierge", "what is the height of K2?")
+    await empty_village.written("dm.concierge.librarian")
+    await empty_village.starts("librarian", Librarian())
+    told = await ann.hears("concierge", lambda m: m.type == "direct")
+    assert told.text.startswith("librarian says: The height of K2 is 8,611 m.")
+
+
+async def test_without_the_others_it_is_honest(lonely_concierge: Village) -> None:
+    ann = await lonely_concierge.person("ann")
+    for question, told in {
+        JUPITER_AND_SATURN: "librarian, who could help, is not here at the moment.",
+        "what is 6 * 7?": "calculator, who could help, is not here at the moment.",
+        "who is here?": "There is nobody here besides you and me.",
+        "help": "calculator, away at the moment",
+        "who can calculate?": "calculator, away at the moment",
+    }.items():
+        assert told in await ann.asks("concierge", question)
+    late = await lonely_concierge.person("late", "agent")  # answers that come too late
+    for text in ("The planet of Titan is Saturn. [moons.md]", "The height of K2 is 8,611 m."):
+        await late.tells("concierge", text)
+    await late.tells("concierge", "I don't know that; I know about: the height of K2.")
+    await ann.asks("concierge", "help")
+    assert [m.sender_id for m in late.heard] == []
+
+
+# Librarian --------------------------------------------------------------------------------------
+
+
+async def test_facts_and_pages_are_given_with_their_source(village: Village) -> None:
+    ann = await village.person("ann")
+    told = await ann.asks("librarian", "What is the diameter of Jupiter?")
+    assert told.startswith("The diameter of Jupiter is 142,984 km. [planets.md › ")
+    told = await ann.asks("librarian", "who discovered Pluto?")
+    assert "1930 by Clyde Tombaugh" in told
+    assert told.endswith("[planets.md › The dwarf planet Pluto]")
+    assert "the diameter of Mercury" in await ann.asks("librarian", "help")
+    told = await in_general(ann, "librarian", "what is hubbub?")
+    assert told.startswith("I found:\n1. Hubbub is a messaging network"), "the title is it"
+    told = await ann.asks("librarian", "what does the zoo cost for @ann?")
+    assert told.startswith(f"{UNKNOWN}What Hubbub is · Large moons")
+    for half in (
+        *("which is heavier", "how long does light take", "how long does light take from the sun"),
+        "how long does light take from the sun to the earth",
+        "which is heavier, Mars or Venus",
+    ):
+        assert (await ann.asks("librarian", half)).startswith(UNKNOWN), half
+    await ann.posts("general", "@librarian what is the height of K2?")
+    fact = await ann.hears("librarian", lambda m: "K2" in m.text)
+    await ann.client.call("reply", message_id=fact.id, text="thank you")
+    assert (await ann.hears("librarian")).text == "You are welcome."
+    hits = [Hit("a.md", "one"), Hit("b.md", "two")]
+    assert render(hits, []) == "I found:\n1. one [a.md]\n2. two [b.md]"
+
+
+@pytest.mark.parametrize("agent", ["librarian", "concierge"])
+async def test_a_question_is_never_its_own_answer(village: Village, agent: str) -> None:
+    ann = await village.person("ann")
+    for ask in (f"ask {agent} about green elephants", "the green elephants"):
+        for _ in range(2):
+            await ann.broadcasts(f"@{agent} {ask}")
+            assert UNKNOWN in (await ann.hears(agent, lambda m: m.hop > 0)).text
+    await ann.posts("general", "who feeds the green elephants")
+    assert UNKNOWN in await ann.asks(agent, "who feeds the green elephants?")
+    assert UNKNOWN in await ann.asks("concierge", "green elephants eat bananas")
+    await ann.broadcasts("green elephants eat bananas")
+    assert "eat bananas [ann in" in await ann.asks("librarian", "what do green elephants eat?")
+    await in_general(ann, "calculator", "2^10")  # what agents say was not said by anybody
+    assert (await ann.asks("librarian", "1024")).startswith(UNKNOWN)
+
+
+async def test_what_people_say_is_remembered_with_its_place_also_over_a_restart(
+    village: Village,
+) -> None:
+    ann, ben = await village.person("ann"), await village.person("ben")
+    assert (await ann.asks("librarian", "My bike is blue.")).startswith("Noted.")
+    assert "My bike is blue. [ann in" in await ann.asks("librarian", "what colour is my bike?")
+    await ann.posts("general", "The party is on Friday at @calculator.")
+    await ben.hears("ann")
+    told = await in_general(ben, "librarian", "when is the party?")
+    assert told.startswith("The party is on Friday at calculator. [ann in channel_general, m")
+    await ann.posts("general", "The budget is 40 euros.")
+    await ben.posts("general", "The budget is 70 euros.")
+    told = await ann.asks("librarian", "what did ben say about the budget?")
+    assert ("70 euros" in told, "40 euros" in told) == (True, False)
+    await ann.broadcasts("The canteen opens at noon.")
+    await ben.hears("ann", lambda m: m.type == "broadcast")
+    village.running["librarian"].cancel()
+    await village.starts("librarian", Librarian())
+    for agent in ("librarian", "concierge"):
+        assert "opens at noon" in await ben.asks(agent, "when does the canteen open?")
+    assert "Friday" in await ann.asks("librarian", "when is the party?")
+
+
+async def test_what_was_said_in_private_stays_with_those_who_heard_it(village: Village) -> None:
+    ann, ben = await village.person("ann"), await village.person("ben")
+    await ann.asks("librarian", "My locker code is swordfish.")
+    assert "swordfish" in await ann.asks("librarian", "what is my locker code?")
+    assert "swordfish" not in await ben.asks("librarian", "what is the locker code?")
+    assert "swordfish" not in await in_general(ann, "librarian", "what is my locker code?")
+    await ann.asks("concierge", "My parking space is nineteen.")  # which passes it on
+    assert "nineteen" not in await ben.asks("concierge", "what is the parking space?")
+    await ann.client.call("create_channel", name="secret", members=["librarian", "concierge"])
+    await ann.posts("secret", "The treasure lies under the oak.")
+    assert "oak" in await ann.asks("librarian", "where is the treasure?")
+    assert "oak" not in await ben.asks("librarian", "where is the treasure?")
+    for person in (ann, ben):  # the concierge may tell anybody what it hears
+        assert "oak" not in await person.asks("concierge", "where is the treasure?")
+    members = {"channel.a": ["ann", "ben"], "channel.b": ["ann"], "dm.ann.lib": ["ann", "lib"]}
+    places = [*members, "channel.unknown"]
+    assert readable(places, {"ann"}, members) == ["channel.a", "channel.b", "dm.ann.lib"]
+    assert readable(places, {"ann", "ben"}, members) == ["channel.a"]
+    assert readable(places, {"eve"}, members) == []
