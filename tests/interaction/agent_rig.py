@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from hubbub.agents.launch import run_agent, run_python_agent
 from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.network.records import Batch
 from hubbub.protocol.codes import CloseCode
@@ -186,18 +185,25 @@ class Rig:
         return await self._record(id, lambda turn: True)
 
     async def _record(self, id: str, wanted: Callable[[Turn], bool]) -> Turn:
-        if self._operator is None:
-            self._operator = await self.network.join("operator", "service")
+        operator = self._operator = self._operator or await self.network.join("operator", "service")
+        found: list[Turn] = []
+
+        async def holds() -> bool:
+            answer = await operator.ask("read_turn", id=id)  # an error, if it has not begun
+            found[:] = [Turn.model_validate(answer["value"])] if answer["op"] == "result" else []
+            return bool(found) and wanted(found[0])
+
+        await self.until(holds)
+        return found[0]
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a thing holds that only a commit of the hub's changes."""
         async with soon():
             while True:
                 self._commits.clear()
                 await self.network.quiet()
-                try:
-                    turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
-                except OperationError:
-                    turn = None  # it has not begun
-                if turn is not None and wanted(turn):
-                    return turn
+                if await holds():
+                    return
                 await self._commits.wait()
 
 
