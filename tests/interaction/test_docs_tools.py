@@ -1,7 +1,10 @@
-"""The tools that the pages show do what the pages say."""
+"""The tools and the cases that the pages show do what the pages say."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,9 +15,14 @@ from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.tuning import Tuning
+from hubbub.app.case_files import find_cases, load_cases
+from hubbub.app.prompt_tests import run_cases
 from hubbub.config.loader import load
 from hubbub.loading import load_attribute
-from tests.doc_pages import example
+from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from tests.doc_pages import ROOT, blocks, example
+from tests.interaction.agent_rig import call as calls
+from tests.interaction.agent_rig import finish, says, send
 from tests.unit.agents.calling import Pauses, call, failed, text
 
 OWN = "docs/how-to/give-a-model-your-own-tools.md"
@@ -30,13 +38,12 @@ def tool_of(page: str, name: str, function: str, folder: Path) -> FunctionTool[.
 async def test_the_stock(tmp_path: Path) -> None:
     box = Toolbox([tool_of(OWN, "stock.py", "in_stock", tmp_path)])
     assert await text(box, "in_stock", article="nails") == "300"
-    assert "there are: screws, nails" in str(
-        (await failed(box, "in_stock", article="x"))["message"]
-    )
+    unknown = await failed(box, "in_stock", article="x")
+    assert "there are: screws, nails" in str(unknown["message"])
     assert "for example screws" in str((await failed(box, "in_stock"))["message"])
 
 
-async def test_paying_asks_repeats_and_pays_once(tmp_path: Path) -> None:
+async def test_paying_asks_repeats_and_pays_once_and_adding_adds(tmp_path: Path) -> None:
     pay = tool_of(OWN, "pay.py", "pay", tmp_path)
     assert (await failed(Toolbox([pay]), "pay", amount=1))["error"] == "needs_approval"
     approved = Conduct(tuning={"pay": Tuning(confirm=False)}, pause=Pauses())
@@ -48,11 +55,8 @@ async def test_paying_asks_repeats_and_pays_once(tmp_path: Path) -> None:
     assert list(book.values()) == [5]
     result = await call(box, "pay", {"amount": 5000})
     assert (result.error, result.attempts) == ("busy", 4)
-
-
-async def test_adding_up(tmp_path: Path) -> None:
-    box = Toolbox([tool_of(OWN, "pay.py", "add_up", tmp_path)])
-    assert await text(box, "add_up", upto=2000) == "2001000"
+    adding = Toolbox([tool_of(OWN, "pay.py", "add_up", tmp_path)])
+    assert await text(adding, "add_up", upto=2000) == "2001000"
 
 
 @pytest.mark.slow
@@ -77,3 +81,59 @@ async def test_the_library(tmp_path: Path) -> None:
     async with McpServers({"library": library}, tmp_path) as servers:
         box = Toolbox([], Conduct(mode="read_only"), source=servers)
         assert await text(box, "library_year_of", book="Emma") == "1815"
+
+
+SCRIPT = Script(
+    rules=[
+        Rule(
+            when=When.model_validate({"system": "You sort the mail of Acme"}),
+            answer=Answer(text='{"queue": "billing", "urgent": true}'),
+        ),
+        Rule(
+            when=When.model_validate({"incoming": "order 7", "step": 1}),
+            answer=says(calls("find_order", number=7)),
+        ),
+        Rule(
+            when=When.model_validate({"tool_result": "sent on Monday"}),
+            answer=says(send("ann", "It was sent on Monday."), finish("answered")),
+        ),
+    ]
+)
+"""A model that does what the cases of the page want."""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The folder that the page about cases lets its reader write."""
+    for block in blocks(ROOT / "docs/how-to/test-your-prompts.md"):
+        if block.name is not None:
+            (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / block.name).write_text(block.text)
+    return tmp_path
+
+
+@pytest.mark.behaviour("Q-10")
+async def test_the_cases_of_the_page_pass(shop: Path) -> None:
+    async with ModelServer(SCRIPT) as server:
+        config = load(shop / "shop.yaml", environ={"OPENAI_BASE_URL": server.base_url})
+        files = [*find_cases(config), shop / "clerk.yaml"]
+        report = await run_cases(config, load_cases(config, files))
+    assert [case.placed.case.name for case in report.cases] == [
+        "a refund goes to billing",
+        "an order is looked up before it is spoken of",
+    ]
+    assert [run.failures for case in report.cases for run in case.runs] == [()] * 10
+    assert report.passed
+
+
+@pytest.mark.slow
+async def test_the_program_of_the_page_runs(shop: Path) -> None:
+    async with ModelServer(SCRIPT) as server:
+        paths = {"OPENAI_BASE_URL": server.base_url, "PYTHONPATH": str(ROOT)}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "rehearsal.py", cwd=shop, env={**os.environ, **paths},
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    assert out.startswith(b"an order is looked up before it is spoken of 1.0 Interval(low=0.56")

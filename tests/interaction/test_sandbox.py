@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.syscalls import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.loading import load_attribute
-from tests.interaction import risky
+from tests.interaction import meddling, risky
 from tests.interaction.peers import soon
 from tests.unit.agents.calling import call
 
@@ -80,61 +81,57 @@ def children(of: int | None = None) -> set[int]:
 
 
 class TestWork:
-    async def test_arguments_and_results_come_through(self) -> None:
+    async def test_arguments_results_and_words_of_functions_come_through(self) -> None:
         told = await result(risky.mirror, point={"x": 2}, times=2)
         assert json.loads(told) == [{"x": -2, "y": 0}] * 2
-
-    async def test_an_async_function_runs_too(self) -> None:
-        assert await result(risky.later, text="ä\ud7ff") == "ä\ud7ff"
-
-    async def test_a_plain_function_can_be_confined_by_the_operator(self) -> None:
-        tool = FunctionTool(risky.plain).sandboxed(Limits())
-        assert await result(tool, word="ho") == "hoho"
-
-    async def test_a_function_of_a_file_that_is_no_module(self, tmp_path: Path) -> None:
-        (tmp_path / "helper.py").write_text("GREETING = 'hi'\n")
-        (tmp_path / "mine.py").write_text(
-            "from helper import GREETING\nfrom hubbub import tool\n\n"
-            "@tool(sandbox='process', name='greet')\ndef greet_them() -> str:\n"
-            "    '''Greet.'''\n    return GREETING\n"
-        )
-        found = load_attribute("mine.py:greet_them", tmp_path)
-        assert isinstance(found, FunctionTool)
-        assert await result(found) == "hi"
-
-    async def test_a_functions_own_words_come_through(self) -> None:
+        assert await result(risky.later, text="ä\ud7ff") == "ä\ud7ff", "an async one runs too"
+        plain = FunctionTool(risky.plain).sandboxed(Limits())
+        assert await result(plain, word="ho") == "hoho", "and one that the operator confines"
         failed = await failure(risky.sell, item="pie")
         assert (failed.message, failed.error) == ("no pie", "sold_out")
         assert (failed.retry, failed.near) == (True, ("tea",))
-
-    async def test_what_it_raises_is_told(self) -> None:
         assert "ZeroDivisionError" in (await failure(risky.broken)).message
         assert (await failure(risky.quit_it)).message == "SystemExit: bye"
-
-    async def test_a_process_that_just_ends_is_told(self) -> None:
-        failed = await failure(risky.leave, code=3)
-        assert failed.message == "its process ended without an answer (exit code 3)"
-
-    async def test_wrong_arguments_start_no_process(self) -> None:
+        gone = "its process ended without an answer (exit code 3)"
+        assert (await failure(risky.leave, code=3)).message == gone
         assert (await failure(risky.mirror, point=1)).error == "invalid_arguments"
 
-    async def test_threads_work(self) -> None:
-        assert await result(risky.use_threads) == "10"
+    async def test_ordinary_functions_run_threads_too_and_several_side_by_side(self) -> None:
+        told = await asyncio.gather(
+            *(result(risky.later, text=str(n)) for n in range(2)), result(risky.use_threads)
+        )
+        assert told == ["0", "1", "10"]
+        assert json.loads(await result(meddling.work)) == {
+            "total": 4950,
+            "written": "[1, 2]",
+            "caught": 2,
+            "loop": "awake",
+            "across": "across",
+            "flags": 0,
+        }
 
-    async def test_several_run_side_by_side(self) -> None:
-        told = await asyncio.gather(*(result(risky.later, text=str(n)) for n in range(3)))
-        assert told == ["0", "1", "2"]
+    async def test_a_file_that_is_no_module_finds_its_neighbours_but_they_replace_no_library(
+        self, tmp_path: Path
+    ) -> None:
+        for name in ("calendar", "email", "random", "secrets", "tempfile", "types", "openai"):
+            (tmp_path / f"{name}.py").write_text("raise SystemExit('not meant')\n")
+        (tmp_path / "helper.py").write_text("YEAR = 2025\n")
+        (tmp_path / "mine.py").write_text(
+            "import calendar\nfrom helper import YEAR\nfrom hubbub import tool\n\n"
+            "@tool(sandbox='process', name='days')\ndef days_of(month: int) -> int:\n"
+            "    '''Count the days of a month.'''\n"
+            "    return calendar.monthrange(YEAR, month)[1]\n"
+        )
+        found = load_attribute("mine.py:days_of", tmp_path)
+        assert isinstance(found, FunctionTool)
+        assert await result(found, month=2) == "28"
 
-
-class TestDeclaring:
-    def test_a_function_that_no_other_process_finds_is_refused(self) -> None:
+    def test_what_no_other_process_can_run_is_refused(self) -> None:
         def inner() -> None:
             """Inside."""
 
         with pytest.raises(TypeError, match="top level of a file"):
             FunctionTool(inner, sandbox="process")
-
-    def test_a_token_makes_no_sense_there(self) -> None:
         with pytest.raises(TypeError, match="needs no CancelToken"):
             FunctionTool(risky.wants_token).sandboxed(Limits())
 
@@ -157,16 +154,11 @@ class TestLimits:
         assert says in failed.message
 
     @pytest.mark.behaviour("K-10")
-    async def test_memory_stays_bounded_also_for_who_does_not_give_up(self) -> None:
+    async def test_memory_and_open_files_are_bounded_also_for_who_does_not_give_up(self) -> None:
         told = await result(risky.eat_memory_in_pieces)
         assert int(told.removesuffix(" MiB")) < 512
-
-    @pytest.mark.behaviour("K-10")
-    async def test_open_files_are_bounded(self) -> None:
         assert "Too many open files" in (await failure(risky.open_many)).message
-
-    async def test_what_it_prints_is_no_answer_and_fills_nothing(self) -> None:
-        assert await result(risky.print_much) == "printed"
+        assert await result(risky.print_much) == "printed", "which is no answer and fills nothing"
 
     @pytest.mark.behaviour("K-10", "K-11")
     async def test_at_its_time_it_is_killed(self) -> None:
@@ -214,58 +206,58 @@ class TestLimits:
 
 class TestWalls:
     @pytest.mark.behaviour("K-11")
-    @pytest.mark.parametrize("tool", [risky.dial, risky.fetch], ids=["socket", "http"])
-    async def test_there_is_no_network(self, tool: Tool, port: int) -> None:
-        assert "may not use the network" in (await failure(tool, port=port)).message
-
-    @pytest.mark.behaviour("K-11")
-    async def test_not_for_who_goes_round_python_either(self, port: int) -> None:
+    async def test_there_is_no_network_not_for_who_goes_round_python_either(
+        self, port: int
+    ) -> None:
+        for tool in (risky.dial, risky.fetch):
+            told = (await failure(tool, port=port)).message
+            assert "may not use the network" in told, tool.name
         made, code = json.loads(await result(risky.dial_by_hand, port=port))
-        assert made == -1
-        assert code in (errno.EPERM, errno.ENETUNREACH)
+        assert (made, code in (errno.EPERM, errno.ENETUNREACH)) == (-1, True)
 
     @pytest.mark.behaviour("K-11")
-    @pytest.mark.parametrize("tool", [risky.bomb, risky.run_program], ids=["fork", "program"])
-    async def test_it_starts_no_processes(self, tool: Tool) -> None:
-        assert "may not start processes" in (await failure(tool)).message
+    async def test_it_starts_and_signals_no_processes_and_the_kernel_refuses_too(self) -> None:
+        for tool in (risky.bomb, risky.run_program):
+            assert "may not start processes" in (await failure(tool)).message, tool.name
+        assert json.loads(await result(risky.bomb_by_hand)) == [-1, errno.EPERM]
+        told = (await failure(risky.kill, pid=os.getpid())).message
+        assert "may not signal processes" in told
+        assert json.loads(await result(risky.kill_by_hand, pid=os.getpid())) == [-1, errno.EPERM]
 
     @pytest.mark.behaviour("K-11")
-    @pytest.mark.parametrize(
-        "attempt",
-        [
-            lambda: result(risky.bomb_by_hand),
-            lambda: result(risky.kill_by_hand, pid=os.getpid()),
-        ],
-        ids=["fork", "kill"],
-    )
-    async def test_the_kernel_refuses_too(self, attempt: Callable[[], object]) -> None:
-        told = attempt()
-        assert asyncio.iscoroutine(told)
-        assert json.loads(await told) == [-1, errno.EPERM]
-
-    async def test_it_cannot_kill_the_agent(self) -> None:
-        failed = await failure(risky.kill, pid=os.getpid())
-        assert "may not signal processes" in failed.message
-
-    @pytest.mark.behaviour("K-11")
-    @pytest.mark.parametrize("tool", [risky.overwrite, risky.remove], ids=["overwrite", "remove"])
-    async def test_it_changes_no_file_of_others(self, tool: Tool, tmp_path: Path) -> None:
+    async def test_it_changes_no_file_of_others(self, tmp_path: Path) -> None:
         kept = tmp_path / "kept.txt"
         kept.write_text("yours")
-        assert "Permission denied" in (await failure(tool, path=str(kept))).message
+        for tool in (risky.overwrite, risky.remove):
+            told = (await failure(tool, path=str(kept))).message
+            assert "Permission denied" in told, tool.name
         assert kept.read_text() == "yours"
 
-    async def test_in_its_own_folder_it_may_do_as_it_likes(self) -> None:
-        assert json.loads(await result(risky.use_folder)) == ["c"]
-
-    async def test_it_has_an_empty_folder_of_its_own_and_no_environment(
+    @pytest.mark.behaviour("K-11")
+    async def test_it_has_an_empty_folder_of_its_own_of_which_nothing_is_left(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET", "s3cret")
         told = json.loads(await result(risky.where))
         assert told["files"] == ["mine.txt"]
         assert set(told["environment"]) <= {"LC_CTYPE"}
-        assert told["isolated"] == 1
-        assert told["session"] is True
-        assert told["folder"] not in left()
+        assert (told["isolated"], told["session"]) == (1, True)
+        assert json.loads(await result(risky.use_folder)) == ["c"], "there it does as it likes"
+        deep, shut = await result(meddling.dig, depth=3000), await result(meddling.lock_up)
+        assert not {told["folder"], deep, shut} & left()
         assert children() == set()
+
+    @pytest.mark.behaviour("K-11")
+    @pytest.mark.skipif(os.uname().machine not in MACHINES, reason="there is no filter for it")
+    async def test_it_does_not_reach_the_agent(self, tmp_path: Path) -> None:
+        ear_path, file = tmp_path / "ear", tmp_path / "file"
+        file.touch()
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as ear:
+            ear.bind(str(ear_path))
+            ear.setblocking(False)
+            for way in meddling.WAYS:
+                path = str(file if way == "lease" else ear_path)
+                told = await result(meddling.meddle, way=way, agent=os.getpid(), path=path)
+                assert int(told) in (errno.EPERM, errno.EACCES), way
+                with pytest.raises(BlockingIOError):
+                    ear.recv(10)

@@ -7,6 +7,7 @@ import importlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,8 +22,8 @@ from hubbub.protocol.turns import Outcome
 from hubbub.testing.model_script import load_script
 from tests.doc_pages import ROOT, Block, anchors, blocks, example, links, pages
 
-PAGES = {str(page.relative_to(ROOT)): page for page in pages()}
-each_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
+EMPTY = "|  |"
+"""How a row of a table ends whose last cell says nothing."""
 
 
 def _generated() -> Mapping[Path, str]:
@@ -42,26 +43,30 @@ def test_the_reference_pages_are_what_the_code_says() -> None:
     assert stale == [], "run `make docs`"
 
 
-def test_every_part_of_the_protocol_has_a_word_of_explanation() -> None:
-    page = ROOT / "docs" / "reference" / "protocol.md"
-    text = page.read_text("utf-8")
+def test_everything_in_the_generated_tables_has_a_meaning() -> None:
+    reference = ROOT / "docs" / "reference"
+    names = ("python.md", "model-server.md", "config.md", "protocol.md")
+    *tables, protocol = ((reference / name).read_text("utf-8") for name in names)
     for heading in ("## Error codes", "## Close codes"):
-        table = text.partition(heading)[2].partition("\n##")[0]
-        rows = [line for line in table.splitlines() if line.startswith("| `") or "| 4" in line[:4]]
+        tables.append(protocol.partition(heading)[2].partition("\n##")[0])
+    for table in tables:
+        rows = [line for line in table.splitlines() if line.startswith(("| `", "| 4"))]
         assert len(rows) > 10
-        assert [row for row in rows if row.endswith("|  |")] == []
+        assert [row for row in rows if row.endswith(EMPTY)] == []
 
 
-@each_page
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in links(page):
-        if target.startswith(("http://", "https://")):
-            continue
-        path, _, anchor = target.partition("#")
-        there = (page.parent / path).resolve() if path else page
-        assert there.exists(), target
-        if anchor:
-            assert anchor in anchors(there), target
+def test_links_lead_somewhere() -> None:
+    for page in pages():
+        for target in links(page):
+            if target.startswith(("http://", "https://")):
+                continue
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in known(there), f"{page.name}: {target}"
+
+
+known = cache(anchors)
 
 
 def _of(language: str) -> list[Block]:
@@ -73,6 +78,7 @@ def test_python_in_the_pages_is_python() -> None:
     assert len(shown) >= 4
     for block in shown:
         ast.parse(block.text, str(block.page))
+    assert len(example("README.md", "notes.py").strip().splitlines()) == 10, "as README says"
 
 
 def _commands(text: str) -> Iterator[list[str]]:
@@ -88,8 +94,9 @@ def _commands(text: str) -> Iterator[list[str]]:
 def test_commands_in_the_pages_exist_with_their_options() -> None:
     found = [(block, words) for block in _of("sh") for words in _commands(block.text)]
     assert len(found) > 20
+    whole: Any = typer.main.get_command(program())  # of typer's own classes
     for block, words in found:
-        command: Any = typer.main.get_command(program())  # of typer's own classes
+        command = whole
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         known = {option for parameter in command.params for option in parameter.opts}
@@ -98,47 +105,34 @@ def test_commands_in_the_pages_exist_with_their_options() -> None:
         assert not hasattr(command, "commands"), f"{block.page.name}: {words}"
 
 
-def test_the_python_agent_of_the_readme_has_ten_lines() -> None:
-    assert len(example("README.md", "notes.py").strip().splitlines()) == 10
+CONFIGS = [
+    ("README.md", ["newsroom.yaml"]),
+    ("docs/tutorial.md", ["first/hubbub.yaml"]),
+    ("docs/tutorial.md", ["poll.py", "hubbub.yaml"]),
+    ("docs/reference/python.md", ["greeter.py", "town.yaml"]),
+    ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "shop.yaml"]),
+    ("docs/how-to/build-a-system-prompt.md", ["prompts/triage/1.0.j2", "desk.yaml"]),
+    ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "pay.py", "careful.yaml"]),
+    ("docs/how-to/stay-in-charge.md", ["files.py", "office.yaml"]),
+    ("docs/explanation/context-window.md", ["small.yaml"]),
+    ("docs/how-to/use-mcp-servers.md", ["library.py", "reading.yaml"]),
+    (
+        "docs/how-to/give-an-agent-knowledge.md",
+        ["handbook/returns.md", "skills/refund.md", "shop.yaml"],
+    ),
+    ("docs/how-to/plan-with-several-models.md", ["costs.py", "office.yaml"]),
+]
+"""Pages that show a config, with the files that it names; the config is the last."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("page", "files", "config"),
-    [
-        ("README.md", ["newsroom.yaml"], "newsroom.yaml"),
-        ("docs/tutorial.md", ["first/hubbub.yaml"], "first/hubbub.yaml"),
-        ("docs/tutorial.md", ["poll.py", "hubbub.yaml"], "hubbub.yaml"),
-        ("docs/reference/python.md", ["greeter.py", "town.yaml"], "town.yaml"),
-        ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "shop.yaml"], "shop.yaml"),
-        (
-            "docs/how-to/build-a-system-prompt.md",
-            ["prompts/triage/1.0.j2", "desk.yaml"],
-            "desk.yaml",
-        ),
-        (
-            "docs/how-to/give-a-model-your-own-tools.md",
-            ["stock.py", "pay.py", "careful.yaml"],
-            "careful.yaml",
-        ),
-        ("docs/how-to/stay-in-charge.md", ["files.py", "office.yaml"], "office.yaml"),
-        ("docs/explanation/context-window.md", ["small.yaml"], "small.yaml"),
-        ("docs/how-to/use-mcp-servers.md", ["library.py", "reading.yaml"], "reading.yaml"),
-        (
-            "docs/how-to/give-an-agent-knowledge.md",
-            ["handbook/returns.md", "skills/refund.md", "shop.yaml"],
-            "shop.yaml",
-        ),
-        ("docs/how-to/plan-with-several-models.md", ["costs.py", "office.yaml"], "office.yaml"),
-    ],
-)
-def test_configs_in_the_pages_are_valid(
-    page: str, files: list[str], config: str, tmp_path: Path
-) -> None:
-    for name in files:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(example(page, name))
-    assert load_valid(tmp_path / config).file.network.name
+def test_configs_in_the_pages_are_valid(tmp_path: Path) -> None:
+    for n, (page, files) in enumerate(CONFIGS):
+        folder = tmp_path / str(n)
+        for name in files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(example(page, name))
+        assert load_valid(folder / files[-1]).file.network.name, (page, files)
 
 
 def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
@@ -176,25 +170,13 @@ def test_yaml_fragments_in_the_pages_are_valid_too(tmp_path: Path) -> None:
         assert load(place, environ=SECRETS).file
 
 
-def test_the_scripted_model_of_the_tutorial_is_a_script(tmp_path: Path) -> None:
-    place = tmp_path / "model.yaml"
+def test_the_scripts_of_models_in_the_pages_are_scripts(tmp_path: Path) -> None:
+    place = tmp_path / "script.yaml"
     place.write_text(example("docs/tutorial.md", "model.yaml"))
     assert len(load_script(place).rules) == 3
-
-
-def test_the_script_of_the_reference_is_one(tmp_path: Path) -> None:
-    place = tmp_path / "script.yaml"
     place.write_text(example("docs/reference/model-server.md", "script.yaml"))
     script = load_script(place)
     assert (len(script.rules), len(script.answers)) == (4, 1)
-
-
-@pytest.mark.parametrize("name", ["python.md", "model-server.md"])
-def test_everything_in_the_generated_tables_has_a_meaning(name: str) -> None:
-    text = (ROOT / "docs" / "reference" / name).read_text("utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert len(rows) > 10
-    assert [row for row in rows if row.endswith("|  |")] == []
 
 
 def test_the_page_about_agents_in_python_has_all_that_they_inherit() -> None:
@@ -227,10 +209,3 @@ def test_every_outcome_of_a_turn_is_explained() -> None:
     table = text.partition("## How a turn ends")[2]
     told = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
     assert told == set(get_args(Outcome))
-
-
-def test_every_field_of_a_network_is_explained() -> None:
-    text = (ROOT / "docs" / "reference" / "config.md").read_text("utf-8")
-    assert [
-        line for line in text.splitlines() if line.startswith("| `") and line[-4:] == "|  |"
-    ] == []

@@ -12,12 +12,14 @@ LONG_S = 3600.0
 SHORT_S = 0.001
 
 
-async def test_what_ends_in_time_is_done() -> None:
+async def test_what_ends_in_time_is_done_and_a_failure_is_raised() -> None:
+    async def fails() -> None:
+        raise ZeroDivisionError
+
     assert await done_within(asyncio.sleep(0), LONG_S)
-
-
-async def test_what_is_done_at_once_needs_no_time() -> None:
-    assert await done_within(asyncio.Queue[int]().join(), 0)
+    assert await done_within(asyncio.Queue[int]().join(), 0), "what is done at once needs no time"
+    with pytest.raises(ZeroDivisionError):
+        await done_within(fails(), LONG_S)
 
 
 async def test_what_does_not_end_in_time_is_cancelled_and_has_ended_by_then() -> None:
@@ -42,14 +44,6 @@ async def test_what_ends_although_it_is_cancelled_is_done() -> None:
             return
 
     assert await done_within(stubborn(), SHORT_S)
-
-
-async def test_a_failure_is_raised() -> None:
-    async def fails() -> None:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await done_within(fails(), LONG_S)
 
 
 async def test_a_task_that_is_being_cancelled_comes_to_what_follows_the_deadline() -> None:

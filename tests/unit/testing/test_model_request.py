@@ -1,3 +1,5 @@
+"""What the scripted model sees of a request, and which requests it refuses."""
+
 from __future__ import annotations
 
 import pytest
@@ -19,6 +21,7 @@ PROMPT = """<conversation>
   </current_interaction>
 </conversation>
 Respond to the incoming message."""
+TOOL: JsonValue = {"type": "function", "function": {"name": "add", "parameters": {}}}
 
 
 def chat(*messages: dict[str, JsonValue], **more: JsonValue) -> ChatRequest:
@@ -40,38 +43,29 @@ def result(call: str, text: str = "4") -> dict[str, JsonValue]:
     return {"role": "tool", "tool_call_id": call, "content": text}
 
 
-TOOL: JsonValue = {"type": "function", "function": {"name": "add", "parameters": {}}}
+SAID: dict[str, JsonValue] = {"role": "assistant", "content": "Sure!"}
 
 
-def test_the_incoming_message_is_read_out_of_a_conversation_prompt() -> None:
-    assert chat(user(PROMPT)).words() == {
+def test_the_incoming_message_is_read_out_of_a_prompt_and_a_correction_leaves_it() -> None:
+    words = {
         "incoming": '2 < 3 &\n"quoted"',
         "sender": "alice",
         "thread": "direct_alice",
         "tool_result": "",
     }
-
-
-def test_a_correction_leaves_the_incoming_message_what_it_was() -> None:
-    said: dict[str, JsonValue] = {"role": "assistant", "content": "Sure!"}
-    corrected = chat(user(PROMPT), said, user("Call a tool or finish."))
-    assert corrected.words() == chat(user(PROMPT)).words()
+    assert chat(user(PROMPT)).words() == words
+    corrected = chat(user(PROMPT), SAID, user("Call a tool or finish."))
+    assert corrected.words() == words
     assert corrected.prompt == "Call a tool or finish."
-
-
-def test_a_prompt_of_another_form_is_all_incoming() -> None:
-    request = chat(user("hello"))
-    assert request.incoming == "hello"
-    assert request.words()["sender"] == ""
+    other = chat(user("hello"))
+    assert (other.incoming, other.words()["sender"]) == ("hello", ""), "not such a prompt"
 
 
 def test_system_and_prompt_are_found_among_the_messages() -> None:
     request = chat(
         {"role": "system", "content": "You add."},
         {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
-        user("one"),
-        {"role": "assistant", "content": "yes?"},
-        user("two"),
+        *(user("one"), SAID, user("two")),
     )
     assert request.system == "You add.\n\nBe brief."
     assert request.prompt == "two"
@@ -79,59 +73,40 @@ def test_system_and_prompt_are_found_among_the_messages() -> None:
 
 
 def test_a_step_counts_the_answers_since_the_last_user_message() -> None:
-    assert chat(user("a")).step == 1
-    assert chat(user("a"), calls("c"), result("c")).step == 2
-    assert chat(user("a"), calls("c"), result("c"), user("b")).step == 1
-    assert chat({"role": "system", "content": "s"}).step == 1
+    done = [user("a"), calls("c"), result("c", "42")]
+    for messages, step, tool_result in (
+        ([user("a")], 1, None),
+        (done, 2, "42"),
+        ([*done, user("b")], 1, None),
+        ([{"role": "system", "content": "s"}], 1, None),
+        ([user("a"), calls("c", "d"), result("d"), result("c", "5")], 2, "5"),
+    ):
+        request = chat(*messages)
+        assert (request.step, request.tool_result) == (step, tool_result), messages
 
 
-def test_a_tool_result_is_one_only_if_it_comes_last() -> None:
-    assert chat(user("a"), calls("c"), result("c", "42")).tool_result == "42"
-    assert chat(user("a"), calls("c"), result("c"), user("b")).tool_result is None
-
-
-def test_parallel_calls_may_be_answered_in_any_order() -> None:
-    assert chat(user("a"), calls("c", "d"), result("d"), result("c")).step == 2
-
-
-@pytest.mark.parametrize(
-    ("messages", "reason"),
-    [
-        ([user("a"), calls("c")], "no result"),
-        ([user("a"), calls("c"), user("b")], "messages.2: no result"),
-        ([user("a"), calls("c", "d"), result("c")], r"no result: \['d'\]"),
-        ([user("a"), result("c")], "messages.1: result of no call"),
-        ([user("a"), calls("c"), result("c"), result("c")], "messages.3: result of no call"),
-        ([], "messages"),
-        ([{"role": "tutor", "content": "x"}], "messages.0.role"),
-    ],
-)
-def test_conversations_that_the_real_endpoint_refuses_are_refused(
-    messages: list[dict[str, JsonValue]], reason: str
-) -> None:
-    with pytest.raises(RequestRefused, match=reason):
-        chat(*messages)
-
-
-def test_a_required_tool_must_be_offered() -> None:
-    assert chat(user("a"), tools=[TOOL], tool_choice="required").tool_required
-    with pytest.raises(RequestRefused, match="tools"):
-        chat(user("a"), tool_choice="required")
-
-
-def test_a_named_tool_choice_requires_a_call() -> None:
+def test_tools_are_known_by_name_and_may_be_required() -> None:
     named: JsonValue = {"type": "function", "function": {"name": "add"}}
-    assert chat(user("a"), tools=[TOOL], tool_choice=named).tool_required
-    assert not chat(user("a"), tools=[TOOL], tool_choice="auto").tool_required
+    for choice, required in (("required", True), (named, True), ("auto", False)):
+        request = chat(user("a"), tools=[TOOL], tool_choice=choice)
+        assert (request.tools, request.tool_required) == (["add"], required), choice
 
 
-def test_tools_are_known_by_name_and_bad_names_are_refused() -> None:
-    assert chat(user("a"), tools=[TOOL]).tools == ["add"]
+def test_what_the_real_endpoint_refuses_is_refused() -> None:
     bad: JsonValue = {"type": "function", "function": {"name": "a tool"}}
-    with pytest.raises(RequestRefused, match=r"tools\.0\.function\.name"):
-        chat(user("a"), tools=[bad])
-
-
-def test_a_body_that_is_no_object_is_refused() -> None:
+    cases: list[tuple[list[dict[str, JsonValue]], dict[str, JsonValue], str]] = [
+        ([user("a"), calls("c")], {}, "no result"),
+        ([user("a"), calls("c"), user("b")], {}, "messages.2: no result"),
+        ([user("a"), calls("c", "d"), result("c")], {}, r"no result: \['d'\]"),
+        ([user("a"), result("c")], {}, "messages.1: result of no call"),
+        ([user("a"), calls("c"), result("c"), result("c")], {}, "messages.3: result of no call"),
+        ([], {}, "messages"),
+        ([{"role": "tutor", "content": "x"}], {}, "messages.0.role"),
+        ([user("a")], {"tool_choice": "required"}, "tools"),
+        ([user("a")], {"tools": [bad]}, r"tools\.0\.function\.name"),
+    ]
+    for messages, more, reason in cases:
+        with pytest.raises(RequestRefused, match=reason):
+            chat(*messages, **more)
     with pytest.raises(RequestRefused, match="object"):
         parse_request([1], {}, 0.0)

@@ -1,5 +1,8 @@
+"""Scripts of models: what they may say, what is told of their mistakes, and which rule answers."""
+
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,14 +11,18 @@ from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
 from hubbub.errors import ConfigError
+from hubbub.testing.model_playbook import Playbook
+from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import (
     Answer,
+    AnyAnswer,
     Breakdown,
     Call,
     Refusal,
     Rule,
     Script,
     ScriptMistake,
+    When,
     fill,
     load_script,
 )
@@ -35,10 +42,13 @@ answers:
 """
 
 
+def loaded(folder: Path, text: str, name: str = "script.yaml") -> Script:
+    (folder / name).write_text(text)
+    return load_script(folder / name)
+
+
 def test_a_script_file_has_rules_and_answers_of_every_kind(tmp_path: Path) -> None:
-    path = tmp_path / "script.yaml"
-    path.write_text(YAML)
-    script = load_script(path)
+    script = loaded(tmp_path, YAML)
     assert script.models == ["tiny", "large"]
     sums, others = script.rules
     assert sums.answer == Answer(calls=[Call(tool="add", arguments={"a": "{{ a }}"})])
@@ -48,17 +58,12 @@ def test_a_script_file_has_rules_and_answers_of_every_kind(tmp_path: Path) -> No
         Answer(text="hello", ignore_tool_choice=True),
     ]
     assert script.answers == [Answer(calls=[Call(tool="finish", arguments='{"reason": ')])]
+    plain = loaded(tmp_path, '{"answers": [{"text": "hi"}]}', "script.json")
+    assert plain == Script(answers=[Answer(text="hi")])
 
 
-def test_a_script_in_json_reads_like_one_in_yaml(tmp_path: Path) -> None:
-    path = tmp_path / "script.json"
-    path.write_text('{"answers": [{"text": "hi"}]}')
-    assert load_script(path) == Script(answers=[Answer(text="hi")])
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
+def test_a_mistake_in_a_script_is_named_with_its_place(tmp_path: Path) -> None:
+    for text, place in (
         ("answer: []", "answer"),
         ("answers: [{txt: hi}]", "answers.0.answer.txt"),
         ("answers: [{status: 200}]", "answers.0.refusal.status"),
@@ -70,27 +75,24 @@ def test_a_script_in_json_reads_like_one_in_yaml(tmp_path: Path) -> None:
         ("rules: [{when: {}}]", "rules.0.answer"),
         ("- text: hi", "the file"),
         ("just words", "the file"),
-    ],
-)
-def test_a_mistake_in_a_script_is_named_with_its_place(
-    tmp_path: Path, text: str, place: str
-) -> None:
-    path = tmp_path / "script.yaml"
-    path.write_text(text)
+    ):
+        with pytest.raises(ConfigError) as caught:
+            loaded(tmp_path, text)
+        assert str(tmp_path / "script.yaml") in str(caught.value), text
+        assert place in str(caught.value), text
     with pytest.raises(ConfigError) as caught:
-        load_script(path)
-    assert str(path) in str(caught.value)
-    assert place in str(caught.value)
+        loaded(tmp_path, "rules:\n  - when: {prompt: x}\n   answer: y\n")
+    assert caught.value.line == 3
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load_script(tmp_path / "nowhere.yaml")
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (
-            "rules: [{when: {promt: x}, answer: {text: hi}}]",
-            "promt: unknown key; did you mean 'p",
-        ),
-        ("rules: [{when: {zzz: x}, answer: {text: hi}}]", "valid: model, system, prompt, incoming"),
+def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(tmp_path: Path) -> None:
+    hi = "answer: {text: hi}"
+    for text, told in (
+        (f"rules: [{{when: {{promt: x}}, {hi}}}]", "promt: unknown key; did you mean 'p"),
+        (f"rules: [{{when: {{zzz: x}}, {hi}}}]", "valid: model, system, prompt, incoming"),
         (
             "rules: [{answer: {txt: hi}}]",
             "0.answer.answer.txt: unknown key; did you mean 'text'?",
@@ -101,76 +103,164 @@ def test_a_mistake_in_a_script_is_named_with_its_place(
         ("answers: [{usage: {tokens: 1}}]", "valid: prompt_tokens, completion_tokens"),
         ("answers: [{status: 429, after: 1}]", "valid: status, message, code, retry_after, hold"),
         ("answers: [{breakdown: hang, hold: x}]", "unknown key; valid: breakdown"),
-        (
-            "rule: []",
-            "rule: unknown key; did you mean 'rules'? valid: models, api_key, rules, ",
-        ),
-    ],
-)
-def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(
-    tmp_path: Path, text: str, told: str
-) -> None:
-    path = tmp_path / "script.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load_script(path)
-    assert told in str(caught.value)
-    assert ";" not in str(caught.value).partition("unknown key; ")[2]
+        ("rule: []", "rule: unknown key; did you mean 'rules'? valid: models, api_key, rules, "),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            loaded(tmp_path, text)
+        assert told in str(caught.value), text
+        assert ";" not in str(caught.value).partition("unknown key; ")[2], text
 
 
-def test_broken_yaml_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "script.yaml"
-    path.write_text("rules:\n  - when: {prompt: x}\n   answer: y\n")
-    with pytest.raises(ConfigError) as caught:
-        load_script(path)
-    assert caught.value.line == 3
-    assert "\n" not in str(caught.value)
+def test_answers_made_in_python_are_checked_and_bound_their_rule() -> None:
+    for mistake in ({"text": 3}, {"calls": [{"name": "x"}]}, {"piece": 0}):
+        with pytest.raises(ValidationError):
+            Answer.model_validate(mistake)
+    one = Answer(text="a")
+    two: list[AnyAnswer] = [one, Answer(text="b")]
+    limits: list[tuple[Answer | list[AnyAnswer], int | None, int | None]] = [
+        *((one, None, None), (one, 3, 3)),
+        *((two, None, 2), (two, 1, 1), (two, 5, 2)),
+    ]
+    for answer, times, limit in limits:
+        assert Rule(answer=answer, times=times).limit == limit, (answer, times)
 
 
-def test_a_missing_script_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        load_script(tmp_path / "nowhere.yaml")
-
-
-@pytest.mark.parametrize("mistake", [{"text": 3}, {"calls": [{"name": "x"}]}, {"piece": 0}])
-def test_an_answer_made_in_python_is_checked_too(mistake: dict[str, JsonValue]) -> None:
-    with pytest.raises(ValidationError):
-        Answer.model_validate(mistake)
-
-
-def test_a_list_of_answers_bounds_a_rule_as_times_does() -> None:
-    two: list[Answer | Refusal | Breakdown] = [Answer(text="a"), Answer(text="b")]
-    assert Rule(answer=Answer(text="a")).limit is None
-    assert Rule(answer=Answer(text="a"), times=3).limit == 3
-    assert Rule(answer=two).limit == 2
-    assert Rule(answer=two, times=1).limit == 1
-    assert Rule(answer=two, times=5).limit == 2
-
-
-def test_places_are_filled_however_deep_they_stand() -> None:
+def test_places_are_filled_once_however_deep_they_stand() -> None:
     value: JsonValue = {"to": "{{who}}", "list": [1, None, {"text": "{{ who }} and {{ what }}"}]}
     assert fill(value, {"who": "ann", "what": "bob"}) == {
         "to": "ann",
         "list": [1, None, {"text": "ann and bob"}],
     }
-
-
-def test_an_unknown_place_is_a_mistake_that_names_what_is_known() -> None:
+    assert fill("{{ a }}", {"a": "{{ a }}"}) == "{{ a }}"
     with pytest.raises(ScriptMistake, match=r"'whom'.*who"):
         fill(["{{ whom }}"], {"who": "ann"})
-
-
-def test_what_is_filled_in_is_not_filled_again() -> None:
-    assert fill("{{ a }}", {"a": "{{ a }}"}) == "{{ a }}"
 
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_characters="{}")),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
+    max_leaves=5,
 )
 
 
 @given(plain)
 def test_a_value_without_places_stays_as_it_is(value: JsonValue) -> None:
     assert fill(value, {}) == value
+
+
+# Which rule answers -----------------------------------------------------------------------------
+
+
+def request(text: str = "hi", model: str = "m", **more: JsonValue) -> ChatRequest:
+    system: JsonValue = {"role": "system", "content": "You add."}
+    messages: JsonValue = [system, {"role": "user", "content": text}]
+    return parse_request({"model": model, "messages": messages, **more}, {}, 0.0)
+
+
+def after_tool(answer: str) -> ChatRequest:
+    call: JsonValue = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+    messages: JsonValue = [
+        {"role": "user", "content": "add"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": answer},
+    ]
+    return parse_request({"model": "m", "messages": messages}, {}, 0.0)
+
+
+def tool(name: str) -> JsonValue:
+    return {"type": "function", "function": {"name": name}}
+
+
+def says(playbook: Playbook, asked: ChatRequest) -> str | None:
+    answer = playbook.choose(asked).answer
+    assert isinstance(answer, Answer)
+    return answer.text
+
+
+def rule(text: str, /, **conditions: object) -> Rule:
+    return Rule(when=When.model_validate(conditions), answer=Answer(text=text))
+
+
+def playing(*rules: Rule) -> Playbook:
+    return Playbook(Script(rules=list(rules)))
+
+
+def test_the_first_rule_that_matches_answers() -> None:
+    playbook = playing(rule("1", prompt="^bye"), rule("2", prompt="hi"), rule("3"))
+    said = {text: says(playbook, request(text)) for text in ("hi", "so, hi", "bye hi", "well")}
+    assert said == {"hi": "2", "so, hi": "2", "bye hi": "1", "well": "3"}
+
+
+def test_every_condition_counts() -> None:
+    cases: list[tuple[dict[str, object], bool]] = [
+        ({"model": "^m$"}, True),
+        ({"model": "gpt"}, False),
+        ({"system": "add"}, True),
+        ({"system": "subtract"}, False),
+        ({"incoming": "h(i|o)"}, True),
+        ({"sender": "alice"}, False),
+        ({"thread": "x"}, False),
+        ({"step": 1}, True),
+        ({"step": 2}, False),
+        ({"tool_result": ""}, False),
+        ({"tools": ["f"]}, True),
+        ({"tools": ["f", "g"]}, True),
+        ({"tools": ["f", "h"]}, False),
+    ]
+    asked = request(tools=[tool("f"), tool("g")])
+    for conditions, holds in cases:
+        said = says(playing(rule("holds", **conditions), rule("does not")), asked)
+        assert (said == "holds") == holds, conditions
+
+
+def test_the_nth_matching_request_is_counted_whichever_rule_answers_the_others() -> None:
+    playbook = playing(rule("second hi", prompt="hi", nth=2), rule("other"))
+    asked = [request("hi"), request("no"), request("hi"), request("hi")]
+    assert [says(playbook, a) for a in asked] == ["other", "other", "second hi", "other"]
+    numbers = playing(*(rule(f"number {n}", prompt="hi", nth=n) for n in (1, 2, 3)))
+    assert [says(numbers, request()) for _ in range(3)] == ["number 1", "number 2", "number 3"]
+
+
+def test_lists_and_times_spend_a_rule_and_recorded_answers_are_used_up() -> None:
+    row = Rule(name="row", answer=[Refusal(status=500), Answer(text="a")])
+    once = Rule(answer=Answer(text="once"), times=1)
+    then = [Answer(text="then"), Answer(text="last")]
+    playbook = Playbook(Script(rules=[row, once], answers=[*then]))
+    first = playbook.choose(request())
+    assert (first.rule, first.answer) == ("row", Refusal(status=500))
+    assert [says(playbook, request()) for _ in range(4)] == ["a", "once", "then", "last"]
+    with pytest.raises(ScriptMistake, match="no answers are left"):
+        playbook.choose(request("what now"))
+
+
+def test_groups_and_words_fill_text_and_arguments() -> None:
+    made = Call(tool="f", arguments={"x": ["{{ incoming }}"]})
+    sums = Rule(
+        when=When.model_validate({"incoming": r"(?P<a>\d+) plus (?P<b>\d+)"}),
+        answer=Answer(text="{{ a }}+{{ b }}", calls=[made]),
+    )
+    raw = Rule(answer=Answer(calls=[Call(tool="f", arguments='{"x": {{ incoming }}')]))
+    filled = playing(sums, raw).choose(request('2 plus 3 "now"')).answer
+    assert isinstance(filled, Answer)
+    assert filled.text == "2+3"
+    assert json.loads(str(filled.calls[0].arguments)) == {"x": ['2 plus 3 "now"']}
+    written = playing(sums, raw).choose(request("hi")).answer
+    assert isinstance(written, Answer)
+    assert written.calls[0].arguments == '{"x": hi'
+
+
+def test_a_tool_result_can_be_matched_and_repeated() -> None:
+    playbook = playing(rule("so {{ n }}", tool_result=r"sum=(?P<n>\d+)", step=2))
+    assert says(playbook, after_tool("sum=4")) == "so 4"
+    with pytest.raises(ScriptMistake, match="no rule matches step 2"):
+        playbook.choose(after_tool("failed"))
+
+
+def test_text_where_a_call_is_required_must_be_meant() -> None:
+    asked = request(tools=[tool("f")], tool_choice="required")
+    with pytest.raises(ScriptMistake, match="ignore_tool_choice"):
+        Playbook(Script(answers=[Answer(text="no")])).choose(asked)
+    meant = Playbook(Script(answers=[Answer(text="no", ignore_tool_choice=True)]))
+    assert says(meant, asked) == "no"
+    calls = Playbook(Script(answers=[Answer(calls=[Call(tool="f")])]))
+    assert calls.choose(asked).rule == "answers[0]"

@@ -1,20 +1,34 @@
+"""The model server as the real client meets it: its answers, and what an endpoint can do wrong."""
+
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import signal
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, AuthenticationError, BadRequestError
-from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
-from openai.types.chat.chat_completion_message_function_tool_call import (
-    ChatCompletionMessageFunctionToolCall,
+from openai import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    AsyncOpenAI,
+    AuthenticationError,
+    BadRequestError,
+    RateLimitError,
 )
 
-from hubbub.errors import UserError
+from hubbub.errors import ConfigError, UserError
+from hubbub.testing.model_gates import Gates
+from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import (
     Answer,
+    Breakdown,
     Call,
     ModelServer,
     Refusal,
@@ -22,58 +36,63 @@ from hubbub.testing.model_server import (
     Script,
     Usage,
     When,
+    main,
 )
 
-HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
-TOOLS: list[ChatCompletionFunctionToolParam] = [
-    {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
-]
+HELLO = [{"role": "user", "content": "hello"}]
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+
+
+class Caller:
+    """The real client."""
+
+    def __init__(self, client: AsyncOpenAI):
+        self.client = client
+
+    async def create(self, **more: Any) -> Any:  # of the client's many overloads
+        return await self.client.chat.completions.create(
+            **{"model": "m", "messages": HELLO, **more}
+        )
+
+    async def ask(self) -> str | None:
+        text: str | None = (await self.create()).choices[0].message.content
+        return text
+
+    async def pieces(self, seen: list[str | None]) -> list[str | None]:
+        """What the chunks of a stream say, which is in `seen` as it comes."""
+        async for chunk in await self.create(stream=True):
+            seen.append(chunk.choices[0].delta.content)
+        return seen
 
 
 @contextlib.asynccontextmanager
-async def playing(*answers: Answer | Refusal) -> AsyncIterator[tuple[ModelServer, AsyncOpenAI]]:
+async def playing(
+    *answers: AnyAnswer, retries: int = 0, **script: Any
+) -> AsyncIterator[tuple[ModelServer, Caller]]:
     async with (
-        ModelServer(Script(answers=list(answers))) as server,
-        AsyncOpenAI(base_url=server.base_url, api_key="key", max_retries=0) as client,
+        ModelServer(Script(answers=list(answers), **script)) as server,
+        AsyncOpenAI(base_url=server.base_url, api_key="key", max_retries=retries) as client,
     ):
-        yield server, client
+        yield server, Caller(client)
 
 
-async def test_text_comes_back_as_a_completion_with_usage() -> None:
-    answer = Answer(text="hi there", usage=Usage(prompt_tokens=11, completion_tokens=3))
-    async with playing(answer) as (_, client):
-        done = await client.chat.completions.create(model="any", messages=HELLO)
-    assert done.model == "any"
-    assert done.choices[0].message.content == "hi there"
-    assert done.choices[0].finish_reason == "stop"
-    assert done.usage is not None
-    assert (done.usage.prompt_tokens, done.usage.total_tokens) == (11, 14)
-
-
-async def test_parallel_calls_keep_their_order_and_get_ids() -> None:
-    answer = Answer(
-        calls=[
-            Call(tool="add", arguments={"a": 1}),
-            Call(tool="add", arguments='{"a": ', id="mine"),
-        ]
+async def test_answers_come_back_as_completions_with_usage() -> None:
+    text = Answer(
+        text="hi there", usage=Usage(prompt_tokens=11, completion_tokens=3), finish_reason="length"
     )
-    async with playing(answer) as (_, client):
-        done = await client.chat.completions.create(
-            model="m", messages=HELLO, tools=TOOLS, tool_choice="required"
-        )
-    first, second = done.choices[0].message.tool_calls or []
-    assert isinstance(first, ChatCompletionMessageFunctionToolCall)
-    assert isinstance(second, ChatCompletionMessageFunctionToolCall)
-    assert done.choices[0].finish_reason == "tool_calls"
-    assert json.loads(first.function.arguments) == {"a": 1}
-    assert (second.id, second.function.arguments) == ("mine", '{"a": ')
-    assert first.id != second.id
-
-
-async def test_an_answer_can_be_cut_short_by_length() -> None:
-    async with playing(Answer(text="and so on", finish_reason="length")) as (_, client):
-        done = await client.chat.completions.create(model="m", messages=HELLO)
-    assert done.choices[0].finish_reason == "length"
+    made = [Call(tool="add", arguments={"a": 1}), Call(tool="add", arguments='{"a": ', id="mine")]
+    async with playing(text, Answer(calls=made)) as (_, caller):
+        done = await caller.create(model="any")
+        assert done.model == "any"
+        assert done.choices[0].message.content == "hi there"
+        assert done.choices[0].finish_reason == "length"
+        assert (done.usage.prompt_tokens, done.usage.total_tokens) == (11, 14)
+        done = await caller.create(tools=TOOLS, tool_choice="required")
+        first, second = done.choices[0].message.tool_calls
+        assert done.choices[0].finish_reason == "tool_calls"
+        assert json.loads(first.function.arguments) == {"a": 1}
+        assert (second.id, second.function.arguments) == ("mine", '{"a": ')
+        assert first.id != second.id
 
 
 async def test_a_stream_assembles_to_the_same_answer() -> None:
@@ -84,13 +103,10 @@ async def test_a_stream_assembles_to_the_same_answer() -> None:
         usage=Usage(prompt_tokens=1, completion_tokens=2),
     )
     text, arguments, reasons, total = "", {0: "", 1: ""}, [], 0
-    async with playing(answer) as (_, client):
-        stream = await client.chat.completions.create(
-            model="m",
-            messages=HELLO,
-            tools=TOOLS,
-            stream=True,
-            stream_options={"include_usage": True},
+    slow = Answer(text="abcd", piece=2, chunk_delay_s=0.001, delay_s=0.001)
+    async with playing(answer, slow) as (_, caller):
+        stream = await caller.create(
+            tools=TOOLS, stream=True, stream_options={"include_usage": True}
         )
         async for chunk in stream:
             total = chunk.usage.total_tokens if chunk.usage else total
@@ -98,119 +114,92 @@ async def test_a_stream_assembles_to_the_same_answer() -> None:
                 text += choice.delta.content or ""
                 reasons += [choice.finish_reason] if choice.finish_reason else []
                 for call in choice.delta.tool_calls or []:
-                    assert call.function is not None
                     arguments[call.index] += call.function.arguments or ""
-    assert text == "Grüße, here you are"
-    assert json.loads(arguments[0]) == {"a": "ü" * 20}
-    assert json.loads(arguments[1]) == {}
-    assert (reasons, total) == (["tool_calls"], 3)
-
-
-async def test_a_stream_without_usage_asked_for_has_none() -> None:
-    async with playing(Answer(text="hi")) as (_, client):
-        stream = await client.chat.completions.create(model="m", messages=HELLO, stream=True)
-        chunks = [chunk async for chunk in stream]
-    assert all(chunk.usage is None and chunk.choices for chunk in chunks)
+        assert text == "Grüße, here you are"
+        assert [json.loads(arguments[n]) for n in (0, 1)] == [{"a": "ü" * 20}, {}]
+        assert (reasons, total) == (["tool_calls"], 3)
+        assert await caller.pieces([]) == ["", "ab", "cd", None], "and no usage, unasked"
 
 
 async def test_requests_are_recorded_with_what_they_said_and_when_they_came() -> None:
-    async with playing(Answer(text="a"), Answer(text="b")) as (server, client):
-        await client.chat.completions.create(model="m", messages=HELLO, temperature=0.5)
-        await client.chat.completions.create(model="n", messages=HELLO, tools=TOOLS)
+    async with playing(Answer(text="a"), Answer(text="b")) as (server, caller):
+        await caller.create(temperature=0.5)
+        await caller.create(model="n", tools=TOOLS)
         first, second = await server.received(2)
-    assert (first.model, first.prompt, first.raw["temperature"]) == ("m", "hello", 0.5)
-    assert (second.model, second.tools) == ("n", ["add"])
-    assert first.at <= second.at
-    assert first.headers["authorization"] == "Bearer key"
-    assert server.rules == ["answers[0]", "answers[1]"]
-
-
-async def test_one_connection_serves_many_requests() -> None:
-    async with playing(Answer(text="a"), Answer(text="b")) as (server, client):
-        for _ in range(2):
-            await client.chat.completions.create(model="m", messages=HELLO)
-        assert len(server._talks) == 1
+        assert (first.model, first.prompt, first.raw["temperature"]) == ("m", "hello", 0.5)
+        assert (second.model, second.tools) == ("n", ["add"])
+        assert first.at <= second.at
+        assert first.headers["authorization"] == "Bearer key"
+        assert server.rules == ["answers[0]", "answers[1]"]
+        assert len(server._talks) == 1, "one connection serves many requests"
 
 
 async def test_a_held_answer_waits_until_it_is_released() -> None:
-    async with playing(Answer(text="a", hold="gate"), Answer(text="b")) as (server, client):
-        first = asyncio.create_task(client.chat.completions.create(model="m", messages=HELLO))
+    stream = Answer(text="abcdef", piece=2, hold="middle", hold_after=2)
+    held = [Answer(text="a", hold="gate"), Answer(text="b"), stream]
+    async with playing(*held, Refusal(status=500, hold="refusal")) as (server, caller):
+        first = asyncio.create_task(caller.ask())
         await server.held("gate")
-        second = await client.chat.completions.create(model="m", messages=HELLO)
-        assert second.choices[0].message.content == "b"
+        assert await caller.ask() == "b"
         assert not first.done()
         server.release("gate")
-        assert (await first).choices[0].message.content == "a"
-
-
-async def test_a_stream_can_be_held_in_its_middle() -> None:
-    answer = Answer(text="abcdef", piece=2, hold="middle", hold_after=2)
-    async with playing(answer) as (server, client):
-        stream = await client.chat.completions.create(model="m", messages=HELLO, stream=True)
-        chunks = aiter(stream)
-        seen = [await anext(chunks), await anext(chunks)]
-        assert [c.choices[0].delta.content for c in seen] == ["", "ab"]
+        assert await first == "a"
+        chunks = aiter(await caller.create(stream=True))
+        seen = [(await anext(chunks)).choices[0].delta.content for _ in range(2)]
+        assert seen == ["", "ab"]
         await server.held("middle")
         server.release("middle")
-        rest = [c.choices[0].delta.content async for c in chunks]
-    assert rest == ["cd", "ef", None]
+        assert [c.choices[0].delta.content async for c in chunks] == ["cd", "ef", None]
+        refused = asyncio.create_task(caller.ask())
+        await server.held("refusal")
+        server.release("refusal")
+        with pytest.raises(APIError):
+            await refused
 
 
-async def test_a_request_without_an_answer_is_told_why() -> None:
-    async with playing() as (server, client):
-        with pytest.raises(BadRequestError, match="no answers are left"):
-            await client.chat.completions.create(model="m", messages=HELLO)
-        assert len(server.mistakes) == len(server.requests) == 1
+async def test_a_gate_keeps_everybody_until_it_is_released_and_nobody_after() -> None:
+    gates = Gates()
+    await gates.pass_through(None)
+    waiting = [asyncio.create_task(gates.pass_through("a")) for _ in range(2)]
+    await gates.held("a", 2)
+    gates.release("b")
+    await gates.pass_through("b")
+    assert not any(task.done() for task in waiting)
+    gates.release("a")
+    await asyncio.gather(*waiting)
+    await gates.pass_through("a")
 
 
-async def test_a_conversation_with_a_missing_tool_result_is_refused() -> None:
+async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
-    messages: list[ChatCompletionMessageParam] = [
-        *HELLO,
-        {"role": "assistant", "tool_calls": [call]},  # type: ignore[list-item]
-    ]
-    async with playing(Answer(text="a")) as (server, client):
+    unanswered = [*HELLO, {"role": "assistant", "tool_calls": [call]}]
+    async with playing() as (server, caller):
         with pytest.raises(BadRequestError, match="no result"):
-            await client.chat.completions.create(model="m", messages=messages)
+            await caller.create(messages=unanswered)
         assert server.requests == []
+        with pytest.raises(BadRequestError, match="no answers are left"):
+            await caller.ask()
+        assert (len(server.mistakes), len(server.requests)) == (2, 1)
 
 
-async def test_rules_see_the_request() -> None:
-    script = Script(
-        rules=[
-            Rule(
-                when=When.model_validate({"prompt": r"hel(?P<rest>\w+)", "model": "^m$"}),
-                answer=Answer(text="rest is {{ rest }}"),
-            )
+async def test_rules_see_the_request_and_models_are_listed() -> None:
+    when = When.model_validate({"prompt": r"hel(?P<rest>\w+)", "model": "^m$"})
+    rules = [Rule(when=when, answer=Answer(text="rest is {{ rest }}"))]
+    async with playing(rules=rules, models=["small", "large"]) as (_, caller):
+        assert await caller.ask() == "rest is lo"
+        assert [model.id for model in (await caller.client.models.list()).data] == [
+            "small",
+            "large",
         ]
-    )
-    async with (
-        ModelServer(script) as server,
-        AsyncOpenAI(base_url=server.base_url, api_key="k") as client,
-    ):
-        done = await client.chat.completions.create(model="m", messages=HELLO)
-    assert done.choices[0].message.content == "rest is lo"
-
-
-async def test_models_are_listed() -> None:
-    async with (
-        ModelServer(Script(models=["small", "large"])) as server,
-        AsyncOpenAI(base_url=server.base_url, api_key="k") as client,
-    ):
-        listed = await client.models.list()
-    assert [model.id for model in listed.data] == ["small", "large"]
 
 
 async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:
-    script = Script(api_key="secret", answers=[Answer(text="in")])
-    async with ModelServer(script) as server:
-        async with AsyncOpenAI(base_url=server.base_url, api_key="guess") as client:
-            with pytest.raises(AuthenticationError):
-                await client.chat.completions.create(model="m", messages=HELLO)
-        async with AsyncOpenAI(base_url=server.base_url, api_key="secret") as client:
-            done = await client.chat.completions.create(model="m", messages=HELLO)
-    assert done.choices[0].message.content == "in"
-    assert len(server.requests) == 1
+    async with playing(Answer(text="in"), api_key="secret") as (server, caller):
+        with pytest.raises(AuthenticationError):
+            await caller.ask()
+        right = Caller(caller.client.with_options(api_key="secret"))
+        assert await right.ask() == "in"
+        assert len(server.requests) == 1
 
 
 async def test_serving_forever_announces_the_address_and_ends_with_its_task() -> None:
@@ -220,13 +209,107 @@ async def test_serving_forever_announces_the_address_and_ends_with_its_task() ->
     announced = await said.get()
     assert server.base_url in announced
     async with AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
-        await client.chat.completions.create(model="m", messages=HELLO)
+        assert await Caller(client).ask() == "hi"
+    with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{server.port}"):
+        await ModelServer(Script(), port=server.port).serve_forever()
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
 
 
-async def test_a_port_in_use_is_one_sentence() -> None:
-    async with ModelServer(Script()) as first:
-        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{first.port}"):
-            await ModelServer(Script(), port=first.port).serve_forever()
+# What an endpoint can do wrong --------------------------------------------------------------------
+
+
+async def test_a_client_that_retries_gets_past_429_and_500_but_not_past_401() -> None:
+    busy, broken = Refusal(status=429, retry_after=0.01), Refusal(status=500, retry_after=0.01)
+    answers = (busy, broken, Answer(text="at last"), Refusal(status=401), Answer(text="never"))
+    async with playing(*answers, retries=2) as (server, caller):
+        assert await caller.ask() == "at last"
+        assert [r.headers["x-stainless-retry-count"] for r in server.requests] == ["0", "1", "2"]
+        with pytest.raises(AuthenticationError):
+            await caller.ask()
+        assert len(server.requests) == 4
+
+
+@pytest.mark.behaviour("A-13")
+async def test_every_refusal_is_an_api_error_and_a_429_says_when_to_come_back() -> None:
+    refusals = [Refusal(status=status) for status in (400, 404, 500, 599)]
+    slow = Refusal(status=429, retry_after=7, code="slow_down", message="out of breath")
+    async with playing(*refusals, slow) as (_, caller):
+        for _ in refusals:
+            with pytest.raises(APIError, match="scripted refusal"):
+                await caller.ask()
+        with pytest.raises(RateLimitError, match="out of breath") as caught:
+            await caller.ask()
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert caught.value.code == "slow_down"
+
+
+async def test_a_hang_ends_with_the_clients_timeout_or_with_the_server() -> None:
+    hang = Breakdown(breakdown="hang")
+    async with playing(hang, Answer(text="alive"), hang) as (server, caller):
+        with pytest.raises(APITimeoutError):
+            await Caller(caller.client.with_options(timeout=0.05)).ask()
+        assert await caller.ask() == "alive"
+        asking = asyncio.create_task(caller.ask())
+        await server.received(3)
+        await server.__aexit__(None, None, None)
+        with pytest.raises(APIConnectionError):
+            await asking
+
+
+@pytest.mark.behaviour("A-13")
+async def test_what_breaks_off_never_passes_for_an_answer() -> None:
+    broken: list[AnyAnswer] = [
+        Breakdown(breakdown="reset"), Answer(text="x" * 500, cut_after=0), Answer(text="alive"),
+        Answer(text="abcdef", piece=2, cut_after=2),
+    ]  # fmt: skip
+    async with playing(*broken) as (_, caller):
+        for _ in range(2):
+            with pytest.raises(APIConnectionError):
+                await caller.ask()
+        assert await caller.ask() == "alive"
+        seen: list[str | None] = []
+        with pytest.raises(APIConnectionError):
+            await caller.pieces(seen)
+        assert seen == ["", "ab"]
+
+
+@pytest.mark.behaviour("A-13")
+async def test_unknown_tools_broken_arguments_and_a_wrong_type_are_delivered_as_scripted() -> None:
+    odd = Answer(calls=[Call(tool="no_such_tool", arguments="{'a': 1")])
+    async with playing(odd, Answer(text="hi", content_type="text/html")) as (_, caller):
+        [call] = (await caller.create()).choices[0].message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("no_such_tool", "{'a': 1")
+        raw = caller.client.chat.completions.with_raw_response
+        answer = await raw.create(model="m", messages=[{"role": "user", "content": "hi"}])
+        assert answer.headers["content-type"] == "text/html"
+
+
+# As a program of its own --------------------------------------------------------------------------
+
+PROGRAM = "import sys; from hubbub.testing.model_server import main; main(sys.argv[1])"
+
+
+@pytest.mark.slow
+async def test_it_says_where_it_listens_answers_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("answers: [{text: hello}]")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(script), stdout=PIPE, stderr=PIPE
+    )
+    assert process.stdout is not None
+    line = await asyncio.wait_for(process.stdout.readline(), 30)
+    url = next(word for word in line.decode().split() if word.startswith("http://"))
+    async with AsyncOpenAI(base_url=url, api_key="any") as client:
+        assert await Caller(client).ask() == "hello"
+    process.send_signal(signal.SIGINT)
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_a_broken_script_is_told_before_anything_listens(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("answers: [{txt: hello}]")
+    with pytest.raises(ConfigError, match="txt"):
+        main(script)

@@ -1,19 +1,24 @@
+"""The forms of the scripted model's answers: as a whole, as a stream, and in words."""
+
 from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import JsonValue
 
+from hubbub.testing.model_dialects import asked_dialect, in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import Answer, Call, Usage
 from hubbub.testing.model_wire import chunks, completion, error_body, model_list
 
 
-def request(**more: JsonValue) -> ChatRequest:
-    messages: JsonValue = [{"role": "user", "content": "four letters"}]
+def request(system: str = "", *chat: tuple[str, str], **more: JsonValue) -> ChatRequest:
+    said = [("system", system), ("user", "four letters"), *chat]
+    messages: JsonValue = [{"role": role, "content": text} for role, text in said]
     return parse_request({"model": "m", "messages": messages, **more}, {}, 0.0)
 
 
@@ -59,6 +64,8 @@ def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -
         if c.type == "function"
     ]
     assert assembled(answer, number) == (whole.message.content or "", said, whole.finish_reason)
+    again = completion(request(), answer, number)
+    assert json.dumps(again) == json.dumps(completion(request(), answer, number))
 
 
 def test_calls_have_ids_that_differ_between_requests() -> None:
@@ -67,15 +74,12 @@ def test_calls_have_ids_that_differ_between_requests() -> None:
     assert len({id for id, _, _ in [*first, *second]}) == 4
 
 
-def test_usage_is_counted_roughly_unless_it_is_given() -> None:
+def test_usage_is_counted_roughly_unless_it_is_given_and_ends_a_stream_that_asks_for_it() -> None:
     counted = completion(request(), Answer(text="x" * 40), 1)["usage"]
     assert counted == {"prompt_tokens": 4, "completion_tokens": 11, "total_tokens": 15}
     given_ = Answer(text="x", usage=Usage(prompt_tokens=7, completion_tokens=0))
     usage = completion(request(), given_, 1)["usage"]
     assert usage == {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}
-
-
-def test_usage_ends_a_stream_that_asks_for_it() -> None:
     asked = request(stream=True, stream_options={"include_usage": True})
     *others, last = chunks(asked, Answer(text="hi"), 1)
     assert last["choices"] == []
@@ -83,14 +87,85 @@ def test_usage_ends_a_stream_that_asks_for_it() -> None:
     assert all("usage" not in chunk for chunk in others)
 
 
-def test_two_runs_of_a_script_give_the_same_bytes() -> None:
-    answer = Answer(text="hi", calls=[Call(tool="a", arguments={"x": 1})])
-    first, second = (json.dumps(completion(request(), answer, 1)) for _ in range(2))
-    assert first == second
-
-
 def test_errors_and_model_lists_have_the_endpoints_form() -> None:
     assert error_body("no", "t", "c") == {
         "error": {"message": "no", "type": "t", "param": None, "code": "c"}
     }
     assert [m["id"] for m in model_list(["a", "b"])["data"]] == ["a", "b"]  # type: ignore[union-attr,call-overload,index]
+
+
+# In the words that a request asks for -------------------------------------------------------------
+
+TOOL: JsonValue = {"type": "function", "function": {"name": "add"}}
+LINES, OBJECT = request("Write TOOL_CALL lines."), request("Write <final_output></final_output>.")
+ADD = Call(tool="add", arguments={"a": 1})
+
+
+def test_the_request_says_how_calls_are_written_unless_the_answer_does() -> None:
+    assert asked_dialect(request("plain")) == "native"
+    assert asked_dialect(request("TOOL_CALL", tools=[TOOL])) == "native"
+    assert asked_dialect(LINES) == "tool_call"
+    assert asked_dialect(OBJECT) == "final_output"
+    words = in_words(Answer(calls=[ADD], dialect="tool_call"), request()).text or ""
+    assert words.startswith("TOOL_CALL")
+    assert in_words(Answer(calls=[ADD], dialect="native"), LINES).calls == [ADD]
+    assert in_words(Answer(text="{"), OBJECT) == Answer(text="{"), "mere text stays as it is"
+
+
+def test_calls_become_lines_behind_the_text() -> None:
+    answer = in_words(Answer(calls=[ADD, Call(tool="look")], text="Well."), LINES)
+    assert answer.calls == []
+    assert answer.text == (
+        'Well.\n\nTOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}\n'
+        'TOOL_CALL {"tool_name": "look", "parameters": {}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ([ADD], {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}}),
+        (
+            [Call(tool="add", arguments="{oops")],
+            {"action": "CallTool", "selected_tool": "add", "parameters": "{oops"},
+        ),
+        (
+            [Call(tool="finish", arguments={"reason": "r"})],
+            {"action": "Finish", "message_to_user": "r"},
+        ),
+        (
+            [Call(tool="ask_human", arguments={"question": "q", "options": ["a"]})],
+            {"action": "AskUser", "message_to_user": "q", "options": ["a"]},
+        ),
+        (
+            [Call(tool="fork", arguments={"goal": "g"})],
+            {"action": "ForkAutoAgent", "parameters": {"goal": "g"}},
+        ),
+        (
+            [Call(tool="add", id="x"), Call(tool="look")],
+            {
+                "action": "CallToolsParallel",
+                "parallel_tools": [
+                    {"tool_name": "add", "parameters": {}, "tool_id": "x"},
+                    {"tool_name": "look", "parameters": {}},
+                ],
+                "wait_strategy": "any",
+            },
+        ),
+    ],
+)
+def test_calls_become_an_object(made: list[Call], expected: dict[str, JsonValue]) -> None:
+    text = in_words(Answer(calls=made, wait="any"), OBJECT).text or ""
+    inside = text.removeprefix("<final_output>").removesuffix("</final_output>")
+    assert json.loads(inside) == expected
+
+
+def test_results_in_words_are_no_new_prompt_and_tools_described_in_words_are_offered() -> None:
+    result = '<tool_result tool_name="add" id="c">3</tool_result>'
+    results = f'<tool_results step="1">\n{result}\n</tool_results>'
+    answered = request("TOOL_CALL", ("assistant", "TOOL_CALL {}"), ("user", results))
+    assert (answered.prompt, answered.step, answered.tool_result) == ("four letters", 2, "3")
+    corrected = request("TOOL_CALL", ("assistant", "x"), ("user", "Nobody has read that."))
+    assert (corrected.step, corrected.tool_result) == (1, None)
+    described = '{"name": "add", "description": "Add.", "parameters": {}}'
+    assert request(f"TOOL_CALL\n{described}\n{described}").tools == ["add", "add"]
