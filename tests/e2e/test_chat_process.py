@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,41 +23,45 @@ DEADLINE_S = 60.0
 HUBBUB = [sys.executable, "-m", "hubbub"]
 
 
+FILE = f"""
+network: {{name: office, auth: open}}
+channels: {{general: {{}}}}
+humans: {{ann: {{}}, bob: {{}}}}
+agents: {{calculator: {{kind: python, class: '{ROOT}/configs/agents/calculator.py:Calculator'}}}}
+mods: [files, tasks]
+"""
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a user whose quickstart network runs."""
-    state = tmp_path_factory.mktemp("state")
+    """The environment of a user whose network runs, with an agent and some mods."""
+    folder = tmp_path_factory.mktemp("office")
+    (folder / "office.yaml").write_text(FILE)
     environment = {
         **os.environ,
-        "HUBBUB_STATE_DIR": str(state),
+        "HUBBUB_STATE_DIR": str(folder / "state"),
         "HUBBUB_LISTEN": "127.0.0.1:0",
-        "HUBBUB_STORE": "sqlite::memory:",
+        "HUBBUB_STORE": f"sqlite:{folder}/office.db",
         "TERM": "xterm-256color",
         "USER": "ann",
         "LOGNAME": "ann",
     }
     up = subprocess.Popen(
-        [*HUBBUB, "up", str(ROOT / "configs" / "quickstart.yaml")],
+        [*HUBBUB, "up", str(folder / "office.yaml"), "--json"],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+    assert up.stdout is not None
     try:
-        wait_for_run_file(state, up)
+        told = iter(up.stdout.readline, "")
+        assert any('"event": "up"' in line for line in told), "the network does not come up"
         yield environment
     finally:
         up.terminate()
         up.communicate(timeout=DEADLINE_S)
-
-
-def wait_for_run_file(state: Path, up: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not list(state.glob("run/*.json")):
-        assert up.poll() is None, up.communicate()[0]
-        assert time.monotonic() < deadline, "the network does not come up"
-        time.sleep(0.05)
 
 
 def script(environment: dict[str, str], *lines: str, name: str = "ann", code: int = 0) -> list[str]:
@@ -95,18 +100,36 @@ def test_a_wrong_line_does_not_end_a_script_but_fails_it(environment: dict[str, 
     assert any(line.endswith("still here ✓") for line in shown)
 
 
-def test_an_impossible_name_is_one_sentence_and_exit_code_2(environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [*HUBBUB, "chat", "--as", "two words"],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
-    assert done.returncode == 2
-    assert "cannot be a name" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_cannot_be_is_one_sentence_and_exit_code_2(environment: dict[str, str]) -> None:
+    for options, told in (
+        (["--as", "two words"], "hubbub: 'two words' cannot be a name"),
+        (["--full"], "hubbub: the full screen needs a terminal"),
+    ):
+        done = subprocess.run(
+            [*HUBBUB, "chat", *options],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith(told)
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.behaviour("M-315", "M-316")
+def test_a_script_sends_a_file_and_another_person_saves_it(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "plan.csv").write_bytes(b"a,b\n" * 50_000)
+    script(environment, "/channel general", f"/attach {tmp_path}/plan.csv the plan")
+    get = ("/channel general", f"/get f1 {tmp_path}/copy.csv")
+    shown = script(environment, *get, name="bob")
+    assert any("[f1 plan.csv, text/csv, 200.0 kB]" in line for line in shown)
+    assert (tmp_path / "copy.csv").read_bytes() == (tmp_path / "plan.csv").read_bytes()
+    again = script(environment, *get, name="bob", code=1)
+    assert again[-1] == f"{tmp_path}/copy.csv is there already; name another place"
 
 
 class Terminal:
@@ -158,47 +181,38 @@ class Terminal:
         os.close(self._master)
 
 
-@pytest.fixture
-def terminal(environment: dict[str, str]) -> Iterator[Terminal]:
-    terminal = Terminal(environment)
-    yield terminal
-    terminal.close()
-
-
-@pytest.mark.behaviour("U-1")
-def test_a_person_at_a_terminal_asks_and_leaves(terminal: Terminal) -> None:
-    terminal.shows("quickstart as ann")
-    terminal.types("/dm calculator 17 * 3\r")
-    terminal.shows("── @calculator ──")
-    terminal.shows("✓")
-    terminal.shows("51")
-    assert terminal.leaves() == 0
-
-
-@pytest.mark.behaviour("U-1")
-def test_a_person_fills_the_screen_asks_and_leaves(environment: dict[str, str]) -> None:
-    terminal = Terminal(environment, "--full")
+@contextmanager
+def terminal(environment: dict[str, str], *options: str) -> Iterator[Terminal]:
+    terminal = Terminal(environment, *options)
     try:
-        terminal.shows("quickstart as ann")
-        terminal.types("/dm calculator 17 * 5\r")
-        terminal.shows("17 * 5")
-        terminal.shows("✓✓ calculator")
-        terminal.shows("85")
+        terminal.shows("office as ann")
+        yield terminal
         assert terminal.leaves() == 0
-        assert "Traceback" not in terminal.drawn
-        assert "\x1b[?1049l" in terminal.drawn  # the screen is as it was before
     finally:
         terminal.close()
 
 
-def test_a_full_screen_wants_a_terminal(environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [*HUBBUB, "chat", "--full"],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("hubbub: the full screen needs a terminal")
+@pytest.mark.behaviour("U-1", "M-310")
+def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[str, str]) -> None:
+    with terminal(environment, "--open", "#general") as ann:
+        ann.types("/dm calculator 17 * 3\r")
+        ann.shows("── @calculator ──")
+        ann.shows("✓")
+        ann.shows("51")
+        ann.types("/todo Write it\r")
+        ann.shows("open: Write it")
+        ann.types("/cla")
+        ann.shows("take a task")  # in the menu
+        ann.types("\tnothing\r")
+        ann.shows("/claim takes a task's id such as t3: /claim <t3>")
+
+
+@pytest.mark.behaviour("U-1")
+def test_a_person_fills_the_screen_asks_and_leaves(environment: dict[str, str]) -> None:
+    with terminal(environment, "--full") as ann:
+        ann.types("/dm calculator 17 * 5\r")
+        ann.shows("17 * 5")
+        ann.shows("✓✓ calculator")
+        ann.shows("85")
+    assert "Traceback" not in ann.drawn
+    assert "\x1b[?1049l" in ann.drawn  # the screen is as it was before

@@ -89,14 +89,6 @@ class Desk:
         view = self.view
         return [view.render_line(y).text[2:].rstrip() for y in range(view.size.height)]
 
-    @property
-    def everything(self) -> str:
-        """What stands on the screen beside the conversation, and the conversation."""
-        return "\n".join(
-            [*self.conversation, *self.listed("#threads"), *self.listed("#people"), self.status,
-             self.details]
-        )  # fmt: skip
-
     def listed(self, name: str) -> list[str]:
         """The lines of a list, `#threads` or `#people`."""
         return [
@@ -127,6 +119,10 @@ class Desk:
             while not condition():
                 await self.pilot.pause()
 
+    async def tells(self, text: str) -> None:
+        """Wait for a notification with this text."""
+        await self.sees(lambda: any(text in told for told in self.told))
+
     async def reads(self, text: str) -> str:
         """Wait for a line of the conversation with this text."""
         await self.sees(lambda: any(text in line for line in self.conversation))
@@ -145,18 +141,16 @@ class Desk:
             if session.participant == "ann":
                 session.close(code, "cut by the test")
 
-    async def kept(self, thread: str) -> dict[str, int]:
-        """What the hub would tell a new window of ann's about a thread."""
-        async with Client(
-            MemoryTransport(self.network.hub.attach), "ann", "human", latest=True
-        ) as ann:
-            return next((_summary(t.head, t.read) for t in ann.ready.threads if t.id == thread), {})
-
     async def keeps(self, thread: str, head: int, read: int) -> None:
-        """Wait until the hub would tell that."""
+        """Wait until the hub would tell a new window of ann's that of a thread."""
         async with asyncio.timeout(DEADLINE_S):
-            while await self.kept(thread) != _summary(head, read):
+            while await self._kept(thread) != (head, read):
                 await self.pilot.pause()
+
+    async def _kept(self, thread: str) -> tuple[int, int] | None:
+        transport = MemoryTransport(self.network.hub.attach)
+        async with Client(transport, "ann", "human", latest=True) as ann:
+            return next(((t.head, t.read) for t in ann.ready.threads if t.id == thread), None)
 
 
 async def read_all(network: LocalNetwork, thread: str = "channel.general") -> None:
@@ -164,10 +158,6 @@ async def read_all(network: LocalNetwork, thread: str = "channel.general") -> No
     async with Client(MemoryTransport(network.hub.attach), "ann", "human", latest=True) as ann:
         heads = {found.id: found.head for found in ann.ready.threads}
         await ann.call("mark_read", thread=thread, upto=heads[thread])
-
-
-def _summary(head: int, read: int) -> dict[str, int]:
-    return {"head": head, "read": read}
 
 
 @asynccontextmanager
@@ -183,9 +173,7 @@ async def sitting(
         async with desk.app.run_test(size=size) as desk.pilot:
             await desk.sees(desk.chat.engine.began.is_set)
             wanted = "broadcast" if opening is None else opening.replace("#", "channel.")
-            await desk.sees(
-                lambda: desk.state.current == wanted or opening not in (None, "#general")
-            )
+            await desk.sees(lambda: desk.state.current == wanted)
             yield desk
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -135,19 +136,11 @@ async def test_a_refused_message_stays_with_its_reason_and_can_be_said_again_or_
         await desk.says("/drop")
         await desk.sees(lambda: not list(desk.state.outbox))
         assert await texts(bob, "channel_general") == ["short"]
-
-
-async def test_a_mention_of_nobody_is_told(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
         await desk.says("hello @bbo")
-        await desk.sees(lambda: "nobody here is called @bbo" in desk.told)
-
-
-async def test_nobody_speaks_in_the_networks_own_threads(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
+        await desk.tells("nobody here is called @bbo")
         desk.chat.open("mod.tasks")
         await desk.says("hello")
-        await desk.sees(lambda: any("only the network itself" in text for text in desk.told))
+        await desk.tells("only the network itself")
         assert desk.writing.text == "hello"
 
 
@@ -194,19 +187,14 @@ async def test_an_agents_work_is_watched_and_its_turn_looked_into(network: Local
         await desk.sees(lambda: any("calculator-m999" in text for text in desk.told))
 
 
-async def test_a_turn_is_for_owners(network: LocalNetwork) -> None:
+async def test_details_are_looked_at_by_whoever_may(network: LocalNetwork) -> None:
     file = FILE.model_copy(update={"humans": {}})
     async with LocalNetwork(file) as strangers, sitting(strangers) as desk:
-        await desk.presses("escape", "i")
+        await desk.presses("escape", "i")  # turns are for owners
         await desk.sees(lambda: "channel.general" in desk.details)
-
-
-async def test_a_persons_card_is_looked_at(network: LocalNetwork) -> None:
-    await network.join("calculator")
-    async with sitting(network) as desk:
+        await strangers.join("calculator")
         await desk.sees(lambda: "● calculator  idle" in desk.listed("#people"))
-        people = desk.chat.query_one("#people")
-        people.focus()
+        desk.chat.query_one("#people").focus()
         await desk.presses("down", "i")
         await desk.sees(lambda: "kind    agent" in desk.details)
         await desk.presses("enter")
@@ -229,8 +217,7 @@ class Nowhere:
         self.told.append(text)
 
 
-async def until(condition: object) -> None:
-    assert callable(condition)
+async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110  what is waited for has no event
             await asyncio.sleep(0)
@@ -260,15 +247,24 @@ def test_what_the_client_knows_is_what_a_fresh_one_is_told(deeds: list[str]) -> 
     asyncio.run(_compare(deeds))
 
 
+@asynccontextmanager
+async def running(network: LocalNetwork) -> AsyncIterator[tuple[Client, Engine]]:
+    """Ann's engine at work, without a screen."""
+    backoff = Backoff(first_s=0.0001, most_s=0.0005)
+    transport = MemoryTransport(network.hub.attach)
+    async with Client(transport, "ann", "human", latest=True, backoff=backoff) as ann:
+        engine = Engine(ann, Nowhere())
+        task = asyncio.create_task(engine.run())
+        await engine.began.wait()
+        yield ann, engine
+        task.cancel()
+        await asyncio.wait({task})
+
+
 async def _compare(deeds: list[str]) -> None:
     async with LocalNetwork(FILE) as network:
         bob = await network.join("bob", "human")
-        backoff = Backoff(first_s=0.0001, most_s=0.0005)
-        transport = MemoryTransport(network.hub.attach)
-        async with Client(transport, "ann", "human", latest=True, backoff=backoff) as ann:
-            engine = Engine(ann, Nowhere())
-            running = asyncio.create_task(engine.run())
-            await until(engine.began.is_set)
+        async with running(network) as (ann, engine):
             for n, deed in enumerate(deeds):
                 await _do(deed, n, network, bob, engine)
             await bob.call("post_to_channel", channel="general", text="the end")
@@ -276,8 +272,6 @@ async def _compare(deeds: list[str]) -> None:
             await until(lambda: _last(engine.state) == last and not engine.state.outbox.under_way)
             await ann.call("list_channels")  # what was posted before it is done
             assert marks(engine.state) == marks(await fresh(network))
-            running.cancel()
-            await asyncio.wait({running})
 
 
 def _last(state: State) -> str:
@@ -314,10 +308,7 @@ async def _do(deed: str, n: int, network: LocalNetwork, bob: Client, engine: Eng
 
 async def test_what_others_do_with_channels_is_known_at_once(network: LocalNetwork) -> None:
     bob = await network.join("bob", "human")
-    async with Client(MemoryTransport(network.hub.attach), "ann", "human", latest=True) as ann:
-        engine = Engine(ann, Nowhere())
-        running = asyncio.create_task(engine.run())
-        await until(engine.began.is_set)
+    async with running(network) as (ann, engine):
         state = engine.state
         await bob.call("create_channel", name="plans", members=["ann"])
         await until(lambda: "channel.plans" in state.threads)
@@ -328,5 +319,3 @@ async def test_what_others_do_with_channels_is_known_at_once(network: LocalNetwo
         assert state.current == "broadcast"
         await until(lambda: not state.opening)
         assert "channel.plans" not in state.threads
-        running.cancel()
-        await asyncio.wait({running})

@@ -37,10 +37,21 @@ async def general(bob: Client, *texts: str) -> list[str]:
     return ids
 
 
+async def select(desk: Desk, text: str) -> None:
+    """Select a message from the keyboard."""
+    await desk.reads(text)
+    if isinstance(desk.chat.focused, Writing):
+        await desk.presses("escape")
+    await desk.presses("k")
+    while text not in (message.text if (message := desk.view.message()) else ""):
+        await desk.presses("k")
+
+
 @pytest.mark.behaviour("U-1")
-async def test_a_person_sees_threads_people_and_the_conversation(
+async def test_a_person_sees_threads_people_and_the_conversation_and_speaks(
     network: LocalNetwork, bob: Client
 ) -> None:
+    await network.join("bobby", "human")
     await general(bob, "hello ann")
     async with sitting(network) as desk:
         await desk.reads("hello ann")
@@ -49,62 +60,27 @@ async def test_a_person_sees_threads_people_and_the_conversation(
         assert desk.header.startswith("#general")
         assert "town as ann" in desk.status
         assert isinstance(desk.chat.focused, Writing)
-
-
-async def test_what_is_said_arrives_and_is_told_as_delivered(
-    network: LocalNetwork, bob: Client
-) -> None:
-    async with sitting(network) as desk:
         await desk.says("hello *all*")
-        event = await next_event(bob)
-        assert event.message.text == "hello *all*"
+        assert (await next_event(bob)).message.text == "hello *all*"
         await desk.reads("hello all")
         await desk.reads("✓✓ bob")
         assert desk.writing.text == ""
         assert sum("hello all" in line for line in desk.conversation) == 1
-
-
-async def test_a_text_may_have_several_lines(network: LocalNetwork, bob: Client) -> None:
-    async with sitting(network) as desk:
         await desk.presses("a", "ctrl+j", "b", "enter")
         assert (await next_event(bob)).message.text == "a\nb"
-
-
-@pytest.mark.behaviour("U-1")
-async def test_names_and_commands_are_completed(network: LocalNetwork, bob: Client) -> None:
-    async with sitting(network) as desk:
-        await desk.writes("hi @bo")
-        await desk.presses("tab")
-        assert desk.writing.text == "hi @bob "
-        desk.writing.text = ""
-        await desk.writes("/le")
-        await desk.presses("tab")
-        assert desk.writing.text == "/leave "
-
-
-async def test_completions_are_chosen_with_arrows_and_closed_with_escape(
-    network: LocalNetwork, bob: Client
-) -> None:
-    await network.join("bobby", "human")
-    async with sitting(network) as desk:
-        await desk.sees(lambda: "bobby" in desk.state.participants)
         await desk.writes("@bob")
         await desk.sees(lambda: desk.writing.choosing)
         await desk.presses("down", "enter")
         assert desk.writing.text == "@bobby "
-        desk.writing.text = ""
         await desk.writes("@b")
         await desk.sees(lambda: desk.writing.choosing)
         await desk.presses("escape")
         assert not desk.writing.choosing
         assert desk.chat.focused is desk.writing
-
-
-async def test_a_wrong_command_is_told_and_stays_to_be_mended(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
+        desk.writing.text = ""
         await desk.says("/frobnicate")
-        await desk.sees(lambda: any("no command /frobnicate" in text for text in desk.told))
-        assert desk.writing.text == "/frobnicate"
+        await desk.tells("no command /frobnicate")
+        assert desk.writing.text == "/frobnicate", "it stays to be mended"
 
 
 async def test_unread_threads_are_counted_and_found_by_key_and_read_by_looking(
@@ -120,13 +96,8 @@ async def test_unread_threads_are_counted_and_found_by_key_and_read_by_looking(
         await desk.sees(lambda: "● @bob" in desk.listed("#threads"))
         await desk.keeps("dm.ann.bob", head=1, read=1)
         await desk.presses("alt+shift+up")
-        await desk.sees(lambda: "all is read" in desk.told)
-
-
-async def test_what_arrives_while_nobody_looks_stays_unread(
-    network: LocalNetwork, bob: Client
-) -> None:
-    async with sitting(network) as desk:
+        await desk.tells("all is read")
+        await desk.says("/open #general")
         desk.app.app_focus = False
         await general(bob, "@ann are you there?")
         await desk.reads("are you there?")
@@ -135,65 +106,55 @@ async def test_what_arrives_while_nobody_looks_stays_unread(
         await desk.sees(lambda: "#general" in desk.listed("#threads"))
 
 
-async def test_neighbours_are_reached_by_key(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
-        await desk.presses("alt+up")
-        assert desk.state.current == "broadcast"
-        await desk.presses("alt+down")
-        assert desk.state.current == "channel.general"
-
-
-async def test_drafts_wait_in_their_threads(network: LocalNetwork) -> None:
+async def test_drafts_wait_in_their_threads_which_keys_reach(network: LocalNetwork) -> None:
     async with sitting(network) as desk:
         await desk.writes("half a sentence")
         await desk.presses("alt+up")
+        assert desk.state.current == "broadcast"
         assert desk.writing.text == ""
         await desk.sees(lambda: "#general ✎" in desk.listed("#threads"))
         await desk.writes("another")
         await desk.presses("alt+down")
+        assert desk.state.current == "channel.general"
         assert desk.writing.text == "half a sentence"
         await desk.presses("alt+up")
         assert desk.writing.text == "another"
+        desk.writing.text = ""
+        await desk.writes("x")
+        await desk.presses("left", "ctrl+d")
+        assert desk.writing.text == ""
+        await desk.presses("ctrl+d")
+        await desk.sees(lambda: desk.app.return_value is not None)
+    assert desk.app.return_value == 0
 
 
 @pytest.mark.behaviour("U-1", "P-24")
-async def test_history_comes_by_scrolling_up(network: LocalNetwork, bob: Client) -> None:
+async def test_history_comes_by_scrolling_up_and_keeps_its_place(
+    network: LocalNetwork, bob: Client
+) -> None:
     await general(bob, *[f"text {n}." for n in range(1, 131)])
     await read_all(network)
     async with sitting(network) as desk:
         await desk.reads("text 130.")
-
-        async def scroll() -> None:
-            await desk.presses("pageup")
-
-        while not any("text 1." in line for line in desk.conversation):
-            await scroll()
-        assert desk.conversation[0].startswith("This is the beginning of #general.")
-        assert list(desk.state.thread("channel.general").messages) == list(range(1, 131))
-        await desk.presses("escape", "G")
-        await desk.reads("text 130.")
-
-
-async def test_scrolling_up_keeps_the_place_when_something_arrives(
-    network: LocalNetwork, bob: Client
-) -> None:
-    await general(bob, *[f"text {n}." for n in range(1, 61)])
-    await read_all(network)
-    async with sitting(network) as desk:
-        await desk.reads("text 60.")
         await desk.presses("pageup")
-        await desk.sees(lambda: not any("text 60." in line for line in desk.conversation))
+        await desk.sees(lambda: not any("text 130." in line for line in desk.conversation))
         before = desk.conversation
         await general(bob, "later")
-        await desk.sees(lambda: desk.state.thread("channel.general").head == 61)
+        await desk.sees(lambda: desk.state.thread("channel.general").head == 131)
         await desk.pilot.pause()
         assert desk.conversation == before
+        while not any("text 1." in line for line in desk.conversation):
+            await desk.presses("pageup")
+        assert desk.conversation[0].startswith("This is the beginning of #general.")
+        assert list(desk.state.thread("channel.general").messages) == list(range(1, 132))
+        await desk.presses("escape", "G")
+        await desk.reads("later")
 
 
 async def test_a_long_absence_begins_at_what_is_new(network: LocalNetwork, bob: Client) -> None:
     async with sitting(network):
         pass
-    await general(bob, *[f"text {n}." for n in range(1, 91)])
+    first, *_ = await general(bob, *[f"text {n}." for n in range(1, 91)])
     async with sitting(network) as desk:
         await desk.reads("── new ──")
         await desk.reads("text 1.")
@@ -203,37 +164,23 @@ async def test_a_long_absence_begins_at_what_is_new(network: LocalNetwork, bob: 
         await desk.keeps("channel.general", head=90, read=90)
         await desk.presses("N")
         await desk.reads("text 1.")
+        await desk.presses("G")
+        await desk.says(f"/go {first}")
+        await desk.reads("text 1.")
+        await desk.sees(lambda: desk.view.selected == int(first[1:]))
+        await desk.presses("c")
+        assert desk.app.clipboard == first
+        await desk.says("/go m99999")
+        await desk.tells("m99999")
 
 
-async def select(desk: Desk, text: str) -> None:
-    """Select a message from the keyboard."""
-    await desk.reads(text)
-    if isinstance(desk.chat.focused, Writing):
-        await desk.presses("escape")
-    await desk.presses("k")
-    while text not in (message.text if (message := desk.view.message()) else ""):
-        await desk.presses("k")
-
-
-async def test_a_reply_goes_under_its_message_and_escape_leads_back(
+async def test_replies_and_quotations_go_with_their_message(
     network: LocalNetwork, bob: Client
 ) -> None:
     (question,) = await general(bob, "shall we?")
     async with sitting(network) as desk:
-        await select(desk, "shall we?")
-        await desk.presses("r")
-        assert desk.header.startswith(f"#general › {question}")
-        await desk.says("yes")
-        event = await next_event(bob)
-        assert event.message.thread_id == f"channel.general.t{question[1:]}"
-        await desk.sees(lambda: f"  ↳ {question} shall we?" in desk.listed("#threads"))
-        await desk.presses("escape", "escape")
-        await desk.reads("↳ 1 reply")
-
-
-async def test_a_quotation_goes_with_what_is_said(network: LocalNetwork, bob: Client) -> None:
-    (question,) = await general(bob, "shall we?")
-    async with sitting(network) as desk:
+        await desk.presses("escape", "r", "q", "c", "u")
+        await desk.sees(lambda: desk.told == ["select a message first: k"] * 4)
         await select(desk, "shall we?")
         await desk.presses("q")
         await desk.says("yes")
@@ -245,20 +192,15 @@ async def test_a_quotation_goes_with_what_is_said(network: LocalNetwork, bob: Cl
         await desk.presses("q", "escape")
         await desk.says("no")
         assert (await next_event(bob)).message.quote is None
-
-
-async def test_a_link_is_copied_and_followed(network: LocalNetwork, bob: Client) -> None:
-    first, *_ = await general(bob, "the first", *[f"text {n}" for n in range(80)])
-    await read_all(network)
-    async with sitting(network) as desk:
-        await desk.reads("text 79")
-        await desk.says(f"/go {first}")
-        await desk.reads("the first")
-        await desk.sees(lambda: desk.view.selected == int(first[1:]))
-        await desk.presses("c")
-        assert desk.app.clipboard == first
-        await desk.says("/go m99999")
-        await desk.sees(lambda: any("m99999" in text for text in desk.told))
+        await select(desk, "shall we?")
+        await desk.presses("r")
+        assert desk.header.startswith(f"#general › {question}")
+        await desk.says("under it")
+        event = await next_event(bob)
+        assert event.message.thread_id == f"channel.general.t{question[1:]}"
+        await desk.sees(lambda: f"  ↳ {question} shall we?" in desk.listed("#threads"))
+        await desk.presses("escape", "escape")
+        await desk.reads("↳ 1 reply")
 
 
 async def test_marking_as_unread_lasts(network: LocalNetwork, bob: Client) -> None:
@@ -273,22 +215,23 @@ async def test_marking_as_unread_lasts(network: LocalNetwork, bob: Client) -> No
         await desk.sees(lambda: "#general 2" in desk.listed("#threads"))
 
 
-async def test_nothing_is_done_to_a_message_before_one_is_selected(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
-        await desk.presses("escape", "r", "q", "c", "u")
-        await desk.sees(lambda: desk.told == ["select a message first: k"] * 4)
-
-
 async def test_the_inbox_lists_mentions_and_unread_threads_and_goes_there(
     network: LocalNetwork, bob: Client
 ) -> None:
     async with sitting(network, opening=None) as desk:
+
+        async def inbox(*keys: str) -> list[str]:
+            await desk.presses(*keys)
+            await desk.sees(lambda: isinstance(desk.app.screen, InboxScreen))
+            return desk.listed("OptionList")
+
+        assert "nothing; all is read" in await inbox("escape", "g", "i")
+        await desk.presses("escape")
+        assert desk.app.screen is desk.chat
         await general(bob, "@ann look")
         await bob.call("send_text_message", to="ann", text="psst")
         await desk.sees(lambda: desk.state.threads.get("dm.ann.bob") is not None)
-        await desk.presses("escape", "g", "i")
-        await desk.sees(lambda: isinstance(desk.app.screen, InboxScreen))
-        lines = desk.listed("OptionList")
+        lines = await inbox("g", "i")
         assert lines[0] == "Unread"
         assert lines[1].startswith("#general  1 new")
         assert lines[2].startswith("@bob  1 new")
@@ -298,62 +241,37 @@ async def test_the_inbox_lists_mentions_and_unread_threads_and_goes_there(
         assert desk.state.current == "channel.general"
 
 
-async def test_an_inbox_without_anything_says_so(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
-        await desk.says("/inbox")
-        await desk.sees(lambda: isinstance(desk.app.screen, InboxScreen))
-        assert "nothing; all is read" in desk.listed("OptionList")
-        await desk.presses("escape")
-        assert desk.app.screen is desk.chat
-
-
-async def test_the_palette_goes_to_people_and_does_what_keys_do(
+async def test_the_palette_goes_to_people_and_channels_and_does_what_keys_do(
     network: LocalNetwork, bob: Client
 ) -> None:
+    def best(desk: Desk) -> str:
+        """The first line that the palette offers."""
+        found = desk.listed("CommandList")
+        return found[0].split("\n")[0] if found else ""
+
     async with sitting(network) as desk:
-        await desk.presses("ctrl+k", *"@bob")
-        await desk.sees(lambda: _best(desk) == "@bob")
-        await desk.presses("enter")
+
+        async def chooses(line: str, *keys: str) -> None:
+            await desk.presses("ctrl+k", *keys)
+            await desk.sees(lambda: best(desk) == line)
+            await desk.presses("enter")
+
+        await chooses("@bob", *"@bob")
         await desk.sees(lambda: desk.state.current == "dm.ann.bob")
-        await bob.call("create_channel", name="desk")
-        await desk.presses("ctrl+k", *"join", "space", *"desk")
-        await desk.sees(lambda: _best(desk) == "join #desk")
-        await desk.presses("enter")
-        await desk.sees(lambda: desk.state.current == "channel.desk")
-        await desk.presses("ctrl+k", *"this", "space", *"help")
-        await desk.sees(lambda: _best(desk) == "this help")
-        await desk.presses("enter")
+        await bob.call("create_channel", name="desk", description="work")
+        await chooses("join #desk", *"join", "space", *"desk")
+        await desk.sees(lambda: desk.header == "#desk  work  with bob")
+        await chooses("this help", *"this", "space", *"help")
         await desk.sees(lambda: isinstance(desk.app.screen, HelpScreen))
-
-
-def _best(desk: Desk) -> str:
-    """The first line that the palette offers."""
-    found = desk.listed("CommandList")
-    return found[0].split("\n")[0] if found else ""
-
-
-async def test_help_opens_and_closes(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
-        for key in ("f1", "escape"):
-            await desk.presses(key)
-        assert desk.app.screen is desk.chat
-        await desk.presses("escape", "question_mark")
-        assert isinstance(desk.app.screen, HelpScreen)
         await desk.presses("q")
         assert desk.app.screen is desk.chat
-
-
-async def test_channels_are_made_joined_and_left(network: LocalNetwork, bob: Client) -> None:
-    async with sitting(network) as desk:
-        await desk.says("/create music")
-        await desk.sees(lambda: desk.state.current == "channel.music")
-        await bob.call("create_channel", name="desk", description="work")
-        await desk.says("/join desk")
-        await desk.sees(lambda: desk.state.current == "channel.desk")
-        await desk.sees(lambda: desk.header == "#desk  work  with bob")
+        await desk.presses("f1", "escape")
+        assert desk.app.screen is desk.chat
         await desk.says("/leave")
         await desk.sees(lambda: desk.state.current == "broadcast")
         assert "#desk" not in desk.listed("#threads")
+        await desk.says("/create music")
+        await desk.sees(lambda: desk.state.current == "channel.music")
         await desk.says("/leave music")
         await desk.sees(lambda: "#music" not in desk.listed("#threads"))
 
@@ -366,16 +284,18 @@ async def test_a_theme_is_chosen_by_name(network: LocalNetwork, bob: Client) -> 
         await desk.sees(lambda: not desk.app.current_theme.dark)
         await desk.reads("x = 1")
         await desk.says("/theme noir")
-        await desk.sees(lambda: any("no theme 'noir'" in text for text in desk.told))
+        await desk.tells("no theme 'noir'")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
-async def test_on_a_narrow_terminal_the_panels_fold_away(
+async def test_on_a_narrow_terminal_the_panels_fold_away_until_it_grows(
     network: LocalNetwork, bob: Client, size: tuple[int, int]
 ) -> None:
-    await general(bob, "a rather long sentence that " * 8)
+    (long,) = await general(bob, "a rather long sentence that " * 8)
     async with sitting(network, size=size) as desk:
-        await desk.reads("a rather long")
+        line = await desk.reads("a rather long")
+        await desk.pilot.click(ConversationView, offset=(10, desk.conversation.index(line)))
+        assert desk.view.selected == int(long[1:])
         assert desk.view.size.width == size[0]
         assert not desk.chat.query_one("#left").display
         await desk.presses("escape", "left_square_bracket")
@@ -388,31 +308,8 @@ async def test_on_a_narrow_terminal_the_panels_fold_away(
         await desk.sees(lambda: "id        broadcast" in desk.details)
         await desk.presses("escape")
         assert desk.details == ""
-
-
-async def test_growing_wide_unfolds_the_threads(network: LocalNetwork) -> None:
-    async with sitting(network, size=(80, 24)) as desk:
         await desk.pilot.resize_terminal(140, 40)
         await desk.sees(lambda: desk.chat.query_one("#left").display)
         assert desk.view.size.width < 140
-
-
-async def test_clicking_selects_opens_and_looks(network: LocalNetwork, bob: Client) -> None:
-    (first,) = await general(bob, "click me")
-    async with sitting(network) as desk:
-        line = await desk.reads("click me")
-        y = desk.conversation.index(line)
-        await desk.pilot.click(ConversationView, offset=(10, y))
-        assert desk.view.selected == int(first[1:])
-        await desk.pilot.click("#threads", offset=(4, 1))
-        await desk.sees(lambda: desk.state.current == "broadcast")
-
-
-async def test_ctrl_d_leaves_when_nothing_is_written(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
-        await desk.writes("x")
-        await desk.presses("left", "ctrl+d")
-        assert desk.writing.text == ""
-        await desk.presses("ctrl+d")
-        await desk.sees(lambda: desk.app.return_value is not None)
-    assert desk.app.return_value == 0
+        await desk.pilot.click("#threads", offset=(4, 3))
+        await desk.sees(lambda: desk.state.current == "channel.general")

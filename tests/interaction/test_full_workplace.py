@@ -19,6 +19,7 @@ from tests.interaction.full_rig import FILE, Desk, sitting
 pytestmark = pytest.mark.slow  # a whole screen is drawn for each key
 
 MODS = ("edits", "threads", "reactions", "files", "documents", "tasks")
+GENERAL = "channel.general"
 
 
 @pytest.fixture
@@ -34,12 +35,6 @@ async def bob(network: LocalNetwork) -> Client:
     return await network.join("bob", "human")
 
 
-async def bob_says(bob: Client, text: str) -> str:
-    value = await bob.call("post_to_channel", channel="general", text=text)
-    assert isinstance(value, dict)
-    return str(value["id"])
-
-
 async def answer(desk: Desk) -> str:
     """What lies above everything; it is closed then."""
     await desk.sees(lambda: isinstance(desk.app.screen, AnswerScreen))
@@ -50,56 +45,42 @@ async def answer(desk: Desk) -> str:
 
 
 @pytest.mark.behaviour("M-321")
-async def test_an_edit_changes_what_is_shown_and_counts_nowhere(
+async def test_edits_and_reactions_show_in_their_message_and_deletions_are_asked_about(
     network: LocalNetwork, bob: Client
 ) -> None:
-    theirs = await bob_says(bob, "helo")
+    value = await bob.call("post_to_channel", channel="general", text="helo")
+    assert isinstance(value, dict)
+    theirs = str(value["id"])
+    await bob.call("add_reaction", message_id=theirs, emoji="🎉")
     async with sitting(network) as desk:
         await desk.reads("helo")
+        await desk.reads("🎉 1")
         await bob.call("edit_message", message_id=theirs, text="hello all")
         await desk.reads("hello all")
         await desk.reads("[edited]")
         assert not any("helo" in line for line in desk.conversation)
-        await desk.says("mine")
-        await desk.reads("mine")
-        await desk.says("/edit m3 mine and better")
-        await desk.reads("mine and better")
-        await bob.call("delete_message", message_id=theirs)
-        await desk.reads("[deleted]")
-        await desk.sees(lambda: "unread" not in desk.status)
-
-
-@pytest.mark.behaviour("M-321")
-async def test_reactions_stand_below_their_message(network: LocalNetwork, bob: Client) -> None:
-    theirs = await bob_says(bob, "hello")
-    await bob.call("add_reaction", message_id=theirs, emoji="🎉")
-    async with sitting(network) as desk:
-        await desk.reads("🎉 1")
         await desk.says(f"/react {theirs} 🎉")
         await desk.reads("🎉 2")
         await bob.call("remove_reaction", message_id=theirs, emoji="🎉")
         await desk.reads("🎉 1")
-
-
-async def test_a_deletion_is_asked_about_first(network: LocalNetwork, bob: Client) -> None:
-    async with sitting(network) as desk:
-        await desk.says("oops")
-        await desk.reads("oops")
-        for keys, deleted in ((["enter"], False), (["escape"], False), (["down", "enter"], True)):
-            await desk.says("/delete m1")
+        await desk.says("mine")
+        await desk.reads("mine")
+        await desk.says("/edit m3 mine and better")
+        await desk.reads("mine and better")
+        for keys in (["enter"], ["escape"], ["down", "enter"]):
+            await desk.reads("mine and better")
+            await desk.says("/delete m3")
             await desk.sees(lambda: isinstance(desk.app.screen, ChoiceScreen))
             options = desk.app.screen.query_one(OptionList).options
-            assert "Delete it for everybody: oops" in str(options[1].prompt)
+            assert "Delete it for everybody: mine and better" in str(options[1].prompt)
             await desk.presses(*keys)
             await desk.sees(lambda: desk.app.screen is desk.chat)
-            if deleted:
-                await desk.reads("[deleted]")
-            else:
-                await desk.reads("oops")
+        await desk.reads("[deleted]")
+        await desk.sees(lambda: "unread" not in desk.status)
 
 
-@pytest.mark.behaviour("M-321")
-async def test_a_file_is_sent_and_saved(
+@pytest.mark.behaviour("M-310", "M-321")
+async def test_files_boards_and_documents_are_brought_and_looked_at(
     network: LocalNetwork, bob: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -109,33 +90,20 @@ async def test_a_file_is_sent_and_saved(
         await desk.reads("the figures")
         await desk.reads("[f1 a.csv, text/csv, 4 bytes]")
         await desk.says("/get f1 b.csv")
-        await desk.sees(lambda: any("f1 is saved: b.csv" in told for told in desk.told))
+        await desk.tells("f1 is saved: b.csv")
         await desk.says("/get f1 b.csv")
-        await desk.sees(lambda: any("is there already" in told for told in desk.told))
-    assert (tmp_path / "b.csv").read_text() == "a,b\n"
-
-
-@pytest.mark.behaviour("M-321")
-async def test_boards_and_documents_lie_above_everything(
-    network: LocalNetwork, bob: Client
-) -> None:
-    general = "channel.general"
-    async with sitting(network) as desk:
-        await bob.call("create_document", title="Plan", text="one\ntwo\n", thread=general)
+        await desk.tells("is there already")
+        assert (tmp_path / "b.csv").read_text() == "a,b\n"
+        await bob.call("create_document", title="Plan", text="one\ntwo\n", thread=GENERAL)
         await bob.call("write_document", id="d1", base_version=1, text="one\nthree\n")
-        await bob.call("create_task", title="Write", thread=general, owner="ann")
-        await desk.sees(lambda: any("bob gives you t1: Write" in told for told in desk.told))
+        await bob.call("create_task", title="Write", thread=GENERAL, owner="ann")
+        await desk.tells("bob gives you t1: Write")
         await desk.says("/diff d1")
         assert {"-two", "+three"} <= set((await answer(desk)).splitlines())
         await desk.says("/tasks board")
         assert "- [ ] t1 Write (ann)" in await answer(desk)
         await desk.says("/done t1")
-        await desk.sees(lambda: any("t1 done by ann: Write" in told for told in desk.told))
-
-
-@pytest.mark.behaviour("M-310")
-async def test_help_has_the_commands_of_the_mods_that_are_there(network: LocalNetwork) -> None:
-    async with sitting(network) as desk:
+        await desk.tells("t1 done by ann: Write")
         await desk.says("/help")
         await desk.sees(lambda: isinstance(desk.app.screen, HelpScreen))
         text = str(desk.app.screen.query_one(Static).render())
@@ -143,4 +111,4 @@ async def test_help_has_the_commands_of_the_mods_that_are_there(network: LocalNe
         assert "/poll" not in text
         await desk.presses("escape")
         await desk.says("/polls")
-        await desk.sees(lambda: any("/polls is not to be had here" in told for told in desk.told))
+        await desk.tells("/polls is not to be had here")
