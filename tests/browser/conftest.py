@@ -1,9 +1,8 @@
-"""One Chromium for all browser tests, a context of its own for each."""
+"""One Chromium for all browser tests of a process; each test has browser windows without a past."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from playwright.async_api import Browser, expect
 
 from hubbub.testing.model_server import ModelServer
 from tests.browser.support import chromium
-from tests.browser.support.desk import PATIENCE_S, Desk, Desks
-from tests.browser.support.network import Network, Networks, Room
-from tests.browser.support.seeding import seed
-from tests.browser.support.team import PLAN, ask, looks_at_the_answer, script
+from tests.browser.support.agents import NEWSROOM, TEAM, ask, newsroom_script, team_script
+from tests.browser.support.desk import PATIENCE_S, Desk, Desks, Seats
+from tests.browser.support.room import Room
 
 HERE = Path(__file__).parent
 LONGEST_S = 300
@@ -59,12 +57,17 @@ async def browser() -> AsyncIterator[Browser]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def seats(browser: Browser) -> Seats:
+    return Seats(browser)
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def desks(
-    browser: Browser, request: pytest.FixtureRequest, tmp_path: Path
+    seats: Seats, request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[Desks]:
     """Where people sit. What a browser complains about and no test expected fails the test."""
-    desks = Desks(browser, tmp_path, lambda: request.node.stash.get(_failed, False))
+    desks = Desks(seats, tmp_path, lambda: request.node.stash.get(_failed, False))
     try:
         yield desks
     finally:
@@ -72,45 +75,43 @@ async def desks(
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def networks(desks: Desks, tmp_path: Path) -> AsyncIterator[Networks]:
-    """Starts networks. They end after the browsers have been closed, which would complain."""
-    async with AsyncExitStack() as stack:
-        yield Networks(stack, tmp_path)
-        await desks.leave()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def room(desks: Desks) -> AsyncIterator[Room]:
-    """An open network of people, with the channel `general`, in this process."""
-    async with Room.open() as room:
+async def room(desks: Desks, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
+    """An open network of people, with the channel `general` and the mods that the module names in
+    MODS. It ends after the browsers have left, which would complain."""
+    mods = getattr(request.module, "MODS", ())
+    store = f"sqlite:{tmp_path}/hub.db" if mods else "sqlite::memory:"
+    async with Room.open(mods=mods, store=store) as room:
         yield room
         await desks.leave()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def network(networks: Networks) -> Network:
-    """The same in a process of its own, which may be killed."""
-    return await networks.start({"channels": {"general": {}}})
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def team(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Network]:
-    """Agents that have answered a question of ann's. To be looked at: all tests have the same."""
-    async with ModelServer(script()) as model, AsyncExitStack() as stack:
-        network = await Networks(stack, tmp_path_factory.mktemp("team")).start(PLAN, model=model)
-        await ask(network)
-        yield network
+async def model() -> AsyncIterator[ModelServer]:
+    """The model of the newsroom's agents. It must have had an answer to everything."""
+    async with ModelServer(newsroom_script()) as model:
+        yield model
+        assert model.mistakes == []
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def desk(desks: Desks, team: Network) -> Desk:
-    """Ann, in the thread where the team has answered her."""
-    return await looks_at_the_answer(desks, team)
+async def newsroom(desks: Desks, model: ModelServer) -> AsyncIterator[Room]:
+    """Agents that answer: see support/newsroom.yaml."""
+    async with Room.open(plan=NEWSROOM, model=model) as room:
+        yield room
+        await desks.leave()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with 10,000 messages in #general and 200 direct threads of ann: to be copied."""
-    database = tmp_path_factory.mktemp("seeded") / "network.db"
-    await seed(database)
-    return database
+async def team() -> AsyncIterator[Room]:
+    """Agents that have answered a question of ann's. To be looked at: all tests have the same."""
+    async with ModelServer(team_script()) as model, Room.open(plan=TEAM, model=model) as room:
+        await ask(room)
+        yield room
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(desks: Desks, team: Room) -> Desk:
+    """Ann, in the thread where the team has answered her."""
+    desk = await desks.sit(team, "ann", "dm.ann.helper")
+    await desk.sees("It is big.")
+    return desk

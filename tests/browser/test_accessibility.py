@@ -1,19 +1,15 @@
-"""No view has a serious or critical finding of axe-core, light or dark, wide or narrow."""
+"""No view has a serious or critical finding of axe-core, light and wide or dark and narrow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
-
-import pytest
-from playwright.async_api import ViewportSize
 
 from hubbub.testing.model_server import ModelServer
-from tests.browser.support.accessibility import audit
-from tests.browser.support.agents import NEWSROOM, newsroom_script
-from tests.browser.support.desk import NARROW, WIDE, Desks
-from tests.browser.support.network import Networks, Room
-from tests.browser.support.scene import VIEWS, a_morning
+from tests.browser.support.accessibility import problems
+from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
+from tests.browser.support.room import Room
+from tests.browser.support.scene import VIEWS, Scene, View, a_morning
 from tests.browser.support.workplace import MODS, WORKPLACE_VIEWS, a_workday
 
 _CUT = """() => [...document.querySelectorAll("main > *, aside > *")]
@@ -23,43 +19,40 @@ _CUT = """() => [...document.querySelectorAll("main > *, aside > *")]
 """What in the middle or on the right is wider than its place, though nobody can scroll there."""
 
 
-@pytest.mark.parametrize("color", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+async def looks_at_all(desk: Desk, views: Sequence[View], scene: Scene) -> None:
+    """Arranges each view and audits it light and wide, then dark and narrow."""
+    found: list[str] = []
+    for view in views:
+        await view.arrange(desk, scene)
+        await desk.page.emulate_media(color_scheme="light")
+        if grave := await problems(desk.page):
+            found.append(f"{view.name}, light and wide: {grave}")
+        await desk.page.emulate_media(color_scheme="dark")
+        if grave := await problems(desk.page, color=True):
+            found.append(f"{view.name}, dark: {grave}")
+        await desk.page.set_viewport_size(NARROW)
+        await desk.next_frame()
+        if grave := await problems(desk.page):
+            found.append(f"{view.name}, dark and narrow: {grave}")
+        if cut := await desk.page.evaluate(_CUT):
+            found.append(f"{view.name} is wider than its place: {cut}")
+        if await desk.page.evaluate("document.documentElement.scrollWidth") > NARROW["width"]:
+            found.append(f"{view.name} is wider than a telephone")
+        await desk.page.set_viewport_size(WIDE)
+    assert not found, "\n\n".join(found)
+
+
 async def test_every_view_can_be_used_by_everybody(
-    desks: Desks, networks: Networks, color: Literal["light", "dark"], size: ViewportSize
+    desks: Desks, newsroom: Room, model: ModelServer
 ) -> None:
-    findings: dict[str, str] = {}
-    async with ModelServer(newsroom_script()) as model:
-        network = await networks.start(NEWSROOM, model=model)
-        morning = await a_morning(network, model)
-        desk = await desks.sit(network.page, color=color, size=size)
-        for view in VIEWS:
-            await view.arrange(desk, morning)
-            try:
-                await audit(desk.page)
-            except AssertionError as error:
-                findings[view.name] = str(error)
-        model.release("thinking")
-    assert not findings, "\n\n".join(f"{name}: {text}" for name, text in findings.items())
+    scene = await a_morning(newsroom, model)
+    desk = await desks.sit(newsroom)
+    await looks_at_all(desk, VIEWS, scene)
+    model.release("thinking")
 
 
-@pytest.mark.parametrize("color", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-async def test_every_view_of_mods_can_be_used_and_fits(
-    desks: Desks, tmp_path: Path, color: Literal["light", "dark"], size: ViewportSize
-) -> None:
-    findings: dict[str, str] = {}
-    async with Room.open({"store": f"sqlite:{tmp_path}/hub.db"}, mods=MODS) as room:
-        day = await a_workday(room)
-        desk = await desks.sit(room.page, color=color, size=size)
-        await desk.join_as("ann")
-        for view in WORKPLACE_VIEWS:
-            await view.arrange(desk, day)
-            try:
-                await audit(desk.page)
-            except AssertionError as error:
-                findings[view.name] = str(error)
-            if cut := await desk.page.evaluate(_CUT):
-                findings[view.name] = f"wider than its place: {cut}"
+async def test_every_view_of_mods_can_be_used_by_everybody(desks: Desks, tmp_path: Path) -> None:
+    async with Room.open(mods=MODS, store=f"sqlite:{tmp_path}/hub.db") as room:
+        scene = await a_workday(room)
+        await looks_at_all(await desks.sit(room, "ann"), WORKPLACE_VIEWS, scene)
         await desks.leave()
-    assert not findings, "\n\n".join(f"{name}: {text}" for name, text in findings.items())

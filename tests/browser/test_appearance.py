@@ -1,45 +1,63 @@
-"""How the page looks: themes, density, and what of that lasts."""
+"""Themes, density, calm, and that everything has its place, on wide and on narrow screens."""
 
 from __future__ import annotations
 
-from typing import Literal
+from playwright.async_api import ViewportSize, expect
 
-import pytest
-from playwright.async_api import expect
+from hubbub.protocol.turns import TurnEnd
+from tests.browser.support.desk import NARROW, Desk, Desks, becomes
+from tests.browser.support.room import Room
+from tests.browser.support.worker import worker
 
-from tests.browser.support.desk import Desk, Desks, becomes
-from tests.browser.support.network import Room
+GENERAL = "channel.general"
+LARGE = ViewportSize(width=1440, height=900)
+SMALLEST = 28
+"""Pixels that something to be pressed has at least, in both directions."""
+TOO_SMALL = """(smallest) => [...document.querySelectorAll("button, a, input, [role=menuitem]")]
+  .filter((it) => it.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+  .filter((it) => !it.closest("[role=log], p, .skip") && it.type !== "radio")
+  .map((it) => [it.outerHTML.slice(0, 90), it.getBoundingClientRect()])
+  .filter(([, box]) => box.bottom > 0 && (box.width < smallest || box.height < smallest))
+  .map(([html, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${html}`)"""
+FITS = """(it) => {
+    const {left, right, bottom} = it.getBoundingClientRect();
+    return left >= 0 && right <= innerWidth && bottom <= innerHeight;
+}"""
+IN_ONE_LINE = """(table) => [...table.querySelectorAll("tbody td:nth-child(-n+2) > *")].map(
+  (it) => it.offsetHeight < 2 * parseFloat(getComputedStyle(it).lineHeight))"""
+INSIDE_MAIN = """(it) => it.getBoundingClientRect().right
+  <= document.querySelector("main").getBoundingClientRect().right"""
+ABOVE_COMPOSER = """(it) => it.getBoundingClientRect().bottom
+  < document.querySelector(".foot").getBoundingClientRect().top"""
+IS_WITHIN = (
+    "(it) => it.scrollWidth <= it.clientWidth && it.getBoundingClientRect().right <= innerWidth"
+)
+BRIGHTNESS = """getComputedStyle(it).backgroundColor.match(/\\d+/g).slice(0, 3)
+  .reduce((sum, each) => sum + Number(each), 0) / 3"""
 
 
 async def is_dark(desk: Desk, dark: bool = True) -> None:
     """Waits until the page's ground is that, or light."""
-    brightness = (
-        "getComputedStyle(it).backgroundColor.match(/\\d+/g).slice(0, 3)"
-        ".reduce((sum, each) => sum + Number(each), 0) / 3"
-    )
-    await becomes(desk.page.locator("body"), f"(it) => {brightness} {'<' if dark else '>'} 128")
+    await becomes(desk.page.locator("body"), f"(it) => {BRIGHTNESS} {'<' if dark else '>'} 128")
 
 
 async def settings(desk: Desk) -> None:
     await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
     await desk.page.get_by_role("menuitem", name="Settings").click()
+    await expect(desk.page.get_by_role("dialog")).to_be_visible()
 
 
-@pytest.mark.parametrize(("color", "dark"), [("light", False), ("dark", True)])
-async def test_the_theme_is_that_of_the_system(
-    desks: Desks, room: Room, color: Literal["light", "dark"], dark: bool
+async def test_the_theme_is_that_of_the_system_or_ones_own_in_all_tabs(
+    desks: Desks, room: Room
 ) -> None:
-    desk = await desks.sit(room.page, color=color)
-    await desk.join_as("ann")
-    await is_dark(desk, dark)
-
-
-async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
+    desk = await desks.sit(room, "ann", color="dark")
+    await is_dark(desk)
+    await desk.page.emulate_media(color_scheme="light")
+    await is_dark(desk, False)
     other = await desk.another_tab(room.page)
     await other.is_joined()
     await settings(desk)
+    assert await desk.page.evaluate("document.getAnimations().length") == 0, "she wants it calm"
     await desk.page.get_by_role("radio", name="Dark").check(force=True)
     for each in (desk, other):
         await expect(each.page.locator(":root")).to_have_attribute("data-theme", "dark")
@@ -47,36 +65,110 @@ async def test_a_theme_of_ones_own_lasts_and_holds_in_all_tabs(desks: Desks, roo
     await desk.page.reload()
     await desk.is_joined()
     await is_dark(desk)
-    await settings(desk)
-    await desk.page.get_by_role("radio", name="System").check(force=True)
-    await expect(desk.page.locator(":root[data-theme]")).to_have_count(0)
-    await is_dark(desk, False)
-
-
-async def test_rows_stand_closer_when_that_is_wanted(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
     row = desk.thread("broadcast")
     before = await row.evaluate("(it) => it.offsetHeight")
     await settings(desk)
     await desk.page.get_by_role("radio", name="Compact").check(force=True)
     await becomes(row, f"(it) => it.offsetHeight < {before}")
+    await desk.page.get_by_role("radio", name="System").check(force=True)
+    await expect(desk.page.locator(":root[data-theme]")).to_have_count(0)
+    await is_dark(desk, False)
 
 
-async def test_nothing_moves_for_those_who_want_it_calm(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page, calm=True)
-    await desk.join_as("ann")
-    await settings(desk)
-    await expect(desk.page.get_by_role("dialog")).to_be_visible()
-    moving = await desk.page.evaluate("document.getAnimations().length")
-    assert moving == 0
+async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
+    desks: Desks, room: Room
+) -> None:
+    name = "an-agent-with-quite-a-long-name-as-teams-give-them"
+    async with worker(room, name) as clerk:
+        for each in ("librarian", "calculator"):
+            await room.enters(each)
+        desk = await desks.sit(room, "ann", size=LARGE)
+        await desk.person("librarian").click()
+        await expect(desk.details).to_be_visible()
+        cards = desk.main.get_by_role("list", name="Agents").get_by_role("button")
+        await expect(cards).to_have_count(3)
+        for card in await cards.all():
+            await becomes(card, INSIDE_MAIN)
+        await desk.visit("thread", GENERAL)
+        await desk.write("/stops nothing")
+        await desk.page.evaluate("location.hash = '#/message/m999'")
+        toast = desk.page.locator(".toast")
+        await expect(toast).to_be_visible()
+        await desk.visit("thread", "channel_general")  # the name that agents are shown
+        await expect(desk.composer).to_have_attribute("aria-label", "Message #general")
+        assert desk.page.url.endswith(f"#/thread/{GENERAL}")
+        await becomes(toast, ABOVE_COMPOSER)
+        await desk.talk_to(name)
+        await desk.says("tidy up")
+        await clerk.begins()
+        await clerk.asks()
+        await desk.threads.get_by_role("link", name="Approvals").click()
+        current = desk.threads.locator("[aria-current=page]")
+        await expect(current).to_have_count(1)
+        await expect(current).to_contain_text("Approvals")
+        end = TurnEnd(id=clerk.turn, outcome="finished", reason="said what there was to say " * 9)
+        await clerk.client.call("end_turn", end=end)
+        await desk.visit("turns", opened=("participant", name))
+        await expect(desk.main.get_by_text("said what there was")).to_be_visible()
+        assert await desk.main.get_by_role("table").evaluate(IN_ONE_LINE) == [True, True]
+        await desks.leave()
 
 
-async def test_the_title_follows_the_view(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await expect(desk.page).to_have_title("test")
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
-    await expect(desk.page).to_have_title("#general · test")
-    await desk.page.get_by_role("link", name="Inbox").click()
-    await expect(desk.page).to_have_title("Inbox · test")
+async def test_a_telephone_shows_one_column_at_a_time(desks: Desks, room: Room) -> None:
+    await room.enters("concierge")
+    desk = await desks.sit(room, "ann", size=NARROW)
+    await expect(desk.threads).to_be_in_viewport()
+    await expect(desk.composer).to_have_count(0)
+    await desk.thread(GENERAL).click()
+    await expect(desk.threads).to_be_hidden()
+    await desk.says("from the train")
+    await desk.page.get_by_role("button", name="Details of the thread").click()
+    await expect(desk.details).to_be_in_viewport()
+    await expect(desk.composer).to_be_hidden()
+    await desk.page.get_by_role("button", name="Back").click()
+    await expect(desk.details).to_have_count(0)
+    await expect(desk.composer).to_be_visible()
+    await desk.page.get_by_role("link", name="Back").click()
+    await expect(desk.threads).to_be_visible()
+    await desk.main.get_by_role("button", name="concierge").click()
+    await expect(desk.composer).to_have_attribute("aria-label", "Message concierge")
+    await expect(desk.threads).to_be_hidden()
+    await desk.page.set_viewport_size(LARGE)
+    await desk.page.get_by_role("button", name="Left column").click()
+    await expect(desk.threads).to_be_hidden()
+    await desk.page.set_viewport_size(NARROW)
+    await desk.page.get_by_role("link", name="Back").click()
+    await expect(desk.threads).to_be_visible()
+
+
+async def test_on_a_telephone_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
+    desks: Desks, room: Room
+) -> None:
+    long = await room.join("W" * 64)
+    await long.client.call("create_channel", name="C" * 64)
+    desk = await desks.sit(room, "ann", size=NARROW)
+    await long.posts("general", f"@ann {'w' * 300} and some words")
+    await expect(desk.threads.locator(".badge.mention").first).to_be_visible()
+    opened = (None, ("participant", "W" * 64), ("thread", GENERAL))
+    for view in (("",), ("thread", GENERAL), ("inbox",), ("inbox", "threads")):
+        for right in opened:
+            await desk.visit(*view, opened=right)
+            await expect(desk.details).to_have_count(1 if right else 0)
+            assert await desk.page.evaluate("document.documentElement.scrollWidth") == 360
+            small: list[str] = await desk.page.evaluate(TOO_SMALL, SMALLEST)
+            assert small == [], (view, right)
+    member = desk.details.get_by_role("button", name="W" * 64)
+    await expect(member).to_be_visible()
+    assert await member.evaluate(IS_WITHIN)
+    await desk.visit("network")
+    channel = desk.main.get_by_role("link", name="C" * 64)
+    await expect(channel).to_be_visible()
+    assert await channel.evaluate(IS_WITHIN)
+    for button in (
+        "Browse channels", "Create a channel", "Start a conversation", "Go to or do anything",
+    ):  # fmt: skip
+        await desk.visit("")
+        await desk.page.get_by_role("button", name=button).first.click()
+        dialog = desk.page.get_by_role("dialog")
+        await expect(dialog).to_be_visible()
+        await becomes(dialog, FITS)

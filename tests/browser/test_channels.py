@@ -1,164 +1,136 @@
-"""Channels and groups: made, found, joined and left from the page."""
+"""Making, finding, joining and leaving channels, and starting conversations."""
 
 from __future__ import annotations
 
-import pytest
 from playwright.async_api import expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Networks, Room
+from tests.browser.support.room import Plan, Room
+
+GENERAL = "channel.general"
 
 
-async def joined(desks: Desks, network: Network | Room, name: str = "ann") -> Desk:
-    desk = await desks.sit(network.page)
-    await desk.join_as(name)
-    return desk
-
-
-async def test_a_channel_is_made_and_opened(desks: Desks, room: Room) -> None:
-    desk = await joined(desks, room)
-    await desk.page.get_by_role("button", name="Create a channel").click()
-    dialog = desk.page.get_by_role("dialog")
-    await expect(dialog.get_by_label("Name")).to_be_focused()
-    await dialog.get_by_label("Name").press_sequentially("release notes")
-    await dialog.get_by_label("What is it for?").fill("What changes and why")
-    await dialog.get_by_role("button", name="Create").click()
-    await expect(desk.thread("channel.release-notes")).to_have_attribute("aria-current", "page")
-    await expect(desk.composer).to_be_focused()
-    await desk.says("The first note")
-
-
-async def test_a_name_that_is_taken_is_told(desks: Desks, room: Room) -> None:
-    desk = await joined(desks, room)
-    await desk.page.get_by_role("button", name="Create a channel").click()
-    dialog = desk.page.get_by_role("dialog")
-    await dialog.get_by_label("Name").fill("general")
-    await dialog.get_by_role("button", name="Create").click()
-    await expect(desk.page.locator(".announcer")).to_contain_text("exists")
-
-
-async def test_channels_of_others_are_found_and_joined(desks: Desks, room: Room) -> None:
-    bob = await room.join("bob")
-    await bob.client.call("create_channel", name="birds", description="Those that sing")
-    await bob.client.call("create_channel", name="stones", description="Those that do not")
-    desk = await joined(desks, room)
-    await expect(desk.thread("channel.birds")).to_have_count(0)
-    await desk.page.get_by_role("button", name="Browse channels").click()
-    dialog = desk.page.get_by_role("dialog")
-    await expect(dialog.get_by_role("listitem")).to_have_count(3)
-    await dialog.get_by_label("Find a channel").fill("sing")
-    item = dialog.get_by_role("listitem")
-    await expect(item).to_have_count(1)
-    await expect(item).to_contain_text("1 member")
-    await item.get_by_role("button", name="Join #birds").click()
-    await expect(desk.thread("channel.birds")).to_have_attribute("aria-current", "page")
-    await bob.posts("birds", "A blackbird!")
-    await desk.sees("A blackbird!")
-
-
-async def test_leaving_a_channel_takes_it_from_the_column(desks: Desks, room: Room) -> None:
-    desk = await joined(desks, room)
-    await desk.open_thread("channel.general")
-    await desk.page.goto(f"{desk.page.url}?open=thread:channel.general")
-    await desk.details.get_by_role("button", name="Leave the channel").click()
-    await expect(desk.thread("channel.general")).to_have_count(0)
-    await desk.page.reload()
-    await desk.is_joined()
-    await expect(desk.thread("broadcast")).to_be_visible()
-    await expect(desk.thread("channel.general")).to_have_count(0)
-
-
-async def test_a_channel_that_one_may_not_join_says_so(desks: Desks, networks: Networks) -> None:
-    network = await networks.start(
-        {"channels": {"board": {"members": ["bob"]}}, "humans": {"bob": {}}}
-    )
-    desk = await joined(desks, network)
-    await desk.page.get_by_role("button", name="Browse channels").click()
-    await desk.page.get_by_role("button", name="Join #board").click()
-    await expect(desk.page.locator(".announcer")).to_contain_text("you are none")
-
-
-async def test_a_group_is_started_by_choosing_several(desks: Desks, room: Room) -> None:
-    bob, cyd = await room.join("bob"), await room.join("cyd")
-    desk = await joined(desks, room)
-    await desk.page.get_by_role("button", name="Start a conversation").first.click()
-    dialog = desk.page.get_by_role("dialog")
-    await dialog.get_by_label("With whom?").fill("bo")
-    await dialog.get_by_role("checkbox", name="bob").check()
-    await dialog.get_by_role("checkbox", name="cyd").check()
-    await dialog.get_by_role("button", name="Start a group of 3").click()
-    await expect(desk.thread("dm.ann.bob.cyd")).to_have_attribute("aria-current", "page")
-    await desk.says("We three")
-    for person in (bob, cyd):
-        assert (await person.hears("ann")).text == "We three"
-
-
-async def test_enter_talks_to_the_first_who_fits(desks: Desks, room: Room) -> None:
-    await room.join("bob")
-    desk = await joined(desks, room)
-    await desk.page.get_by_role("button", name="Start a conversation").first.click()
-    name = desk.page.get_by_label("With whom?")
-    await expect(name).to_be_focused()
-    await name.fill("bo")
-    await name.press("Enter")
-    await expect(desk.thread("dm.ann.bob")).to_have_attribute("aria-current", "page")
-    await expect(desk.composer).to_be_focused()
-
-
-@pytest.mark.parametrize(
-    ("typed", "thread"),
-    [
-        ("/dm bob", "dm.ann.bob"),
-        ("/dm bob,cyd", "dm.ann.bob.cyd"),
-        ("/create birds Those that sing", "channel.birds"),
-        ("/join stones", "channel.stones"),
-    ],
-)
-async def test_a_slash_does_what_the_buttons_do(
-    desks: Desks, room: Room, typed: str, thread: str
-) -> None:
-    bob = await room.join("bob")
-    await room.join("cyd")
-    await bob.client.call("create_channel", name="stones")
-    desk = await joined(desks, room)
-    await desk.open_thread("channel.general")
-    await desk.write(typed)
-    await desk.composer.press("Escape")  # the completions
-    await desk.send()
+async def is_at(desk: Desk, thread: str) -> None:
     await expect(desk.thread(thread)).to_have_attribute("aria-current", "page")
 
 
-async def test_a_slash_leaves_the_channel_one_is_in(desks: Desks, room: Room) -> None:
-    desk = await joined(desks, room)
-    await desk.open_thread("channel.general")
-    await desk.write("/leave")
-    await desk.composer.press("Escape")
+async def commands(desk: Desk, line: str) -> None:
+    await desk.write(line)
+    await desk.composer.press("Escape")  # the completions
     await desk.send()
-    await expect(desk.thread("channel.general")).to_have_count(0)
 
 
-async def test_somebody_who_is_not_here_cannot_be_talked_to(desks: Desks, room: Room) -> None:
-    desk = await joined(desks, room)
-    await desk.open_thread("channel.general")
-    await desk.write("/dm nobody but you")
-    await desk.composer.press("Escape")
-    await desk.send()
-    await expect(desk.page.get_by_role("alert")).to_have_text("Nobody here is called nobody.")
-    await expect(desk.composer).to_have_value("/dm nobody but you")
+async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
+    plan: Plan = {"channels": {"general": {}, "board": {"members": ["bob"]}}, "humans": {"bob": {}}}
+    async with Room.open(plan=plan) as room:
+        bob, desk = await room.join("bob"), await desks.sit(room, "ann")
+        announcer, dialog = desk.page.locator(".announcer"), desk.page.get_by_role("dialog")
+        await desk.page.get_by_role("button", name="Create a channel").click()
+        await expect(dialog.get_by_label("Name")).to_be_focused()
+        await dialog.get_by_label("Name").fill("general")
+        await dialog.get_by_role("button", name="Create").click()
+        await expect(announcer).to_contain_text("exists")
+        await desk.page.get_by_role("button", name="Create a channel").click()
+        await dialog.get_by_label("Name").press_sequentially("release notes")
+        await dialog.get_by_label("What is it for?").fill("What changes and why")
+        await dialog.get_by_role("button", name="Create").click()
+        await is_at(desk, "channel.release-notes")
+        await expect(desk.composer).to_be_focused()
+        await desk.says("The first note")
+
+        await bob.client.call("create_channel", name="birds", description="Those that sing")
+        await expect(desk.thread("channel.birds")).to_have_count(0)
+        await desk.page.get_by_role("button", name="Browse channels").click()
+        item = dialog.get_by_role("listitem")
+        await expect(item).to_have_count(4)
+        await dialog.get_by_role("button", name="Join #board").click()
+        await expect(announcer).to_contain_text("you are none")
+        await desk.page.get_by_role("button", name="Browse channels").click()
+        await dialog.get_by_label("Find a channel").fill("sing")
+        await expect(item).to_have_count(1)
+        await expect(item).to_contain_text("1 member")
+        await item.get_by_role("button", name="Join #birds").click()
+        await is_at(desk, "channel.birds")
+        await bob.posts("birds", "A blackbird!")
+        await desk.sees("A blackbird!")
+
+        await desk.visit("thread", "channel.birds", opened=("thread", "channel.birds"))
+        await expect(desk.details).to_contain_text("2 members")
+        await desk.details.get_by_role("button", name="Leave the channel").click()
+        await expect(desk.thread("channel.birds")).to_have_count(0)
+        await desk.page.reload()
+        await desk.is_joined()
+        await expect(desk.thread(GENERAL)).to_be_visible()
+        await expect(desk.thread("channel.birds")).to_have_count(0)
+        await desks.leave()
 
 
-async def test_a_slash_talks_to_somebody_directly_with_the_words_after_the_name(
+async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
     desks: Desks, room: Room
 ) -> None:
-    for name in ("bob", "cyd"):
-        await room.join(name)
-    desk = await joined(desks, room)
-    await desk.open_thread("channel.general")
-    await desk.write("/dm bob buy milk")
-    await desk.send()
-    await expect(desk.thread("dm.ann.bob")).to_have_attribute("aria-current", "page")
-    await desk.is_stored("buy milk")
-    await desk.write("/dm @bob, cyd and bread")
-    await desk.send()
-    await expect(desk.thread("dm.ann.bob.cyd")).to_have_attribute("aria-current", "page")
+    bob = await room.join("bob")
+    await bob.client.call("create_channel", name="birds")
+    await bob.posts("birds", "A blackbird!")
+    desk = await desks.sit(room, "ann", GENERAL)
+    await bob.posts("general", "before you go")
+    await desk.sees("before you go")
+    await desk.has_read(GENERAL)
+    await desk.tells_its_marks()
+    await commands(desk, "/leave")
+    await expect(desk.thread(GENERAL)).to_have_count(0)
+    await expect(desk.page).to_have_title("test")  # it leads away from there
+    await desk.visit("thread", GENERAL)
+    await desk.sees("before you go")
+    await expect(desk.main).to_contain_text("You are not in #general.")
+    await expect(desk.composer).to_have_count(0)
+    await desk.visit("thread", "dm.bob.cyd")
+    await expect(desk.main).to_contain_text("You can look on.")
+    await expect(desk.composer).to_have_count(0)
+    await desk.tells_its_marks()
+    await desk.visit("thread", "broadcast")
+    await desk.says("answered later than a mark")  # and no mark was refused
+    assert "no thread" not in await desk.page.locator(".announcer").inner_text()
+    await desk.visit("thread", "channel.birds")
+    await expect(desk.main).to_contain_text("You are not in #birds.")
+    await expect(desk.main).not_to_contain_text("Nothing has been said")
+    await desk.main.get_by_role("button", name="Join", exact=True).click()
+    await desk.sees("A blackbird!")
+    await expect(desk.main).not_to_contain_text("You are not in")
+
+
+async def test_conversations_are_started_by_a_dialog_and_by_a_line(
+    desks: Desks, room: Room
+) -> None:
+    bob, cyd = await room.join("bob"), await room.join("cyd")
+    await bob.client.call("create_channel", name="stones")
+    desk = await desks.sit(room, "ann")
+    start = desk.page.get_by_role("button", name="Start a conversation").first
+    name, dialog = desk.page.get_by_label("With whom?"), desk.page.get_by_role("dialog")
+    await start.click()
+    await expect(name).to_be_focused()
+    await name.fill("bo")
+    await name.press("Enter")
+    await is_at(desk, "dm.ann.bob")
+    await expect(desk.composer).to_be_focused()
+    await start.click()
+    await name.fill("bo")
+    await dialog.get_by_role("checkbox", name="bob").check()
+    await dialog.get_by_role("checkbox", name="cyd").check()
+    await dialog.get_by_role("button", name="Start a group of 3").click()
+    await is_at(desk, "dm.ann.bob.cyd")
+    await desk.says("We three")
+    for person in (bob, cyd):
+        assert (await person.hears("ann")).text == "We three"
+    for line, thread in (
+        ("/dm bob", "dm.ann.bob"),
+        ("/create birds Those that sing", "channel.birds"),
+        ("/join stones", "channel.stones"),
+    ):
+        await commands(desk, line)
+        await is_at(desk, thread)
+    await commands(desk, "/dm @bob, cyd and bread")
+    await is_at(desk, "dm.ann.bob.cyd")
     await desk.is_stored("and bread")
+    await commands(desk, "/dm nobody but you")
+    await expect(desk.page.get_by_role("alert")).to_have_text("Nobody here is called nobody.")
+    await expect(desk.composer).to_have_value("/dm nobody but you")

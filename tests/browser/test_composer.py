@@ -2,105 +2,81 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 from playwright.async_api import WebSocket, expect
 from pydantic import JsonValue
 
-from hubbub.client import Client, WebSocketTransport
-from tests.browser.support.desk import PATIENCE_S, Desk, Desks
-from tests.browser.support.network import Network, Room
+from tests.browser.support.desk import Desks
+from tests.browser.support.room import Room
 
 GENERAL = "channel.general"
-NOW_MS = 1_760_000_000_000
-"""In October 2025."""
+LATER_MS = 4_000_000_000_000
+"""In 2096."""
 
 
-async def sits(
-    desks: Desks, network: Network | Room, name: str = "ann", thread: str = GENERAL
-) -> Desk:
-    desk = await desks.sit(network.page)
-    await desk.join_as(name)
-    await desk.open_thread(thread)
-    return desk
-
-
-async def test_enter_sends_and_shift_enter_begins_a_line(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
+async def test_enter_sends_shift_enter_begins_a_line_and_the_composer_grows_with_its_text(
+    desks: Desks, room: Room
+) -> None:
+    await room.join("bob")
+    desk = await desks.sit(room, "ann", GENERAL)
+    height = "(it) => it.offsetHeight"
+    one = await desk.composer.evaluate(height)
     await desk.composer.press_sequentially("one")
     await desk.composer.press("Shift+Enter")
     await desk.composer.press_sequentially("two")
     await expect(desk.composer).to_have_value("one\ntwo")
+    two = await desk.composer.evaluate(height)
     await desk.composer.press("Enter")
     await expect(desk.composer).to_have_value("")
     await desk.is_stored("one")
-    await expect(desk.message("one").locator(".prose")).to_have_text(
-        re.compile(r"^\s*one\s*two\s*$")
-    )
-
-
-async def test_control_enter_sends_even_while_a_completion_is_offered(
-    desks: Desks, room: Room
-) -> None:
-    await room.join("bob")
-    desk = await sits(desks, room)
-    await desk.composer.press_sequentially("to @bob")
-    await desk.composer.press("Control+Enter")
-    await desk.is_stored("to @bob")
-
-
-async def test_the_composer_grows_with_its_text_up_to_a_part_of_the_window(
-    desks: Desks, room: Room
-) -> None:
-    desk = await sits(desks, room)
-    height = "(it) => it.offsetHeight"
-    one = await desk.composer.evaluate(height)
-    await desk.write("a\nb\nc\nd")
-    four = await desk.composer.evaluate(height)
+    prose = desk.message("one").locator(".prose")
+    await expect(prose).to_have_text(re.compile(r"^\s*one\s*two\s*$"))
     await desk.write("x\n" * 200)
     most = await desk.composer.evaluate(height)
-    assert one < four < most <= 0.4 * 800 + 1
+    assert one < two < most <= 0.4 * 800 + 1
     await desk.write("")
     assert await desk.composer.evaluate(height) == one
+    await desk.composer.press_sequentially("to @bob")
+    await desk.composer.press("Control+Enter")  # also while a completion is offered
+    await desk.is_stored("to @bob")
+    await desk.composer.press("ArrowUp")
+    await expect(desk.message("to @bob")).to_be_focused()
 
 
-async def test_drafts_are_kept_by_thread_over_a_reload(desks: Desks, room: Room) -> None:
+async def test_drafts_are_kept_by_thread_over_a_reload_and_in_every_tab_until_they_are_sent(
+    desks: Desks, room: Room
+) -> None:
     bob = await room.join("bob")
-    desk = await sits(desks, room)
+    desk = await desks.sit(room, "ann", GENERAL)
     await bob.tells("ann", "hello")
     await desk.write("half a thought")
     await desk.open_thread("dm.ann.bob")
     await expect(desk.composer).to_have_value("")
+    await expect(desk.thread(GENERAL).locator(".drafted")).to_be_visible()
     await desk.write("another half")
     await desk.page.reload()
     await expect(desk.composer).to_have_value("another half")
     await desk.open_thread(GENERAL)
     await expect(desk.composer).to_have_value("half a thought")
+    other = await desk.another_tab(room.page)
+    await other.open_thread(GENERAL)
+    await expect(other.composer).to_have_value("half a thought")
+    await desk.write("half a thought more")
+    await expect(other.composer).to_have_value("half a thought more")
     await desk.send()
-    await desk.is_stored("half a thought")
+    await desk.is_stored("half a thought more")
+    await expect(other.composer).to_have_value("")
+    await expect(desk.thread(GENERAL).locator(".drafted")).to_have_count(0)
     await desk.page.reload()
     await expect(desk.composer).to_have_value("")
 
 
-async def test_a_draft_survives_the_death_of_the_hub(desks: Desks, network: Network) -> None:
-    desk = await sits(desks, network)
-    desk.complaints.expect("WebSocket|ERR_CONNECTION")
-    await desk.write("written while")
-    await network.kill()
-    await expect(desk.page.get_by_text("cannot be reached")).to_be_visible()
-    await desk.composer.press_sequentially(" it was away")
-    await desk.send()
-    await expect(desk.message("while it was away")).to_have_attribute("data-state", "sending")
-    await network.start()
-    await desk.is_stored("written while it was away")
-    await expect(desk.message("written while")).to_have_count(1)
-
-
-async def test_names_are_completed_by_the_keyboard(desks: Desks, room: Room) -> None:
-    await room.join("bob")
+async def test_names_and_commands_are_completed_run_and_explained(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
     await room.join("carol")
-    desk = await sits(desks, room)
+    await bob.client.call("create_channel", name="attic")
+    desk = await desks.sit(room, "ann", GENERAL)
     await desk.composer.press_sequentially("hello @")
     options = desk.page.get_by_role("option")
     await expect(options).to_have_count(2)
@@ -115,14 +91,9 @@ async def test_names_are_completed_by_the_keyboard(desks: Desks, room: Room) -> 
     await desk.composer.press("Escape")
     await expect(options).to_have_count(0)
     await expect(desk.composer).to_be_focused()
-
-
-async def test_commands_are_completed_run_and_explained(desks: Desks, room: Room) -> None:
-    bob = await room.join("bob")
-    await bob.client.call("create_channel", name="attic")
-    desk = await sits(desks, room)
+    await desk.write("")
     await desk.composer.press_sequentially("/jo")
-    await desk.page.get_by_role("option").filter(has_text="/join").click()
+    await options.filter(has_text="/join").click()
     await expect(desk.composer).to_have_value("/join ")
     await desk.composer.press_sequentially("attic")
     await desk.send()
@@ -139,12 +110,17 @@ async def test_commands_are_completed_run_and_explained(desks: Desks, room: Room
 
 async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
-    desk = await sits(desks, room)
     await bob.posts("general", "a wise word")
+    desk = await desks.sit(room, "ann", GENERAL)
+    chip = desk.page.locator(".quote-chip")
     await (await desk.sees("a wise word")).click()
     await desk.page.keyboard.press("q")
+    await desk.page.get_by_role("button", name="Do not quote").click()
+    await expect(chip).to_have_count(0)
     await expect(desk.composer).to_be_focused()
-    chip = desk.page.locator(".quote-chip")
+    await desk.message("a wise word").click()
+    await desk.page.keyboard.press("q")
+    await expect(desk.composer).to_be_focused()
     await expect(chip).to_contain_text("a wise word")
     await desk.write("so true")
     await desk.send()
@@ -157,113 +133,69 @@ async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: 
     await expect(desk.message("a wise word").first).to_have_attribute("data-marked", "true")
 
 
-async def test_a_quote_can_be_taken_back(desks: Desks, room: Room) -> None:
-    bob = await room.join("bob")
-    desk = await sits(desks, room)
-    await bob.posts("general", "a wise word")
-    await (await desk.sees("a wise word")).click()
-    await desk.page.keyboard.press("q")
-    await desk.page.get_by_role("button", name="Do not quote").click()
-    await expect(desk.page.locator(".quote-chip")).to_have_count(0)
-    await expect(desk.composer).to_be_focused()
-
-
-async def test_arrow_up_leads_from_the_empty_composer_to_my_last_message(
-    desks: Desks, room: Room
-) -> None:
-    bob = await room.join("bob")
-    desk = await sits(desks, room)
-    await desk.says("mine")
-    await bob.posts("general", "theirs")
-    await desk.sees("theirs")
-    await desk.composer.press("ArrowUp")
-    await expect(desk.message("mine")).to_be_focused()
-
-
 async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
     desks: Desks, room: Room
 ) -> None:
-    desk = await sits(desks, room)
+    desk = await desks.sit(room, "ann", GENERAL)
     too_long = "x" * 70_000
-    for choice in ("Edit", "Try again", "Discard"):
+    refused = desk.conversation.locator("[data-state=refused]")
+    for choice in ("Edit", "Try again"):
         await desk.write(too_long)
         await desk.send()
-        refused = desk.conversation.locator("[data-state=refused]")
         await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
         await refused.get_by_role("button", name=choice).click()
         if choice == "Edit":
             await expect(refused).to_have_count(0)
             await expect(desk.composer).to_have_value(too_long)
-        elif choice == "Try again":
-            await expect(refused).to_have_count(1)
-            await refused.get_by_role("button", name="Discard").click()
+    await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
+    await refused.get_by_role("button", name="Discard").click()
     await expect(desk.conversation.locator("[data-message]")).to_have_count(0)
     await desk.says("short")
 
 
-async def test_who_is_typing_is_shown_until_the_message_comes(desks: Desks, room: Room) -> None:
-    ann, bob = await sits(desks, room), await sits(desks, room, "bob")
-    await ann.says("shall we?")
-    await bob.sees("shall we?")
-    await bob.composer.press_sequentially("yes")
-    line = ann.page.locator(".doing")
-    await expect(line).to_contain_text("bob is typing…")
-    await bob.send()
-    await ann.sees("yes")
-    await expect(line).not_to_contain_text("typing")
-
-
-async def test_nothing_jumps_when_somebody_types(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
-    bob = await room.join("bob")
+async def test_what_others_do_here_is_shown_above_the_composer_and_nothing_jumps(
+    desks: Desks, room: Room
+) -> None:
+    bob, bot = await room.join("bob"), await room.enters("bot")
+    await bot.call("join_channel", channel="general")
+    desk = await desks.sit(room, "ann", GENERAL)
     await desk.says("shall we?")
+    line = desk.page.locator(".doing")
     before = await desk.conversation.bounding_box()
     await bob.client.signal("typing", thread_id=GENERAL)
-    await expect(desk.page.locator(".doing")).to_contain_text("bob is typing…")
+    await expect(line).to_contain_text("bob is typing…")
     assert await desk.conversation.bounding_box() == before
+    await bob.posts("general", "yes")
+    await desk.sees("yes")
+    await expect(line).not_to_contain_text("typing")
+    thinking: JsonValue = {"state": "thinking"}
+    calling: JsonValue = {"state": "calling", "tool": "search"}
+    status = line.get_by_role("status")
+    for data, shown in ((thinking, "bot is thinking"), (calling, "bot is calling search")):
+        await bot.signal("activity", thread_id=GENERAL, data=data)
+        await expect(status).to_have_text(shown)
+    await bot.signal("activity", thread_id=GENERAL, data={"state": "idle"})
+    await expect(status).to_have_text("")
 
 
 async def test_typing_is_told_seldom(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
-    await desk.says("hello")
+    desk = await desks.sit(room, new=True)
     sent: list[str] = []
 
     def listen(socket: WebSocket) -> None:
         socket.on("framesent", lambda frame: sent.append(str(frame)))
 
     desk.page.on("websocket", listen)
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.join_as("ann")
+    await desk.open_thread(GENERAL)
+    await desk.says("hello")
+    sent.clear()
     # However long the machine takes for the letters.
-    await desk.page.clock.set_fixed_time(NOW_MS)
-    await desk.composer.press_sequentially("a few words, letter by letter")
-    await desk.page.clock.set_fixed_time(NOW_MS + 5000)
+    await desk.page.clock.set_fixed_time(LATER_MS)
+    await desk.composer.press_sequentially("letter by letter")
+    await desk.page.clock.set_fixed_time(LATER_MS + 5000)
     await desk.composer.press_sequentially(", and more")
     await desk.send()
-    await desk.is_stored("a few words")
-    async with asyncio.timeout(PATIENCE_S):
-        while not any("and more" in frame for frame in sent):
-            await desk.next_frame()
+    await desk.is_stored("and more")
+    assert any("and more" in frame for frame in sent)
     assert sum('"typing"' in frame for frame in sent) == 2
-
-
-async def test_what_an_agent_does_here_is_shown_above_the_composer(
-    desks: Desks, room: Room
-) -> None:
-    async with Client(WebSocketTransport(room.url), "bot", "agent") as bot:
-        await bot.call("join_channel", channel="general")
-        desk = await sits(desks, room)
-        await desk.says("hello")
-        line = desk.page.locator(".doing")
-        thinking: JsonValue = {"state": "thinking"}
-        calling: JsonValue = {"state": "calling", "tool": "search"}
-        for data, shown in (
-            (thinking, "bot is thinking"),
-            (calling, "bot is calling search"),
-        ):
-            await bot.signal("activity", thread_id=GENERAL, data=data)
-            await expect(line.get_by_role("status")).to_have_text(shown)
-        await expect(line.locator("time")).to_have_text(re.compile(r"^[1-9]"))
-        await expect(line.get_by_role("status")).to_have_text("bot is calling search")
-        await bot.signal("activity", thread_id=GENERAL, data={"state": "idle"})
-        await expect(line.get_by_role("status")).to_have_text("")

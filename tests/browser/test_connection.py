@@ -1,23 +1,27 @@
-"""Reloads, restarts, dead wires: nothing is lost, nothing comes twice."""
+"""Nothing is lost and nothing comes twice, whatever happens to the connection or the hub."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections import Counter
+from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Room
+from tests.browser.support.room import Room
 from tests.browser.support.wire import laid
 from tests.unit.configs.people import Person
 
+GENERAL = "channel.general"
 
-async def everything(person: Person, thread: str = "channel_general") -> list[str]:
-    """The texts of a thread as the hub has it."""
-    page = await person.client.call("read_thread", thread=thread, limit=100)
+
+async def everything(person: Person) -> list[str]:
+    """The texts of #general as the hub has it."""
+    page = await person.client.call("read_thread", thread="channel_general", limit=100)
     return [str(message.content) for message in ThreadPage.model_validate(page).messages]
 
 
@@ -28,75 +32,73 @@ async def shown(desk: Desk) -> list[str]:
     return ids
 
 
-async def test_a_restart_of_the_hub_while_one_types_loses_nothing(
-    desks: Desks, network: Network
+async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
+    desks: Desks, tmp_path: Path
 ) -> None:
-    bob = await network.join("bob")
-    desk = await desks.sit(network.page)
-    desk.expect_losses()
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
-    await desk.says("before")
-    await desk.write("half a sen")
-    await network.kill()
-    await desk.notices_the_loss()
-    await desk.composer.press_sequentially("tence")
-    await network.start()
-    await desk.is_joined()
-    await expect(desk.composer).to_have_value("half a sentence")
-    await desk.send()
-    await desk.is_stored("half a sentence")
-    await bob.posts("general", "after")
-    await desk.sees("after")
-    assert await everything(bob) == ["before", "half a sentence", "after"]
-    assert len(await shown(desk)) == 3
-
-
-async def test_what_is_sent_while_the_hub_is_away_arrives_once(
-    desks: Desks, network: Network
-) -> None:
-    desk = await desks.sit(network.page)
-    desk.expect_losses()
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
-    await network.kill()
+    store = f"sqlite:{tmp_path}/hub.db"
+    async with Room.open(store=store) as room:
+        desk = await desks.sit(room, "ann", GENERAL)
+        desk.expect_losses()
+        await desk.says("before")
     await desk.notices_the_loss()
     for n in range(3):
         await desk.write(f"into the dark {n}")
         await desk.send()
     await expect(desk.message("into the dark 2")).to_have_attribute("data-state", "sending")
-    await network.start()
-    for n in range(3):
-        await desk.is_stored(f"into the dark {n}")
-    bob = await network.join("bob")
-    assert await everything(bob) == [f"into the dark {n}" for n in range(3)]
-    assert len(await shown(desk)) == 3
+    await desk.composer.press_sequentially("half a sentence")
+    async with Room.open(store=store, port=room.port) as room:
+        for n in range(3):
+            await desk.is_stored(f"into the dark {n}")
+        await expect(desk.composer).to_have_value("half a sentence")
+        await desk.send()
+        await desk.is_stored("half a sentence")
+        bob = await room.join("bob")
+        await bob.posts("general", "after")
+        await desk.sees("after")
+        dark = [f"into the dark {n}" for n in range(3)]
+        assert await everything(bob) == ["before", *dark, "half a sentence", "after"]
+        assert len(await shown(desk)) == 6
+        await desks.leave()
+
+
+async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(desks: Desks) -> None:
+    async with Room.open() as room:
+        bob, desk = await room.join("bob"), await desks.sit(room, "ann", GENERAL)
+        desk.expect_losses()
+        await desk.says("before")
+        await bob.posts("general", "@ann of the old log")
+        await desk.visit("inbox")
+        await expect(desk.main.get_by_role("link", name="of the old log")).to_be_visible()
+    await desk.notices_the_loss()
+    async with Room.open(port=room.port):
+        await desk.is_joined()
+        await expect(desk.main).not_to_contain_text("of the old log")
+        await desk.visit("thread", GENERAL)
+        await expect(desk.main).to_contain_text("Nothing has been said in #general yet.")
+        await desk.says("of the new log")
+        assert [message.id for message in await desk.messages()] == ["m1"]
+        await desks.leave()
 
 
 async def test_what_was_sent_into_the_dark_survives_a_reload(desks: Desks, room: Room) -> None:
     async with laid(room.port) as wire:
-        desk = await desks.sit(wire.url)
+        desk = await desks.sit(wire.url, "ann", GENERAL)
         desk.expect_losses()
-        await desk.join_as("ann")
-        await desk.open_thread("channel.general")
         wire.silence()
         await desk.write("said and not heard")
         await desk.send()
         await expect(desk.message("said and not heard")).to_have_attribute("data-state", "sending")
-        wire.mend()
         wire.cut()
         wire.mend()
         await desk.page.reload()
         await desk.is_stored("said and not heard")
-    bob = await room.join("bob")
-    assert await everything(bob) == ["said and not heard"]
+        await desks.leave()
+    assert await everything(await room.join("bob")) == ["said and not heard"]
 
 
 async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
+    desk = await desks.sit(room, "ann", GENERAL)
 
     async def stream(words: range) -> None:
         for n in words:
@@ -113,26 +115,14 @@ async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(desks: Desks, ro
     ids = await shown(desk)
     assert ids == sorted(ids, key=lambda id: int(id[1:])), "in the order of the log"
     words = [re.findall(r"word \d+", said.text)[-1] for said in await desk.messages()]
-    first = 60 - len(words)
-    assert words == [f"word {n}" for n in range(first, 60)], "without a hole"
-
-
-async def test_a_draft_survives_a_reload(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
-    await desk.write("not ready yet")
-    await desk.page.reload()
-    await expect(desk.composer).to_have_value("not ready yet")
+    assert words == [f"word {n}" for n in range(60 - len(words), 60)], "without a hole"
 
 
 async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     async with laid(room.port) as wire:
-        desk = await desks.sit(wire.url)
+        desk = await desks.sit(wire.url, "ann", GENERAL, new=True)
         desk.expect_losses()
-        await desk.join_as("ann")
-        await desk.open_thread("channel.general")
         await desk.says("before")
         await desk.context.set_offline(True)
         wire.cut()
@@ -147,6 +137,7 @@ async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
         await desk.is_stored("from the tunnel")
         await desk.to_the_end()
         await desk.sees("meanwhile 39.")
+        await desks.leave()
     texts = await everything(bob)
     assert Counter(texts).most_common(1)[0][1] == 1
     assert texts.count("from the tunnel") == 1
@@ -154,12 +145,12 @@ async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
 
 async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, room: Room) -> None:
     async with laid(room.port) as wire:
-        desk = await desks.sit("about:blank")
+        desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()
         await desk.page.clock.install()
         await desk.page.goto(wire.url)
         await desk.join_as("ann")
-        await desk.open_thread("channel.general")
+        await desk.open_thread(GENERAL)
         wire.silence()
         await desk.write("hello?")
         await desk.send()
@@ -168,5 +159,45 @@ async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, room: Room
         wire.mend()
         await desk.page.clock.fast_forward(30_000)
         await desk.is_stored("hello?")
+        await desks.leave()
+    assert await everything(await room.join("bob")) == ["hello?"]
+
+
+async def test_who_leaves_while_the_hub_is_asked_hears_nothing_of_it_when_joining_again(
+    desks: Desks, room: Room
+) -> None:
     bob = await room.join("bob")
-    assert await everything(bob) == ["hello?"]
+    for n in range(80):
+        await bob.posts("general", f"line {n}")
+    async with laid(room.port) as wire:
+        desk = await desks.sit(wire.url, "ann")
+        desk.expect_losses()
+        wire.silence()
+        await desk.open_thread(GENERAL)
+        await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
+        await desk.page.get_by_role("menuitem", name="Leave").click()
+        wire.mend()
+        await desk.join_as("ann")
+        assert await desk.page.locator(".announcer").inner_text() == ""
+        await desks.leave()
+
+
+@pytest.mark.behaviour("U-9")
+async def test_what_could_not_be_fetched_comes_by_itself(desks: Desks, room: Room) -> None:
+    again = "It is tried again"
+    async with laid(room.port) as wire:
+        desk = await desks.sit("about:blank", new=True)
+        desk.expect_losses()
+        wire.cut_after(20_000)  # bytes: more than the page itself, far less than its files
+        await desk.page.goto(wire.url)
+        await expect(desk.page.get_by_role("status")).to_contain_text(again)
+        wire.mend()
+        await desk.join_as("ann")
+        wire.cut()
+        await desk.notices_the_loss()
+        for view in ("network", "control"):
+            await desk.visit(view)
+            await expect(desk.main.get_by_role("status")).to_contain_text(again)
+        wire.mend()
+        await expect(desk.main.get_by_role("heading", level=1)).to_be_visible()
+        await desks.leave()

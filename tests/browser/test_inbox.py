@@ -1,62 +1,47 @@
-"""The inbox: mentions, threads, notices."""
+"""What waits for one: mentions, threads, notices."""
 
 from __future__ import annotations
 
 from playwright.async_api import Locator, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Room
+from tests.browser.support.room import Room
 
 
 def items(desk: Desk) -> Locator:
-    return desk.page.get_by_role("main").get_by_role("listitem")
+    return desk.main.get_by_role("listitem")
 
 
-async def at_the_inbox(desks: Desks, network: Network | Room, tab: str = "") -> Desk:
-    desk = await desks.sit(network.page)
-    await desk.join_as("ann")
+async def test_mentions_come_newest_first_lead_to_the_message_and_stay_till_they_are_read(
+    desks: Desks, room: Room
+) -> None:
+    bob, desk = await room.join("bob"), await desks.sit(room, "ann")
     await desk.page.get_by_role("link", name="Inbox").click()
-    if tab:
-        await desk.page.get_by_role("link", name=tab).click()
-    return desk
-
-
-async def test_an_empty_inbox_says_something_kind(desks: Desks, room: Room) -> None:
-    desk = await at_the_inbox(desks, room)
-    await expect(
-        desk.page.get_by_role("heading", name="Nobody has asked for you yet")
-    ).to_be_visible()
-    await desk.page.get_by_role("link", name="Notices").click()
-    await expect(desk.page.get_by_role("heading", name="All is well")).to_be_visible()
-
-
-async def test_mentions_come_newest_first_and_lead_to_the_message(desks: Desks, room: Room) -> None:
-    desk = await at_the_inbox(desks, room)
-    bob = await room.join("bob")
+    kind = desk.page.get_by_role("heading", name="Nobody has asked for you yet")
+    await expect(kind).to_be_visible()
     await bob.posts("general", "@ann the first")
     await bob.posts("general", "not for anybody")
     await bob.tells("ann", "@ann the second")
     await expect(items(desk)).to_have_count(2)
     await expect(items(desk).first).to_contain_text("the second")
     await expect(items(desk).first.locator(".badge")).to_have_text("new")
+    await desk.page.reload()
+    await expect(items(desk)).to_have_count(2)
+    other = await desk.another_tab(room.page)
+    await other.open_thread("dm.ann.bob")
+    await other.sees("the second")
+    await expect(items(desk).first.locator(".badge")).to_have_count(0)
+    await expect(items(desk)).to_have_count(2)
     await items(desk).last.get_by_role("link").click()
     await expect(desk.message("the first")).to_be_visible()
     await expect(desk.thread("channel.general")).to_have_attribute("aria-current", "page")
 
 
-async def test_mentions_of_before_are_there_after_a_reload(desks: Desks, room: Room) -> None:
-    desk = await at_the_inbox(desks, room)
-    bob = await room.join("bob")
-    await bob.posts("general", "@ann look")
-    await expect(items(desk)).to_have_count(1)
-    await desk.page.reload()
-    await expect(items(desk)).to_have_count(1)
-
-
-async def test_older_mentions_come_page_by_page(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    bob = await room.join("bob")
+async def test_unread_threads_come_before_read_ones_and_older_mentions_page_by_page(
+    desks: Desks, room: Room
+) -> None:
+    bob, cyd = await room.join("bob"), await room.join("cyd")
+    desk = await desks.sit(room, "ann")
     for n in range(60):
         await bob.posts("general", f"@ann number {n}")
     await desk.page.get_by_role("link", name="Inbox").click()
@@ -65,34 +50,18 @@ async def test_older_mentions_come_page_by_page(desks: Desks, room: Room) -> Non
     await expect(items(desk)).to_have_count(60)
     await expect(items(desk).last).to_contain_text("number 0")
     await expect(desk.page.get_by_role("button", name="Show older ones")).to_have_count(0)
-
-
-async def test_unread_threads_come_before_read_ones(desks: Desks, room: Room) -> None:
-    bob, cyd = await room.join("bob"), await room.join("cyd")
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
+    await desk.page.get_by_role("button", name="Mark everything as read").click()
     await bob.tells("ann", "from bob")
     await cyd.tells("ann", "from cyd")
     await desk.open_thread("dm.ann.cyd")
     await desk.sees("from cyd")
     await desk.has_read("dm.ann.cyd")
     await desk.page.get_by_role("link", name="Inbox").click()
+    await desk.page.get_by_role("link", name="Notices").click()
+    await expect(desk.page.get_by_role("heading", name="All is well")).to_be_visible()
     await desk.page.get_by_role("link", name="My threads").click()
-    await expect(items(desk)).to_have_count(2)
     await expect(items(desk).first).to_contain_text("from bob")
     await expect(items(desk).first).to_contain_text("1 unread")
-    await expect(items(desk).last).not_to_contain_text("unread")
+    await expect(items(desk).nth(1)).not_to_contain_text("unread")
     await items(desk).first.get_by_role("link").click()
     await desk.sees("from bob")
-
-
-async def test_what_was_read_elsewhere_is_no_longer_new(desks: Desks, room: Room) -> None:
-    desk = await at_the_inbox(desks, room)
-    bob = await room.join("bob")
-    await bob.tells("ann", "@ann look")
-    await expect(items(desk).locator(".badge")).to_have_text("new")
-    other = await desk.another_tab(room.page)
-    await other.open_thread("dm.ann.bob")
-    await other.sees("look")
-    await expect(items(desk).locator(".badge")).to_have_count(0)
-    await expect(items(desk)).to_have_count(1)

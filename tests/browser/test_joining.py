@@ -1,4 +1,4 @@
-"""Coming in: by one click where the network is open, with a token elsewhere."""
+"""Joining by name or token, in several tabs, and leaving."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 
 from playwright.async_api import BrowserContext, Request, WebSocket, expect
 
+from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Networks, Plan, Room
+from tests.browser.support.room import Plan, Room
 
-PRIVATE: Plan = {"channels": {"general": {}}, "humans": {"ann": {}}}
+PRIVATE: Plan = {"humans": {"ann": {}}}
 
 
 class Addresses:
@@ -32,107 +33,50 @@ async def stored(desk: Desk) -> str:
     return json.dumps(await desk.page.evaluate("({...localStorage})"))
 
 
-async def test_one_click_joins_an_open_network(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.page.get_by_role("button", name="Join").click()
-    await desk.is_joined()
+async def leaves(desk: Desk, name: str) -> None:
+    await desk.page.get_by_role("button", name=f"{name}: settings, help, leave").click()
+    await desk.page.get_by_role("menuitem", name="Leave the network").click()
 
 
-async def test_the_name_is_the_participant(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    bob = await room.join("bob")
-    await bob.tells("ann", "hello ann")
-    await desk.open_thread("dm.ann.bob")
-    await desk.sees("hello ann")
-
-
-async def test_a_reload_comes_back_without_asking(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    await desk.page.reload()
-    await desk.is_joined()
-
-
-async def test_a_name_that_is_none_is_refused_before_it_is_sent(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
+async def test_a_name_joins_an_open_network_and_is_remembered_until_one_leaves(
+    desks: Desks, room: Room
+) -> None:
+    desk = await desks.sit(room)
+    await expect(desk.page).to_have_title("test")
     name = desk.page.get_by_label("Your name")
     await name.fill("ann lee")
     await desk.page.get_by_role("button", name="Join").click()
     assert not await name.evaluate("(it) => it.validity.valid")
     await expect(desk.page.locator("[data-thread]")).to_have_count(0)
-
-
-async def test_a_token_joins_and_never_stands_in_an_address(
-    desks: Desks, networks: Networks
-) -> None:
-    network = await networks.start(PRIVATE, auth="tokens")
-    token = await network.token("ann")
-    desk = await desks.sit("about:blank")
-    asked = Addresses(desk.context)
-    page = await desk.context.new_page()
-    await page.goto(network.page)
-    desk = Desk(page, desk.complaints)
-    await desk.join_with_token("ann", token)
-    assert token not in desk.page.url
+    await desk.join_as("ann")
     await desk.page.reload()
     await desk.is_joined()
-    assert asked.all
-    assert [url for url in asked.all if token in url] == []
-    assert token in await stored(desk)
-
-
-async def test_a_wrong_token_is_told_and_another_can_be_given(
-    desks: Desks, networks: Networks
-) -> None:
-    network = await networks.start(PRIVATE, auth="tokens")
-    token = await network.token("ann")
-    desk = await desks.sit(network.page)
-    await desk.try_token("ann", f"{token[:-1]}?")
-    await expect(desk.page.get_by_role("alert")).to_contain_text("token")
-    await desk.join_with_token("ann", token)
-
-
-async def test_somebody_whose_token_was_revoked_is_told_so_and_keeps_what_was_written(
-    desks: Desks, networks: Networks
-) -> None:
-    network = await networks.start(PRIVATE, auth="tokens")
-    token = await network.token("ann")
-    desk = await desks.sit(network.page)
-    await desk.join_with_token("ann", token)
+    other = await desk.another_tab(room.page)
+    await other.is_joined()
+    for each in (desk, other):
+        await each.open_thread("channel.general")
+    await desk.says("from the first")
+    await other.sees("from the first")
+    await leaves(desk, "ann")
+    for each in (desk, other):
+        await expect(each.page.get_by_label("Your name")).to_have_value("ann")
+    await other.page.reload()
+    await expect(other.page.get_by_role("button", name="Join")).to_be_focused()
+    # A tab of somebody else stays when one leaves.
+    await desk.join_as("ann")
+    await other.join_as("bob")
+    await leaves(other, "bob")
+    await expect(other.page.get_by_label("Your name")).to_be_visible()
     await desk.open_thread("channel.general")
-    await network.revoke("ann")
-    await expect(desk.page.locator(".connection[data-state=refused]")).to_be_visible()
-    await desk.write("still here?")
-    await desk.send()
-    await expect(desk.main.get_by_role("alert")).to_contain_text("nothing can be sent")
-    await expect(desk.composer).to_have_value("still here?")
-    await expect(desk.message("still here?")).to_have_count(0)
-    assert token not in await stored(desk)
-    await desk.page.get_by_role("button", name="Join anew").click()
-    await expect(desk.page.get_by_label("Token")).to_have_value("")
-    await desk.join_with_token("ann", await network.token("ann"))
+    await desk.says("still here")
+    await desk.page.reload()
+    await desk.is_joined()
+    await desk.sees("still here")
 
 
-async def test_two_tabs_of_one_person_show_the_same(desks: Desks, room: Room) -> None:
-    one = await desks.sit(room.page)
-    await one.join_as("ann")
-    two = await one.another_tab(room.page)
-    await two.is_joined()
-    for desk in (one, two):
-        await desk.open_thread("channel.general")
-    await one.says("from the first")
-    await two.sees("from the first")
-    await two.says("from the second")
-    await one.sees("from the second")
-
-
-async def test_two_people_talk_at_once(desks: Desks, room: Room) -> None:
-    ann, bob = await desks.sit(room.page), await desks.sit(room.page)
-    await ann.join_as("ann")
-    await bob.join_as("bob")
-    for desk in (ann, bob):
-        await desk.open_thread("channel.general")
+async def test_two_people_talk_at_once_and_see_the_same(desks: Desks, room: Room) -> None:
+    ann = await desks.sit(room, "ann", "channel.general")
+    bob = await desks.sit(room, "bob", "channel.general")
     for n in range(3):
         await ann.says(f"ann's {n}")
         await bob.says(f"bob's {n}")
@@ -140,3 +84,35 @@ async def test_two_people_talk_at_once(desks: Desks, room: Room) -> None:
         await desk.sees("ann's 2")
         await desk.sees("bob's 2")
     assert [it.id for it in await ann.messages()] == [it.id for it in await bob.messages()]
+
+
+async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_written(
+    desks: Desks,
+) -> None:
+    async with Room.open({"auth": "tokens"}, plan=PRIVATE) as room:
+        token = room.token("ann")
+        first = await desks.sit("about:blank", new=True)
+        asked = Addresses(first.context)
+        desk = await first.another_tab(room.page)
+        await desk.try_token("ann", f"{token[:-1]}?")
+        await expect(desk.page.get_by_role("alert")).to_contain_text("token")
+        await audit(desk.page)
+        await desk.join_with_token("ann", token)
+        await desk.page.reload()
+        await desk.is_joined()
+        assert asked.all
+        assert [url for url in [desk.page.url, *asked.all] if token in url] == []
+        assert token in await stored(desk)
+        await desk.open_thread("channel.general")
+        await room.revoke("ann")
+        await expect(desk.page.locator(".connection[data-state=refused]")).to_be_visible()
+        await desk.write("still here?")
+        await desk.send()
+        await expect(desk.main.get_by_role("alert")).to_contain_text("nothing can be sent")
+        await expect(desk.composer).to_have_value("still here?")
+        await expect(desk.message("still here?")).to_have_count(0)
+        assert token not in await stored(desk)
+        await desk.page.get_by_role("button", name="Join anew").click()
+        await expect(desk.page.get_by_label("Token")).to_have_value("")
+        await desk.join_with_token("ann", room.token("ann"))
+        await desks.leave()

@@ -1,15 +1,14 @@
-"""Telling people who look elsewhere: the tab's title and icon, and the desktop."""
+"""What calls for somebody who looks elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.network import Network, Room
-from tests.unit.configs.people import PATIENCE_S
+from tests.browser.support.room import Room
 
 RECORDER = """
   window.away = false;
@@ -26,40 +25,34 @@ RECORDER = """
     constructor(title, options) {
       Object.assign(this, {title, ...options});
       window.shown.push(this);
+      window.tell(`${this.title}: ${this.body}`);
     }
     close() { this.closed = true; }
   };
 """
 """A desktop: headless browsers have none. What it would show is in `shown`."""
+GENERAL = "channel.general"
 
 
-async def sits(desks: Desks, network: Network | Room, *, allowed: bool = True) -> Desk:
-    """ann, whose browser has been asked before if `allowed`."""
-    desk = await desks.sit(network.page)
+async def sits(desks: Desks, room: Room) -> tuple[Desk, asyncio.Queue[str]]:
+    """ann, before that desktop, and what all of her tabs show on it."""
+    told = asyncio.Queue[str]()
+    desk = await desks.sit("about:blank", new=True)
+    await desk.context.expose_function("tell", told.put_nowait)
     await desk.context.add_init_script(RECORDER)
-    if allowed:
-        await desk.page.evaluate("localStorage.setItem('permission', 'granted')")
-    await desk.page.reload()
+    await desk.page.goto(room.page)
     await desk.join_as("ann")
-    return desk
+    return desk, told
 
 
-async def look_elsewhere(*pages: Page) -> None:
-    for page in pages:
-        await page.evaluate("window.away = true")
+async def settings(desk: Desk) -> None:
+    await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
+    await desk.page.get_by_role("menuitem", name="Settings").click()
 
 
-async def shown(page: Page) -> list[str]:
-    found = await page.evaluate("window.shown.map((it) => `${it.title}: ${it.body}`)")
-    return [str(each) for each in found]
-
-
-async def told_by(*desks: Desk, count: int) -> list[str]:
-    """What the tabs have shown, once that is `count` notifications."""
-    async with asyncio.timeout(PATIENCE_S):
-        while len(told := [each for desk in desks for each in await shown(desk.page)]) < count:
-            await desks[0].page.evaluate("new Promise(requestAnimationFrame)")
-    return told
+async def looks_elsewhere(*desks: Desk) -> None:
+    for desk in desks:
+        await desk.page.evaluate("window.away = true")
 
 
 async def is_counted(desk: Desk, count: int) -> None:
@@ -67,11 +60,9 @@ async def is_counted(desk: Desk, count: int) -> None:
 
 
 async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, room: Room) -> None:
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
+    desk, bob = await desks.sit(room, "ann"), await room.join("bob")
     icon = desk.page.locator("link[rel=icon]")
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
-    bob = await room.join("bob")
     await bob.tells("ann", "one")
     await bob.posts("general", "not for you alone")
     await bob.posts("general", "@ann two")
@@ -79,85 +70,63 @@ async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, room: Roo
     await expect(icon).to_have_attribute("href", re.compile(r"/icon-dot\.svg$"))
     await desk.open_thread("dm.ann.bob")
     await is_counted(desk, 1)
-    await desk.open_thread("channel.general")
+    await desk.open_thread(GENERAL)
     await expect(desk.page).to_have_title("#general · test")
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
 
 
-async def test_the_permission_is_asked_for_by_a_button_only(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room, allowed=False)
-    assert await desk.page.evaluate("window.asked") == 0
-    await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-    await desk.page.get_by_role("menuitem", name="Settings").click()
-    await desk.page.get_by_role("button", name="Allow").click()
-    await expect(desk.page.get_by_role("checkbox", name="Tell me")).to_be_checked()
-    assert await desk.page.evaluate("window.asked") == 1
-
-
-async def test_mentions_and_direct_messages_are_told_while_one_looks_elsewhere(
+async def test_who_allows_it_by_a_button_is_told_of_mentions_and_direct_messages_when_away(
     desks: Desks, room: Room
 ) -> None:
-    desk = await sits(desks, room)
-    bob = await room.join("bob")
+    (desk, told), bob = await sits(desks, room), await room.join("bob")
+    assert await desk.page.evaluate("window.asked") == 0
+    await settings(desk)
+    await desk.page.get_by_role("button", name="Allow").click()
+    wanted = desk.page.get_by_role("checkbox", name="Tell me")
+    await expect(wanted).to_be_checked()
+    assert await desk.page.evaluate("window.asked") == 1
+    await desk.page.keyboard.press("Escape")
     await bob.tells("ann", "seen")
     await is_counted(desk, 1)
-    await look_elsewhere(desk.page)
+    await looks_elsewhere(desk)
     await bob.posts("general", "for everybody")
     await bob.posts("general", "@ann a mention")
     await bob.tells("ann", "a message")
-    told = await told_by(desk, count=2)
-    assert sorted(told) == ["bob in #general: @ann a mention", "bob: a message"]
+    shown = sorted([await told.get(), await told.get()])
+    assert shown == ["bob in #general: @ann a mention", "bob: a message"]
+    await desk.page.evaluate(
+        "window.away = false; window.shown.find((it) => it.body.includes('mention')).onclick()"
+    )
+    await desk.sees("a mention")
+    await settings(desk)
+    await wanted.uncheck()
+    await desk.page.reload()
+    await desk.is_joined()
+    await looks_elsewhere(desk)
+    await bob.tells("ann", "psst")
+    await is_counted(desk, 3)
+    assert told.empty()
 
 
-async def test_a_click_leads_to_the_message(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
-    bob = await room.join("bob")
-    await look_elsewhere(desk.page)
-    await bob.posts("general", "@ann come here")
-    await told_by(desk, count=1)
-    await desk.page.evaluate("window.away = false; window.shown[0].onclick()")
-    await desk.sees("come here")
-    assert await desk.page.evaluate("window.shown[0].closed")
-
-
-async def test_of_several_hidden_tabs_one_tells(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
+async def test_of_several_hidden_tabs_one_tells_and_none_while_one_is_seen(
+    desks: Desks, room: Room
+) -> None:
+    (desk, told), bob = await sits(desks, room), await room.join("bob")
+    await desk.page.evaluate("localStorage.setItem('permission', 'granted')")
+    await desk.page.reload()
+    await desk.is_joined()
     other = await desk.another_tab(room.page)
     await other.is_joined()
-    bob = await room.join("bob")
-    await look_elsewhere(desk.page, other.page)
-    for n in range(3):
-        await bob.tells("ann", f"message {n}")
-    for each in (desk, other):
-        await is_counted(each, 3)
-    told = await told_by(desk, other, count=3)
-    assert sorted(told) == [f"bob: message {n}" for n in range(3)]
-
-
-async def test_hidden_tabs_say_nothing_while_one_is_seen(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
-    other = await desk.another_tab(room.page)
-    await other.is_joined()
-    bob = await room.join("bob")
-    await look_elsewhere(other.page)
+    await looks_elsewhere(other)
     await bob.tells("ann", "seen in the first tab")
     for each in (desk, other):
         await is_counted(each, 1)
     # Both have decided when what came later is told.
-    await look_elsewhere(desk.page)
-    await bob.tells("ann", "seen nowhere")
-    assert await told_by(desk, other, count=1) == ["bob: seen nowhere"]
-
-
-async def test_who_does_not_want_it_is_left_alone(desks: Desks, room: Room) -> None:
-    desk = await sits(desks, room)
-    await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-    await desk.page.get_by_role("menuitem", name="Settings").click()
-    await desk.page.get_by_role("checkbox", name="Tell me").uncheck()
-    await desk.page.reload()
-    await desk.is_joined()
-    bob = await room.join("bob")
-    await look_elsewhere(desk.page)
-    await bob.tells("ann", "psst")
-    await is_counted(desk, 1)
-    assert await shown(desk.page) == []
+    await looks_elsewhere(desk)
+    for n in range(2):
+        await bob.tells("ann", f"message {n}")
+    for each in (desk, other):
+        await is_counted(each, 3)
+    assert [await told.get(), await told.get()] == ["bob: message 0", "bob: message 1"]
+    await desk.next_frame()
+    assert told.empty()

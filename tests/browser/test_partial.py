@@ -1,58 +1,37 @@
-"""What an agent is about to say, as the conversation shows it."""
+"""What an agent is about to say."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from playwright.async_api import Locator, expect
 from pydantic import JsonValue
 
-from hubbub.client import Client, WebSocketTransport
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks, becomes
-from tests.browser.support.network import Networks, Plan, Room
+from tests.browser.support.room import Plan, Room
 
 pytestmark = pytest.mark.behaviour("U-6")
 
 STORY = "Once upon a time there was a hub that never slept."
 PLAN: Plan = {
-    "models": {
-        "default": {
-            "model": "scripted",
-            "base_url": "${OPENAI_BASE_URL}",
-            "api_key": "${OPENAI_API_KEY}",
-            "stream": True,
-            "retries": 0,
-        }
-    },
+    "models": {"default": {"model": "scripted", "stream": True, "retries": 0}},
     "agents": {"poet": {"kind": "llm", "instruction": "You tell stories."}},
     "humans": {"ann": {"roles": ["owner"]}},
 }
-
-
-@asynccontextmanager
-async def asked(
-    desks: Desks, networks: Networks, *, cut_after: int | None = None
-) -> AsyncIterator[tuple[Desk, ModelServer]]:
-    """Ann has asked for a story, and the model has written the half of it."""
-    tells = Call(tool="send_text_message", arguments={"to": "ann", "text": STORY})
-    half = Answer(calls=[tells], hold="half", hold_after=8, cut_after=cut_after)
-    done = Answer(calls=[Call(tool="finish", arguments={"reason": "told"})])
-    script = Script(rules=[Rule(when=When(step=1), answer=half), Rule(answer=done)])
-    async with ModelServer(script) as model:
-        network = await networks.start(PLAN, model=model)
-        desk = await desks.sit(network.page)
-        await desk.join_as("ann")
-        await desk.talk_to("poet")
-        await desk.says("Tell me a story")
-        await model.held("half")
-        yield desk, model
-        await desks.leave()
-        await network.close()
-
+TELLS = Call(tool="send_text_message", arguments={"to": "ann", "text": STORY})
+DONE = Answer(calls=[Call(tool="finish", arguments={"reason": "told"})])
+SCRIPT = Script(
+    rules=[
+        Rule(
+            when=When(step=1, incoming="break"),
+            answer=Answer(calls=[TELLS], hold="half", hold_after=8, cut_after=9),
+        ),
+        Rule(when=When(step=1), answer=Answer(calls=[TELLS], hold="half", hold_after=8)),
+        Rule(answer=DONE),
+    ]
+)
+"""The model has written the half of a story when it is held."""
 
 _IS_BELOW = """(it) => {
     const [said] = document.querySelectorAll("[data-message]");
@@ -64,32 +43,19 @@ def ghost(desk: Desk) -> Locator:
     return desk.conversation.get_by_role("article", name="poet is writing")
 
 
-async def test_what_an_agent_is_about_to_say_stands_below_the_last_message(
-    desks: Desks, networks: Networks
+async def test_what_an_agent_is_about_to_say_is_shown_and_is_no_message_until_it_is_one(
+    desks: Desks,
 ) -> None:
-    async with asked(desks, networks) as (desk, model):
+    async with ModelServer(SCRIPT) as model, Room.open(plan=PLAN, model=model) as room:
+        desk = await desks.sit(room, "ann")
+        await desk.talk_to("poet")
+        await desk.says("Tell me a story")
+        await model.held("half")
         await expect(ghost(desk)).to_contain_text("Once upon")
         await expect(ghost(desk)).not_to_contain_text("slept")
         await expect(desk.conversation.locator("[data-message]")).to_have_count(1)  # hers
         await becomes(ghost(desk), _IS_BELOW)
         await audit(desk.page)
-        model.release("half")
-        await desk.sees(STORY)
-        await expect(ghost(desk)).to_have_count(0)
-        await expect(desk.conversation.locator("[data-message]")).to_have_count(2)
-
-
-async def test_what_is_not_said_after_all_goes_away(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks, cut_after=9) as (desk, model):
-        await expect(ghost(desk)).to_contain_text("Once upon")
-        model.release("half")
-        await desk.sees("poet got no answer from its model")
-        await expect(ghost(desk)).to_have_count(0)
-
-
-async def test_what_is_being_written_is_no_news_elsewhere(desks: Desks, networks: Networks) -> None:
-    async with asked(desks, networks) as (desk, model):
-        await expect(ghost(desk)).to_be_visible()
         await desk.open_thread("broadcast")
         await expect(ghost(desk)).to_have_count(0)
         await expect(desk.thread("dm.ann.poet")).not_to_contain_text("Once upon")
@@ -97,6 +63,22 @@ async def test_what_is_being_written_is_no_news_elsewhere(desks: Desks, networks
         await expect(ghost(desk)).to_contain_text("Once upon")
         model.release("half")
         await desk.sees(STORY)
+        await expect(ghost(desk)).to_have_count(0)
+        await expect(desk.conversation.locator("[data-message]")).to_have_count(2)
+        await desks.leave()
+
+
+async def test_what_is_not_said_after_all_goes_away(desks: Desks) -> None:
+    async with ModelServer(SCRIPT) as model, Room.open(plan=PLAN, model=model) as room:
+        desk = await desks.sit(room, "ann")
+        await desk.talk_to("poet")
+        await desk.says("Tell me a story, and break off")
+        await model.held("half")
+        await expect(ghost(desk)).to_contain_text("Once upon")
+        model.release("half")
+        await desk.sees("poet got no answer from its model")
+        await expect(ghost(desk)).to_have_count(0)
+        await desks.leave()
 
 
 _AT_THE_END = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 1.5"
@@ -105,30 +87,28 @@ _AT_THE_END = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 1.
 async def test_a_reader_at_the_end_stays_there_and_one_further_up_is_not_moved(
     desks: Desks, room: Room
 ) -> None:
-    async with Client(WebSocketTransport(room.url), "poet", "agent") as poet:
-        desk = await desks.sit(room.page)
-        await desk.join_as("ann")
-        await poet.call("send_text_message", to="ann", text="number 0")
-        await desk.open_thread("dm.ann.poet")
-        for n in range(1, 30):
-            await poet.call("send_text_message", to="ann", text=f"number {n}")
-        await desk.sees("number 29")
+    poet, _ = await room.enters("poet"), await room.join("ann")
+    for n in range(30):
+        await poet.call("send_text_message", to="ann", text=f"number {n}")
+    desk = await desks.sit(room, "ann", "dm.ann.poet")
+    await desk.to_the_end()
+    await desk.sees("number 29")
 
-        async def writes(lines: int) -> None:
-            text = "\n".join(f"line {n}" for n in range(1, lines + 1))
-            told: dict[str, JsonValue] = {"turn": "poet-m1", "step": 1, "text": text}
-            await poet.signal("partial", "dm.ann.poet", told)
-            await expect(ghost(desk)).to_contain_text(f"line {lines}")
-            await desk.is_drawn()
-
-        for lines in (1, 5, 20):
-            await writes(lines)
-            await becomes(desk.conversation, _AT_THE_END)
-        end = await desk.conversation.evaluate("(log) => log.scrollTop")
-        await desk.conversation.hover()
-        await desk.page.mouse.wheel(0, -300)
-        await becomes(desk.conversation, f"(log) => log.scrollTop < {end - 200}")
+    async def writes(lines: int) -> None:
+        text = "\n".join(f"line {n}" for n in range(1, lines + 1))
+        told: dict[str, JsonValue] = {"turn": "poet-m1", "step": 1, "text": text}
+        await poet.signal("partial", "dm.ann.poet", told)
+        await expect(ghost(desk)).to_contain_text(f"line {lines}")
         await desk.is_drawn()
-        before = await desk.conversation.evaluate("(log) => log.scrollTop")
-        await writes(25)
-        assert await desk.conversation.evaluate("(log) => log.scrollTop") == before
+
+    for lines in (1, 20):
+        await writes(lines)
+        await becomes(desk.conversation, _AT_THE_END)
+    end = await desk.conversation.evaluate("(log) => log.scrollTop")
+    await desk.conversation.hover()
+    await desk.page.mouse.wheel(0, -300)
+    await becomes(desk.conversation, f"(log) => log.scrollTop < {end - 200}")
+    await desk.is_drawn()
+    before = await desk.conversation.evaluate("(log) => log.scrollTop")
+    await writes(25)
+    assert await desk.conversation.evaluate("(log) => log.scrollTop") == before

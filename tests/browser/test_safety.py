@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
-from playwright.async_api import Browser, Dialog, Route, expect
+from playwright.async_api import Dialog, Route, expect
 
-from tests.browser.support.desk import PATIENCE_S, Desk, Desks
-from tests.browser.support.network import Room
+from tests.browser.support.desk import Desk, Desks, Seats
+from tests.browser.support.room import Room
 
 HOSTILE = {
     "a script": "<script>window.hit = 1</script>last words",
@@ -41,9 +40,9 @@ _REMAINS = """(log) => [...log.querySelectorAll('[data-message] .prose *')].filt
 _SPILLS = "(it) => it.scrollWidth - it.clientWidth"
 
 
-async def test_hostile_texts_are_shown_harmlessly(desks: Desks, room: Room) -> None:
+async def test_hostile_texts_names_and_json_are_shown_harmlessly(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
-    desk = await desks.sit(room.page)
+    desk = await desks.sit(room, "ann", "channel.general", new=True)
     dialogs: list[str] = []
 
     async def note(dialog: Dialog) -> None:
@@ -51,8 +50,6 @@ async def test_hostile_texts_are_shown_harmlessly(desks: Desks, room: Room) -> N
         await dialog.dismiss()
 
     desk.page.on("dialog", note)
-    await desk.join_as("ann")
-    await desk.open_thread("channel.general")
     for n, (what, text) in enumerate(HOSTILE.items()):
         await bob.posts("general", text.replace("last words", f"last words {n}."))
         await _reads_to_the_end(desk, f"last words {n}.")
@@ -61,10 +58,14 @@ async def test_hostile_texts_are_shown_harmlessly(desks: Desks, room: Room) -> N
         newest = desk.message(f"last words {n}.")
         for link in await newest.get_by_text("click", exact=True).all():
             await link.click()
-    assert not await desk.page.evaluate("'hit' in window")
+    await desk.says("I have read it all")
+    content = {"__proto__": {"hit": 1}, "constructor": "<img src=x onerror='window.hit=1'>"}
+    await bob.client.call("send_message", to="ann", content=content)
+    await desk.open_thread("dm.ann.bob")
+    await desk.sees("constructor")
+    assert await desk.page.evaluate("({}).hit ?? window.hit ?? null") is None
     assert dialogs == []
     assert len(desk.context.pages) == 1
-    await desk.says("I have read it all")
 
 
 async def _reads_to_the_end(desk: Desk, words: str) -> None:
@@ -78,20 +79,29 @@ async def _reads_to_the_end(desk: Desk, words: str) -> None:
     await expect(newest.locator(".piece.plain")).to_have_count(0)  # what is shown until it is drawn
 
 
-async def test_hostile_names_and_json_are_text(desks: Desks, room: Room) -> None:
-    bob = await room.join("bob")
-    desk = await desks.sit(room.page)
-    await desk.join_as("ann")
-    content = {"__proto__": {"hit": 1}, "constructor": "<img src=x onerror='window.hit=1'>"}
-    await bob.client.call("send_message", to="ann", content=content)
-    await desk.open_thread("dm.ann.bob")
-    await desk.sees("constructor")
-    assert await desk.page.evaluate("({}).hit ?? window.hit ?? null") is None
+async def test_only_the_pages_own_files_run_and_no_other_site_can_show_it_or_open_its_socket(
+    seats: Seats, room: Room
+) -> None:
+    async def serve(route: Route) -> None:
+        body = f"<!doctype html><title>evil</title><iframe src='{room.page}'></iframe>"
+        await route.fulfill(body=body, content_type="text/html")
 
-
-async def test_the_policy_forbids_inline_scripts_and_other_hosts(desks: Desks, room: Room) -> None:
-    desk = await desks.sit("about:blank")
-    response = await desk.page.goto(room.page)
+    connect = """(url) => new Promise((resolve) => {
+        const socket = new WebSocket(url);
+        socket.onopen = () => resolve('open');
+        socket.onerror = () => resolve('refused');
+    })"""
+    async with await seats.browser.new_context() as context:
+        await context.route("http://evil.example/**", serve)
+        page = await context.new_page()
+        await page.goto("http://evil.example/")
+        join = page.frame_locator("iframe").get_by_role("button", name="Join")
+        await expect(join).to_have_count(0)
+        assert await page.evaluate(connect, room.url) == "refused"
+        local = room.url.replace("127.0.0.1", "localhost")
+        assert await page.evaluate(connect, local) == "refused"
+        response = await page.goto(room.page)  # from the hub's own page it can be opened
+        assert await page.evaluate(connect, room.url) == "open"
     assert response is not None
     policy = dict(
         part.strip().partition(" ")[::2]
@@ -102,37 +112,3 @@ async def test_the_policy_forbids_inline_scripts_and_other_hosts(desks: Desks, r
     assert "unsafe" not in " ".join(policy.values())
     assert "*" not in " ".join(policy.values())
     assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
-
-
-async def test_a_page_of_another_site_cannot_open_the_socket(browser: Browser, room: Room) -> None:
-    async def serve(route: Route) -> None:
-        await route.fulfill(body="<!doctype html><title>evil</title>", content_type="text/html")
-
-    connect = """(url) => new Promise((resolve) => {
-        const socket = new WebSocket(url);
-        socket.onopen = () => resolve('open');
-        socket.onerror = () => resolve('refused');
-    })"""
-    async with await browser.new_context() as context:
-        await context.route("http://evil.example/**", serve)
-        page = await context.new_page()
-        await page.goto("http://evil.example/")
-        assert await asyncio.wait_for(page.evaluate(connect, room.url), PATIENCE_S) == "refused"
-        local = room.url.replace("127.0.0.1", "localhost")
-        assert await asyncio.wait_for(page.evaluate(connect, local), PATIENCE_S) == "refused"
-        # From the hub's own page it can be opened.
-        await page.goto(room.page)
-        assert await asyncio.wait_for(page.evaluate(connect, room.url), PATIENCE_S) == "open"
-
-
-async def test_a_page_of_another_site_cannot_show_this_one(desks: Desks, room: Room) -> None:
-    async def serve(route: Route) -> None:
-        body = f"<!doctype html><title>evil</title><iframe src='{room.page}'></iframe>"
-        await route.fulfill(body=body, content_type="text/html")
-
-    desk = await desks.sit("about:blank")
-    desk.complaints.expect("frame-ancestors|another host|X-Frame-Options")
-    await desk.context.route("http://evil.example/**", serve)
-    await desk.page.goto("http://evil.example/")
-    frame = desk.page.frame_locator("iframe")
-    await expect(frame.get_by_role("button", name="Join")).to_have_count(0)

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from playwright.async_api import Locator, expect
 
 from hubbub.errors import OperationError
 from hubbub.testing.model_server import ModelServer
-from tests.browser.support.accessibility import audit
-from tests.browser.support.agents import NEWSROOM, newsroom_script
-from tests.browser.support.desk import NARROW, Desk, Desks
-from tests.browser.support.network import Networks, Room
-from tests.browser.support.worker import Worker, worker
+from tests.browser.support.agents import NEWSROOM
+from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.room import Room
+from tests.browser.support.worker import at_work
 
 pytestmark = pytest.mark.behaviour("H-141")
-
-THREAD = "dm.ann.clerk"
-
-
-@asynccontextmanager
-async def working(desks: Desks, room: Room) -> AsyncIterator[tuple[Desk, Worker]]:
-    """Ann looks on while the clerk works at what she has asked for."""
-    async with worker(room) as clerk:
-        desk = await desks.sit(room.page)
-        await desk.join_as("ann")
-        await desk.talk_to("clerk")
-        await desk.says("tidy up")
-        await clerk.begins()
-        await expect(desk.main).to_contain_text("thinking")
-        yield desk, clerk
-        await desks.leave()
 
 
 def dialog(desk: Desk) -> Locator:
     return desk.page.get_by_role("dialog", name="Stop")
+
+
+async def confirms(desk: Desk) -> None:
+    await dialog(desk).get_by_role("button", name="Stop", exact=True).click()
+    await expect(dialog(desk)).to_have_count(0)
 
 
 async def stops(desk: Desk, what: str, reason: str = "") -> None:
@@ -45,12 +31,13 @@ async def stops(desk: Desk, what: str, reason: str = "") -> None:
     await desk.main.get_by_role("button", name="Stop…").click()
     await dialog(desk).get_by_role("radio", name=what).check()
     await dialog(desk).get_by_label("Why").fill(reason)
-    await dialog(desk).get_by_role("button", name="Stop", exact=True).click()
-    await expect(dialog(desk)).to_have_count(0)
+    await confirms(desk)
 
 
-async def test_a_running_turn_is_stopped_from_where_it_shows(desks: Desks, room: Room) -> None:
-    async with working(desks, room) as (desk, clerk):
+async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
+    desks: Desks, room: Room
+) -> None:
+    async with at_work(desks, room) as (desk, clerk):
         await desk.main.get_by_role("button", name="Stop clerk").click()
         await expect(dialog(desk).get_by_role("radio").first).to_be_checked()
         await expect(dialog(desk).get_by_role("radio").first).to_be_focused()
@@ -62,22 +49,26 @@ async def test_a_running_turn_is_stopped_from_where_it_shows(desks: Desks, room:
         await desk.sees("wrong folder")  # the hub's notice
         await expect(desk.page.locator(".announcer")).to_contain_text("1 turn ended")
         await expect(desk.banner("stopped")).to_have_count(0)  # the next message wakes again
-
-
-async def test_two_keys_stop_what_an_agent_does(desks: Desks, room: Room) -> None:
-    async with working(desks, room) as (desk, clerk):
-        await expect(desk.composer).to_be_focused()
+        await clerk.works_again(desk)
+        await desk.composer.focus()
         await desk.page.keyboard.press("Control+.")
         await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_focused()
         await desk.page.keyboard.press("Enter")
         assert (await clerk.halted())["turns"] == [clerk.turn]
         await expect(desk.composer).to_be_focused()
+        await clerk.works_again(desk)
+        await desk.visit("thread", "dm.ann.clerk", opened=("turn", clerk.turn))
+        await desk.details.get_by_role("button", name="Stop…").click()
+        await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_checked()
+        await confirms(desk)
+        assert (await clerk.halted())["turns"] == [clerk.turn]
+        await expect(desk.details).to_contain_text("Stopped")
 
 
-async def test_a_stopped_thread_says_who_stopped_it_and_is_resumed_there(
+async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_that_shows(
     desks: Desks, room: Room
 ) -> None:
-    async with working(desks, room) as (desk, clerk):
+    async with at_work(desks, room) as (desk, clerk):
         await stops(desk, "This thread", "too loud")
         await clerk.halted()
         held = desk.banner("Agents are stopped here")
@@ -88,38 +79,25 @@ async def test_a_stopped_thread_says_who_stopped_it_and_is_resumed_there(
             "clerk is not woken: it is stopped."
         )
         await desk.page.reload()
-        await expect(held).to_be_visible()
         await held.get_by_role("button", name="Resume").click()
         await expect(held).to_have_count(0)
         await desk.says("and now?")
         await clerk.begins()
 
-
-async def test_a_stopped_agent_is_stopped_everywhere_and_its_panel_says_so(
-    desks: Desks, room: Room
-) -> None:
-    async with working(desks, room) as (desk, clerk):
         await desk.person("clerk").click()
         await desk.details.get_by_role("button", name="Stop…").click()
         await dialog(desk).get_by_role("radio", name="clerk, everywhere").check()
-        await dialog(desk).get_by_role("button", name="Stop", exact=True).click()
+        await confirms(desk)
         await clerk.halted()
         held = desk.banner("clerk is stopped by ann", desk.details)
         await held.get_by_role("button", name="Resume").click()
         await expect(held).to_have_count(0)
         await expect(desk.details.get_by_role("button", name="Stop…")).to_be_visible()
 
-
-async def test_everything_is_stopped_and_one_view_shows_all_that_is_held(
-    desks: Desks, room: Room
-) -> None:
-    async with working(desks, room) as (desk, clerk):
-        bob = await desks.sit(room.page)
-        await bob.join_as("bob")
+        bob = await desks.sit(room, "bob")
         await bob.visit("control")
         await expect(bob.main).to_contain_text("Agents may work")
         await stops(desk, "All agents", "lunch")
-        await clerk.halted()
         await bob.page.get_by_role("link", name="What agents are kept from").click()
         await expect(bob.main.get_by_role("region", name="Stopped")).to_contain_text("lunch")
         await expect(desk.banner("All agents are stopped")).to_be_visible()
@@ -128,20 +106,10 @@ async def test_everything_is_stopped_and_one_view_shows_all_that_is_held(
         await expect(bob.main).to_contain_text("Agents may work")
 
 
-async def test_the_record_of_a_running_turn_has_a_way_to_stop_it(desks: Desks, room: Room) -> None:
-    async with working(desks, room) as (desk, clerk):
-        await desk.visit("thread", THREAD, opened=("turn", clerk.turn))
-        await desk.details.get_by_role("button", name="Stop…").click()
-        await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_checked()
-        await dialog(desk).get_by_role("button", name="Stop", exact=True).click()
-        assert (await clerk.halted())["turns"] == [clerk.turn]
-        await expect(desk.details).to_contain_text("Stopped")
-
-
 async def test_a_latched_thread_is_released(desks: Desks) -> None:
     async with (
         Room.open({"breaker": {"turns": 1, "within": "1h"}}) as room,
-        working(desks, room) as (desk, clerk),
+        at_work(desks, room) as (desk, clerk),
     ):
         await clerk.ends()
         await desk.says("once more")
@@ -154,42 +122,35 @@ async def test_a_latched_thread_is_released(desks: Desks) -> None:
 
 
 async def test_an_agents_model_is_not_waited_for_when_its_turn_is_stopped(
-    desks: Desks, networks: Networks
+    desks: Desks, newsroom: Room, model: ModelServer
 ) -> None:
-    async with ModelServer(newsroom_script()) as model:
-        network = await networks.start(NEWSROOM, model=model)
-        desk = await desks.sit(network.page)
-        await desk.join_as("ann")
-        await desk.talk_to("editor")
-        await desk.says("think slowly")
-        await model.held("thinking")
-        await desk.main.get_by_role("button", name="Stop editor").click()
-        await dialog(desk).get_by_role("button", name="Stop", exact=True).click()
-        await expect(desk.main.get_by_role("button", name="Stop editor")).to_have_count(0)
-        await desk.sees("ann has stopped what editor was doing here")
-        await desk.says("hello again")
-        await desk.sees("You said: hello again")
-        await expect(desk.message("I have thought about it.")).to_have_count(0)
-        model.release("thinking")
-        await desks.leave()
-        await network.close()
+    desk = await desks.sit(newsroom, "ann")
+    await desk.talk_to("editor")
+    await desk.says("think slowly")
+    await model.held("thinking")
+    await desk.main.get_by_role("button", name="Stop editor").click()
+    await confirms(desk)
+    await desk.sees("ann has stopped what editor was doing here")
+    await desk.says("hello again")
+    await desk.sees("You said: hello again")
+    await expect(desk.message("I have thought about it.")).to_have_count(0)
+    model.release("thinking")
 
 
 async def test_who_owns_nothing_stops_a_turn_or_a_thread_and_an_owner_resumes_it(
-    desks: Desks, networks: Networks
+    desks: Desks, model: ModelServer
 ) -> None:
-    async with ModelServer(newsroom_script()) as model:
-        network = await networks.start(NEWSROOM, auth="tokens", model=model)
-        bob, ann = await desks.sit(network.page), await desks.sit(network.page)
-        await bob.join_with_token("bob", await network.token("bob"))
-        await ann.join_with_token("ann", await network.token("ann"))
+    async with Room.open({"auth": "tokens"}, plan=NEWSROOM, model=model) as room:
+        bob, ann = await desks.sit(room), await desks.sit(room)
+        await bob.join_with_token("bob", room.token("bob"))
+        await ann.join_with_token("ann", room.token("ann"))
         await bob.open_thread("channel.general")
         await bob.says("@editor think slowly")
         await bob.main.get_by_role("button", name="Stop…").click()
         radios = dialog(bob).get_by_role("radio")
         await expect(radios.last).to_have_accessible_name(re.compile("This thread: #general"))
         await radios.last.check()
-        await dialog(bob).get_by_role("button", name="Stop", exact=True).click()
+        await confirms(bob)
         held = bob.banner("Agents are stopped here")
         await expect(held).to_be_visible()
         await expect(held.get_by_role("button")).to_have_count(0)
@@ -199,24 +160,5 @@ async def test_who_owns_nothing_stops_a_turn_or_a_thread_and_an_owner_resumes_it
         await ann.open_thread("channel.general")
         await ann.banner("Agents are stopped here").get_by_role("button", name="Resume").click()
         await expect(held).to_have_count(0)
+        model.release("thinking")
         await desks.leave()
-        await network.close()
-
-
-@pytest.mark.parametrize("color", ["light", "dark"])
-async def test_stops_are_accessible(desks: Desks, room: Room, color: str) -> None:
-    async with working(desks, room) as (desk, _):
-        await desk.page.emulate_media(color_scheme="dark" if color == "dark" else "light")
-        await audit(desk.page)  # somebody at work
-        await desk.page.keyboard.press("Control+.")
-        await expect(dialog(desk)).to_be_visible()
-        await audit(desk.page)
-        await desk.page.keyboard.press("Escape")
-        await stops(desk, "This thread", "too loud")
-        await expect(desk.banner("Agents are stopped here")).to_be_visible()
-        await desk.page.set_viewport_size(NARROW)
-        await audit(desk.page)
-        await desk.visit("control")
-        await expect(desk.main).to_contain_text("too loud")
-        await audit(desk.page)
-        assert await desk.page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]

@@ -1,4 +1,4 @@
-import { equal, eventually, fails, ok, test } from "./harness.js";
+import { after, equal, eventually, fails, ok, test } from "./harness.js";
 import { CallError, Client } from "/static/core/client.js";
 
 /** The hub's end of a connection, spoken by hand. */
@@ -7,34 +7,28 @@ class Line {
     Object.assign(this, { url, readyState: 1, heard: [], closedWith: null });
     lines.push(this);
   }
-
   send(text) {
     this.heard.push(JSON.parse(text));
   }
-
   close(code) {
-    this.readyState = 3;
-    this.closedWith = code;
+    Object.assign(this, { readyState: 3, closedWith: code });
   }
-
   says(frame) {
     this.onmessage({ data: JSON.stringify(frame) });
   }
-
   ends(code, reason = "") {
     this.readyState = 3;
     this.onclose({ code, reason });
   }
-
   /** The frames of this kind that the client has sent here. */
   all(op) {
     return this.heard.filter((frame) => frame.op === op);
   }
 }
 
+/** A client that tries again without a pause, its lines, and what it has told. */
 function dialling(options = {}) {
-  const lines = [];
-  const told = [];
+  const [lines, told] = [[], []];
   const listener = {
     ready: (frame) => told.push(["ready", frame.resumed]),
     event: (frame) => told.push(["event", frame.seq]),
@@ -43,8 +37,8 @@ function dialling(options = {}) {
   const Socket = function (url) {
     return new Line(url, lines);
   };
-  // Nobody waits before the next try.
   const client = new Client("ws://hub", listener, { Socket, random: () => -1, ...options });
+  after(() => client.leave());
   return { client, lines, told };
 }
 
@@ -57,33 +51,30 @@ const event = (prev, seq) => ({ op: "event", prev, seq, tseq: seq, message: { id
 
 /** A client that has joined. */
 function joined(cursor = 0) {
-  const { client, lines, told } = dialling();
-  client.join("ann");
-  lines[0].says(HELLO);
-  lines[0].says(ready(cursor));
-  return { client, lines, told, line: lines[0] };
+  const made = dialling();
+  made.client.join("ann");
+  made.lines[0].says(HELLO);
+  made.lines[0].says(ready(cursor));
+  return { ...made, line: made.lines[0] };
 }
 
-/** The next connection, once the client has made it. */
-const next = (lines, n) => eventually(() => lines[n], `connection ${n} was never made`);
+/** The next connection, once the client has made it and the hub has said hello. */
+async function next(lines, n, hello = HELLO) {
+  const line = await eventually(() => lines[n], `connection ${n} was never made`);
+  line.says(hello);
+  return line;
+}
 
-test("it identifies itself as a person after hello, and not before", () => {
+test("it identifies itself as a person after hello, with a token if there is one", () => {
   const { client, lines } = dialling();
   client.join("ann", "secret");
   equal(lines[0].heard, []);
   lines[0].says(HELLO);
   const [identify] = lines[0].heard;
   equal([identify.op, identify.participant, identify.kind, identify.token], ["identify", "ann", "human", "secret"]);
-  equal(identify.latest, true);
-  equal("cursor" in identify, false);
+  equal([identify.latest, "cursor" in identify], [true, false]);
   equal(lines[0].url, "ws://hub", "the token is in no address");
-  client.leave();
-});
-
-test("without a token none is sent", () => {
-  const { client, line } = joined();
-  equal("token" in line.heard[0], false);
-  client.leave();
+  equal("token" in joined().line.heard[0], false);
 });
 
 test("what the hub tells is handed on in order", () => {
@@ -94,34 +85,20 @@ test("what the hub tells is handed on in order", () => {
   equal(told, [["ready", false], ["event", 3], ["signal", "typing"], ["event", 4]]);
   equal(client.status.value.state, "ready");
   ok(client.may("reply") && !client.may("add_token"));
-  client.leave();
 });
 
-test("an answer settles its call and no other", async () => {
+test("an answer settles its call and no other, a refusal is an error with the hub's words", async () => {
   const { client, line } = joined();
-  const one = client.call("list_threads", { limit: 1 });
-  const other = client.call("list_channels");
-  const [first, second] = line.all("call");
-  equal([first.name, first.args], ["list_threads", { limit: 1 }]);
-  line.says({ op: "result", ref: second.ref, value: "second" });
-  line.says({ op: "result", ref: first.ref, value: "first" });
-  equal(await Promise.all([one, other]), ["first", "second"]);
-  client.leave();
-});
-
-test("a refusal is an error with the hub's words", async () => {
-  const { client, line } = joined();
-  const asked = client.call("reply", {});
-  const [{ ref }] = line.all("call");
-  line.says({ op: "error", ref, code: "unknown_message", message: "there is no m9", details: { near: "m8" } });
-  try {
-    await asked;
-    ok(false, "it was not refused");
-  } catch (error) {
-    ok(error instanceof CallError);
-    equal([error.code, error.message, error.details], ["unknown_message", "there is no m9", { near: "m8" }]);
-  }
-  client.leave();
+  const asked = ["list_threads", "list_channels", "reply"].map((name) => client.call(name, { limit: 1 }));
+  const [one, two, three] = line.all("call");
+  equal([one.name, one.args], ["list_threads", { limit: 1 }]);
+  line.says({ op: "result", ref: two.ref, value: "second" });
+  line.says({ op: "error", ref: three.ref, code: "unknown_message", message: "no m9", details: { near: "m8" } });
+  line.says({ op: "result", ref: one.ref, value: "first" });
+  const [first, second, third] = await Promise.allSettled(asked);
+  equal([first.value, second.value], ["first", "second"]);
+  ok(third.reason instanceof CallError);
+  equal([third.reason.code, third.reason.message, third.reason.details], ["unknown_message", "no m9", { near: "m8" }]);
 });
 
 test("what the hub refuses for now is asked again under the same cid", async () => {
@@ -133,18 +110,19 @@ test("what the hub refuses for now is asked again under the same cid", async () 
   equal(line.all("call")[1], line.all("call")[0]);
   line.says({ op: "result", ref, value: "done" });
   equal(await said, "done");
-  client.leave();
 });
 
-test("what is asked before anybody has joined is said afterwards", () => {
+test("what is asked before anybody has joined is said afterwards, typing is not", () => {
   const { client, lines } = dialling();
   client.join("ann");
   client.call("list_threads").catch(() => {});
+  client.signal("typing", "dm.ann.bob");
   lines[0].says(HELLO);
   equal(lines[0].all("call"), []);
   lines[0].says(ready());
-  equal(lines[0].all("call").length, 1);
-  client.leave();
+  equal([lines[0].all("call").length, lines[0].all("signal")], [1, []]);
+  client.signal("typing", "dm.ann.bob");
+  equal(lines[0].all("signal"), [{ op: "signal", type: "typing", thread_id: "dm.ann.bob", data: null }]);
 });
 
 test("what ready left out of a large network is asked for before anybody is told", () => {
@@ -152,28 +130,26 @@ test("what ready left out of a large network is asked for before anybody is told
   client.join("ann");
   const [line] = lines;
   line.says(HELLO);
-  const large = { ...ready(), left_out: ["participants", "channels"] };
   client.listener.ready = (frame) => told.push([frame.participants.map(({ id }) => id), frame.channels.length]);
-  line.says(large);
+  line.says({ ...ready(), left_out: ["participants", "channels"] });
   line.says({ op: "signal", type: "presence" });
-  const asked = () => line.all("call").at(-1);
-  line.says({ op: "result", ref: asked().ref, value: { participants: [{ id: "bob" }], more: true } });
-  equal([asked().name, asked().args], ["list_participants", { after: "bob" }]);
-  line.says({ op: "result", ref: asked().ref, value: { participants: [{ id: "eve" }] } });
-  equal([asked().name, told], ["list_channels", []]);
-  line.says({ op: "result", ref: asked().ref, value: { channels: [{ name: "general" }] } });
+  const answers = (value) => line.says({ op: "result", ref: line.all("call").at(-1).ref, value });
+  const asked = () => [line.all("call").at(-1).name, line.all("call").at(-1).args];
+  answers({ participants: [{ id: "bob" }], more: true });
+  equal(asked(), ["list_participants", { after: "bob" }]);
+  answers({ participants: [{ id: "eve" }] });
+  equal([asked()[0], told], ["list_channels", []]);
+  answers({ channels: [{ name: "general" }] });
   equal(told, [[["bob", "eve"], 1], ["signal", "presence"]]);
-  client.leave();
 });
 
 test("a lost connection is resumed from the last event, with what was not answered", async () => {
-  const { client, lines, line } = joined(5);
+  const { client, lines, line, told } = joined(5);
   line.says(event(5, 8));
   const said = client.write("reply", { text: "once" }, "cid1");
   line.ends(1006);
   equal(client.status.value.state, "waiting");
   const again = await next(lines, 1);
-  again.says(HELLO);
   equal(again.heard[0].cursor, { epoch: "E1", seq: 8 });
   again.says(ready(8, true));
   const [repeated] = again.all("call");
@@ -181,72 +157,51 @@ test("a lost connection is resumed from the last event, with what was not answer
   again.says({ op: "result", ref: repeated.ref, value: "stored" });
   equal(await said, "stored");
   equal(line.all("call").length, 1);
-  client.leave();
-});
-
-test("what came after the connection was lost counts no more", async () => {
-  const { client, lines, line, told } = joined();
-  line.ends(1006);
-  await next(lines, 1);
-  line.says(event(0, 1));
+  line.says(event(8, 9));
   line.ends(4500, "too late");
-  equal(told, [["ready", false]]);
-  ok(client.status.value.state !== "refused");
-  client.leave();
-});
-
-test("another log is not resumed", async () => {
-  const { client, lines, line } = joined(5);
-  line.ends(1006);
-  const again = await next(lines, 1);
-  again.says({ ...HELLO, epoch: "E2" });
-  equal("cursor" in again.heard[0], false);
-  client.leave();
+  equal(told.at(-1), ["ready", true], "what comes by the old one counts no more");
+  equal(client.status.value.state, "ready");
+  again.ends(1006);
+  const other = await next(lines, 2, { ...HELLO, epoch: "E2" });
+  equal("cursor" in other.heard[0], false, "another log is not resumed");
 });
 
 test("a hole in the stream is not shown but asked for", async () => {
-  const { client, lines, line, told } = joined(5);
+  const { lines, line, told } = joined(5);
   line.says(event(5, 6));
   line.says(event(7, 8));
   equal(told.at(-1), ["event", 6]);
   equal(line.closedWith, 4004);
-  const again = await next(lines, 1);
-  again.says(HELLO);
-  equal(again.heard[0].cursor.seq, 6);
-  client.leave();
+  equal((await next(lines, 1)).heard[0].cursor.seq, 6);
 });
 
 test("events are acknowledged soon, and at once when there are many", async () => {
-  const { client, line } = joined();
+  const { line } = joined();
   line.says(event(0, 1));
   line.says(event(1, 2));
   await eventually(() => line.all("ack").some(({ seq }) => seq === 2));
   equal(line.all("ack").map(({ seq }) => seq), [0, 2], "two events, one acknowledgement");
   for (let seq = 3; seq <= 66; seq++) line.says(event(seq - 1, seq));
   equal(line.all("ack").at(-1).seq, 66);
-  client.leave();
 });
 
-test("a close code that forbids it is the end, with the reason that the hub gave", () => {
+test("a close code that forbids it is the end, a hub that stops is come back to", async () => {
   const { client, lines, line } = joined();
   line.says({ op: "error", code: "auth_failed", message: "the token was revoked" });
   line.ends(4504, "revoked");
   equal(client.status.value, { state: "refused", code: 4504, reason: "the token was revoked" });
   client.retry();
   equal(lines.length, 1);
-  client.leave();
+  const other = joined();
+  other.line.says({ op: "reconnect", after_s: 0 });
+  await next(other.lines, 1);
 });
 
-test("a hub that stops is left and come back to", async () => {
-  const { client, lines, line } = joined();
-  line.says({ op: "reconnect", after_s: 0 });
-  await next(lines, 1);
-  client.leave();
-});
-
-test("tries are further and further apart, and never further than ten seconds", async () => {
+test("tries are further and further apart, never further than ten seconds, and one at a time", () => {
   const { client, lines } = dialling({ random: () => 1 });
   client.join("ann");
+  client.retry();
+  equal(lines.length, 1);
   const waits = [];
   for (let n = 0; n < 9; n++) {
     const asked = Date.now();
@@ -256,18 +211,6 @@ test("tries are further and further apart, and never further than ten seconds", 
   }
   for (let n = 1; n < waits.length; n++) ok(waits[n] >= waits[n - 1] - 100, waits);
   ok(waits[0] < 500 && waits.at(-1) > 9000 && waits.at(-1) < 10_500, waits);
-  client.leave();
-});
-
-test("nothing is tried twice at a time", () => {
-  const { client, lines } = dialling();
-  client.join("ann");
-  client.retry();
-  lines[0].says(HELLO);
-  lines[0].says(ready());
-  client.retry();
-  equal(lines.length, 1);
-  client.leave();
 });
 
 test("who leaves is not joined anew, and what was asked fails", async () => {
@@ -277,24 +220,11 @@ test("who leaves is not joined anew, and what was asked fails", async () => {
   await fails(() => asked, "left");
   equal(line.closedWith, 1000);
   line.onclose({ code: 1000, reason: "" });
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  equal(lines.length, 1);
-  equal(client.status.value.state, "out");
+  await Promise.resolve();
+  equal([lines.length, client.status.value.state], [1, "out"]);
 });
 
-test("typing that nobody can hear is not said later", () => {
-  const { client, lines } = dialling();
-  client.join("ann");
-  client.signal("typing", "dm.ann.bob");
-  lines[0].says(HELLO);
-  lines[0].says(ready());
-  equal(lines[0].all("signal"), []);
-  client.signal("typing", "dm.ann.bob");
-  equal(lines[0].all("signal"), [{ op: "signal", type: "typing", thread_id: "dm.ann.bob", data: null }]);
-  client.leave();
-});
-
-test("silence after an earlier answer is noticed too", async () => {
+test("silence is noticed whenever an answer is waited for, and only then", async () => {
   const { client, line } = joined();
   const first = client.call("list_threads");
   line.says({ op: "result", ref: line.all("call")[0].ref, value: 1 });

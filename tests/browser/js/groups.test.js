@@ -14,41 +14,30 @@ function thread(id, { head = 1, read = head, seq = head, hours = 1 } = {}) {
   return made;
 }
 
-test("channels one is in come by name, other channels do not", () => {
+test("channels one is in come by name, and one that was left while it is open", () => {
   const threads = ["channel.b", "channel.a", "channel.c"].map((id) => thread(id));
-  const groups = groupsOf(threads, { ...NOBODY, joined: new Set(["a", "b"]) });
-  equal(ids(groups.get("channels")), ["channel.a", "channel.b"]);
+  const joined = new Set(["a", "b"]);
+  equal(ids(groupsOf(threads, { ...NOBODY, joined }).get("channels")), ["channel.a", "channel.b"]);
+  equal(ids(groupsOf([thread("channel.old")], { ...NOBODY, here: "channel.old" }).get("channels")), ["channel.old"]);
 });
 
-test("direct threads come by activity, the latest first", () => {
-  const threads = [thread("dm.ann.bob", { seq: 3 }), thread("dm.ann.cyd", { seq: 9 }), thread("dm.ann.dan", { seq: 5 })];
-  equal(ids(groupsOf(threads, NOBODY).get("direct")), ["dm.ann.cyd", "dm.ann.dan", "dm.ann.bob"]);
-});
-
-test("an empty direct thread shows when it is open or has a draft, and then first", () => {
-  const threads = [thread("dm.ann.bob", { seq: 3 }), thread("dm.ann.cyd", { head: 0 })];
-  equal(ids(groupsOf(threads, NOBODY).get("direct")), ["dm.ann.bob"]);
-  equal(ids(groupsOf(threads, { ...NOBODY, here: "dm.ann.cyd" }).get("direct")), ["dm.ann.cyd", "dm.ann.bob"]);
-  const drafts = new Set(["dm.ann.cyd"]);
-  equal(ids(groupsOf(threads, { ...NOBODY, drafts }).get("direct")), ["dm.ann.cyd", "dm.ann.bob"]);
-});
-
-test("a channel that was left shows while it is open", () => {
-  const threads = [thread("channel.old")];
-  equal(ids(groupsOf(threads, { ...NOBODY, here: "channel.old" }).get("channels")), ["channel.old"]);
-});
-
-test("direct threads of others are not among one's own", () => {
-  equal(groupsOf([thread("dm.bob.cyd")], NOBODY).get("direct"), []);
+test("one's own direct threads come by activity, empty ones first while they are open or drafted", () => {
+  const threads = [
+    thread("dm.ann.bob", { seq: 3 }), thread("dm.ann.cyd", { seq: 9 }), thread("dm.ann.dan", { head: 0 }),
+    thread("dm.bob.cyd"),
+  ];
+  const direct = (more) => ids(groupsOf(threads, { ...NOBODY, ...more }).get("direct"));
+  equal(direct({}), ["dm.ann.cyd", "dm.ann.bob"]);
+  const all = ["dm.ann.dan", "dm.ann.cyd", "dm.ann.bob"];
+  equal([direct({ here: "dm.ann.dan" }), direct({ drafts: new Set(["dm.ann.dan"]) })], [all, all]);
 });
 
 test("broadcasts and mods have groups of their own", () => {
   const groups = groupsOf([thread("broadcast"), thread("mod.tasks")], NOBODY);
-  equal(ids(groups.get("everyone")), ["broadcast"]);
-  equal(ids(groups.get("mods")), ["mod.tasks"]);
+  equal([ids(groups.get("everyone")), ids(groups.get("mods"))], [["broadcast"], ["mod.tasks"]]);
 });
 
-test("reply threads hang under their parents: unread ones, and those that were active lately", () => {
+test("reply threads hang under their parents: unread ones, a few that were active lately, the open one", () => {
   const threads = [
     thread("channel.a"),
     thread("channel.a.t1", { seq: 10 }),
@@ -59,38 +48,22 @@ test("reply threads hang under their parents: unread ones, and those that were a
   const replies = repliesOf(threads, { here: null, now: NOW });
   equal(ids(replies.get("channel.a")), ["channel.a.t1", "channel.a.t3"]);
   equal(ids(replies.get("channel.a.t1")), ["channel.a.t1.t10"]);
-});
-
-test("the reply thread one is at shows however old it is", () => {
-  const threads = [thread("channel.a.t2", { hours: 1000 })];
-  equal(ids(repliesOf(threads, { here: "channel.a.t2", now: NOW }).get("channel.a")), ["channel.a.t2"]);
-});
-
-test("only the latest reply threads show, and every unread one", () => {
-  const threads = Array.from({ length: 9 }, (_, n) => thread(`channel.a.t${n + 1}`, { seq: n + 2 }));
-  threads.push(thread("channel.a.t99", { seq: 1, head: 3, read: 0 }));
-  equal(repliesOf(threads, { here: null, now: NOW }).get("channel.a").length, 6);
+  const old = [thread("channel.a.t2", { hours: 1000 })];
+  equal(ids(repliesOf(old, { here: "channel.a.t2", now: NOW }).get("channel.a")), ["channel.a.t2"]);
+  const many = Array.from({ length: 9 }, (_, n) => thread(`channel.a.t${n + 1}`, { seq: n + 2 }));
+  many.push(thread("channel.a.t99", { seq: 1, head: 3, read: 0 }));
+  equal(repliesOf(many, { here: null, now: NOW }).get("channel.a").length, 6);
 });
 
 test("of many threads the first show, and what is unread or open", () => {
-  const threads = [
-    thread("dm.a.b"), thread("dm.a.c"), thread("dm.a.d"), thread("dm.a.e", { head: 2, read: 1 }), thread("dm.a.f"),
-  ];
+  const threads = ["b", "c", "d", "e", "f"].map((name) => thread(`dm.a.${name}`, name === "e" ? { head: 2, read: 1 } : {}));
   equal(ids(fewer(threads, 1, "dm.a.f")), ["dm.a.b", "dm.a.e", "dm.a.f"]);
 });
 
-test("the next thread after the last is the first, and the other way round", () => {
-  const threads = [thread("dm.a.b"), thread("dm.a.c"), thread("dm.a.d")];
-  equal(neighbour(threads, "dm.a.d", 1).id, "dm.a.b");
-  equal(neighbour(threads, "dm.a.b", -1).id, "dm.a.d");
-  equal(neighbour(threads, null, 1).id, "dm.a.b");
-  equal(neighbour(threads, null, -1).id, "dm.a.d");
-});
-
-test("going on to what is wanted skips the others, and ends where there is none", () => {
-  const threads = [thread("dm.a.b"), thread("dm.a.c", { head: 2, read: 0 }), thread("dm.a.d")];
+test("one goes round and round, and on to what is wanted", () => {
+  const threads = [thread("b"), thread("c", { head: 2, read: 0 }), thread("d")];
   const unread = (it) => it.unread.value > 0;
-  equal(neighbour(threads, "dm.a.d", 1, unread).id, "dm.a.c");
-  equal(neighbour(threads, "dm.a.c", 1, unread), null);
-  equal(neighbour([], null, 1), null);
+  const to = (from, step, wanted) => neighbour(threads, from, step, wanted)?.id ?? null;
+  equal([to("d", 1), to("b", -1), to(null, 1), to(null, -1)], ["b", "d", "b", "d"]);
+  equal([to("d", 1, unread), to("c", 1, unread), neighbour([], null, 1)], ["c", null, null]);
 });

@@ -1,5 +1,5 @@
-// How modules of the page are tested inside the browser: each `test` becomes a test of pytest
-// (tests/browser/test_js.py), under the name that stands here. Names are sentences, once per file.
+// How modules of the page are tested inside the browser: all files in one page, each `test` under
+// the name that stands here (tests/browser/test_modules.py). Names are sentences, once per file.
 //
 //     import { equal, test } from "./harness.js";
 //     import { parentOf } from "/static/core/ids.js";
@@ -9,6 +9,12 @@
 // Modules of the page lie below /static/, those of the tests below /js/.
 
 const tests = new Map();
+const ends = [];
+
+/** What the running test has begun ends with it. */
+export function after(end) {
+  ends.push(end);
+}
 
 export function test(name, body) {
   if (tests.has(name)) throw new Error(`two tests are called "${name}"`);
@@ -25,7 +31,9 @@ export async function run() {
     } catch (error) {
       results.push([name, error?.stack || String(error)]);
     }
+    ends.splice(0).forEach((end) => end());
   }
+  tests.clear();
   return results;
 }
 

@@ -1,4 +1,4 @@
-import { equal, eventually, fails, ok, test } from "./harness.js";
+import { equal, fails, test } from "./harness.js";
 
 test("equal values are equal all the way down", () => {
   equal({ a: [1, { b: new Set([2]) }], c: NaN }, { a: [1, { b: new Set([2]) }], c: NaN });
@@ -16,8 +16,3 @@ test("what does not throw does not pass for a failure", async () => {
   await fails(() => fails(() => Promise.reject(new Error("one")), "another"), "thrown was");
 });
 
-test("a condition is waited for", async () => {
-  let there = false;
-  setTimeout(() => (there = true), 1);
-  ok(await eventually(() => there));
-});

@@ -9,54 +9,33 @@ function browser() {
 }
 
 test("a browser that was never here suggests a person of the config, else you", () => {
-  equal(browser().tab().suggested(["ann", "bob"]), "ann");
-  equal(browser().tab().suggested([]), "you");
-  equal(browser().tab().current, null);
+  const one = browser().tab();
+  equal([one.suggested(["ann", "bob"]), one.suggested([]), one.current], ["ann", "you", null]);
 });
 
-test("who has joined joins again, in every tab", () => {
-  const { tab } = browser();
-  tab().keep("ann", "secret");
-  equal(tab().current, { name: "ann", token: "secret" });
-});
-
-test("a tab may be somebody else", () => {
+test("who has joined joins again in every tab, and a tab may be somebody else", () => {
   const { tab } = browser();
   const one = tab();
   one.keep("ann", "a");
+  equal(tab().current, { name: "ann", token: "a" });
   tab().keep("bob", "b");
-  equal(one.current, { name: "ann", token: "a" });
-  equal(tab().current, { name: "bob", token: "b" });
+  equal([one.current, tab().current], [{ name: "ann", token: "a" }, { name: "bob", token: "b" }]);
+  one.forget("ann");
+  equal(tab().current, { name: "bob", token: "b" }, "which leaving as the one does not touch");
 });
 
-test("leaving forgets the token and keeps the name as a suggestion", () => {
+test("leaving forgets the token, keeps the name as a suggestion, and other tabs hear of it", () => {
   const { storage, tab } = browser();
-  const one = tab();
+  const [one, heard] = [tab(), []];
+  const stop = tab().watch((name) => heard.push(name));
   one.keep("ann", "secret");
   one.forget("ann");
-  equal(tab().current, null);
-  equal(tab().suggested(["bob"]), "ann");
+  equal([tab().current, tab().suggested(["bob"])], [null, "ann"]);
   equal([...storage.memory.values()].some((text) => text.includes("secret")), false);
-});
-
-test("other tabs hear who has left", () => {
-  const { storage, tab } = browser();
-  const heard = [];
-  const stop = tab().watch((name) => heard.push(name));
-  tab().forget("ann");
   // Browsers tell other tabs only: this is what they get.
-  const [key] = storage.keys().filter((each) => each === "left");
-  window.dispatchEvent(new StorageEvent("storage", { key: storage.prefix + key }));
+  const told = () => window.dispatchEvent(new StorageEvent("storage", { key: `${storage.prefix}left` }));
+  told();
   stop();
-  window.dispatchEvent(new StorageEvent("storage", { key: storage.prefix + key }));
+  told();
   equal(heard, ["ann"]);
-});
-
-test("leaving as one does not touch the token of the other", () => {
-  const { tab } = browser();
-  const one = tab();
-  one.keep("ann", "a");
-  tab().keep("bob", "b");
-  one.forget("ann");
-  equal(tab().current, { name: "bob", token: "b" });
 });

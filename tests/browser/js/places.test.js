@@ -10,43 +10,31 @@ test("a reply thread hangs in its thread, however deep", () => {
   equal([parentOf(deep), rootOf(deep), repliedSeq(deep)], ["channel.general.t5", "channel.general", 9]);
   equal([parentOf("broadcast.t3"), rootOf("broadcast.t3")], ["broadcast", "broadcast"]);
   equal(parentOf(replyThread("dm.ann.bob", 7)), "dm.ann.bob");
-});
-
-test("a name that looks like a reply thread is none", () => {
   for (const thread of ["channel.t5", "dm.ann.t05", "mod.t0", "channel.general", "broadcast"]) {
     equal([parentOf(thread), rootOf(thread), repliedSeq(thread)], [null, thread, null], thread);
   }
 });
 
-test("a thread can be named as agents are shown it", () => {
+test("threads are named as agents are shown them and as their reader knows them, and only they are", () => {
   equal(["channel_dev", "direct_bob.t4", "direct_bob+cyd", "mod_tasks"].map((id) => canonical(id, "ann")), [
     "channel.dev", "dm.ann.bob.t4", "dm.ann.bob.cyd", "mod.tasks",
   ]);
   equal(["channel.dev", "channel_", "nothing", undefined].map((id) => canonical(id, "ann")), [null, null, null, null]);
+  equal([titleOf("dm.ann.bob", "ann"), titleOf("dm.ann.bob.cyd", "bob"), titleOf("dm.ann.bob.t4", "ann")], ["bob", "ann, cyd", "bob"]);
+  equal(["channel.general.t4", "broadcast", "mod.tasks"].map((id) => titleOf(id, "ann")), ["#general", "Everyone", "tasks"]);
+  equal(["dm.a.b", "channel.x", "broadcast", "mod.x"].map(kindOf), ["direct", "channel", "broadcast", "mod"]);
+  const threads = ["broadcast", "broadcast.t3", "dm.ann.bob", "channel.general.t5.t9", "mod.tasks"];
+  equal([...threads, "", undefined, "xyz", "dm.", "channel", "broadcasts", "t3"].filter(isThread), threads);
 });
 
 test("a direct thread is the same whoever begins it", () => {
   equal(directThread("bob", "ann"), directThread("ann", "bob"));
   equal(directThread("b", "a", "B", "_"), "dm.B._.a.b", "in the order of the hub: by code");
-  equal(membersOf("dm.ann.bob.t4"), ["ann", "bob"]);
-  equal(membersOf("channel.general"), []);
+  equal([membersOf("dm.ann.bob.t4"), membersOf("channel.general")], [["ann", "bob"], []]);
 });
 
-test("threads are called as their reader knows them", () => {
-  equal(titleOf("dm.ann.bob", "ann"), "bob");
-  equal(titleOf("dm.ann.bob.cyd", "bob"), "ann, cyd");
-  equal(titleOf("dm.ann.bob.t4", "ann"), "bob");
-  equal(titleOf("channel.general.t4", "ann"), "#general");
-  equal(titleOf("broadcast", "ann"), "Everyone");
-  equal(titleOf("mod.tasks", "ann"), "tasks");
-  equal(["dm.a.b", "channel.x", "broadcast", "mod.x"].map(kindOf), ["direct", "channel", "broadcast", "mod"]);
-});
-
-test("only a message id has a position", () => {
+test("only a message id has a position, and every write has an id of its own", () => {
   equal(["m42", "m0", "m042", "i42", "m", "m1x", "xm1"].map(seqOf), [42, null, null, null, null, null, null]);
-});
-
-test("every write has an id of its own", () => {
   const made = new Set(Array.from({ length: 1000 }, newCid));
   equal(made.size, 1000);
   for (const cid of made) ok(/^[0-9a-f]{32}$/.test(cid), cid);
@@ -60,19 +48,15 @@ function place(hash = "") {
   return target;
 }
 
-test("every address that is made is understood again", () => {
+test("every address that is made is understood again, and one that nobody made leads somewhere", () => {
   const router = new Router(place());
-  const cases = [
+  for (const [view, args, open] of [
     ["thread", ["channel.general", "m42"], null],
     ["thread", ["dm.ann.bob.t4"], { kind: "turn", id: "bot-m3" }],
     ["inbox", [], { kind: "participant", id: "a_b-c" }],
     ["odd", ["a/b", "c?d", "100 %", "é#&=+"], { kind: "x", id: "a:b&c?d/é+ %" }],
     ["", [], null],
-  ];
-  for (const [view, args, open] of cases) equal(parse(router.href(view, args, open)), { view, args, open });
-});
-
-test("addresses that nobody made lead somewhere", () => {
+  ]) equal(parse(router.href(view, args, open)), { view, args, open });
   for (const hash of ["", "#", "#/", "#//", "#/%E0%A4%A", "#?open=", "#/x?open=y", "#javascript:alert(1)"]) {
     const { view, args } = parse(hash);
     ok(typeof view === "string" && Array.isArray(args), hash);
@@ -80,32 +64,20 @@ test("addresses that nobody made lead somewhere", () => {
   equal(parse("#/thread/%E0%A4%A").args, ["%E0%A4%A"]);
 });
 
-test("what is opened on the right leaves the middle as it is, and closes", () => {
-  const router = new Router(place("#/thread/channel.general"));
-  router.open("message", "m4");
-  equal(router.route.value, { view: "thread", args: ["channel.general"], open: { kind: "message", id: "m4" } });
-  router.open(null);
-  equal(router.route.value, { view: "thread", args: ["channel.general"], open: null });
-});
-
-test("asking for where one is already is told, opening something on the right is not", () => {
+test("the right is opened and closed apart from the middle, and going where one is already is told", () => {
   const router = new Router(place("#/thread/channel.general/m4"));
+  const at = { view: "thread", args: ["channel.general", "m4"] };
   router.go("thread", ["channel.general", "m4"]);
   equal(router.again.value, 1);
   router.open("message", "m4");
+  equal(router.route.value, { ...at, open: { kind: "message", id: "m4" } });
   router.open(null);
-  equal(router.again.value, 1);
+  equal([router.route.value, router.again.value], [{ ...at, open: null }, 1]);
   router.open("message", "m9");
   router.go("thread", ["channel.general", "m4"]);
   equal(router.again.value, 2, "whatever is open");
   router.go("thread", ["channel.general", "m5"]);
   equal(router.again.value, 2);
-});
-
-test("only what has the form of a thread's id is one", () => {
-  const threads = ["broadcast", "broadcast.t3", "dm.ann.bob", "channel.general.t5.t9", "mod.tasks"];
-  equal(threads.filter(isThread), threads);
-  equal(["", undefined, "xyz", "dm.", "channel", "broadcasts", "t3"].filter(isThread), []);
 });
 
 test("back and forward are followed", () => {
@@ -117,19 +89,13 @@ test("back and forward are followed", () => {
 });
 
 test("what is kept can be read, listed and removed, each network apart", () => {
-  const one = new Storage("places-one:");
-  const other = new Storage("places-other:");
+  const [one, other] = [new Storage("places-one:"), new Storage("places-other:")];
   one.set("a", { deep: [1, "é"] });
   one.within("drafts").set("b", 2);
-  equal(one.get("a"), { deep: [1, "é"] });
-  equal(other.get("a", "nothing"), "nothing");
-  equal(one.keys().sort(), ["a", "drafts:b"]);
-  equal(one.within("drafts").keys(), ["b"]);
+  equal([one.get("a"), other.get("a", "nothing")], [{ deep: [1, "é"] }, "nothing"]);
+  equal([one.keys().sort(), one.within("drafts").keys()], [["a", "drafts:b"], ["b"]]);
   one.remove("a");
   equal(one.get("a"), null);
-});
-
-test("what somebody else has written there harms nothing", () => {
   localStorage.setItem("places-bad:a", "{no json");
   equal(new Storage("places-bad:").get("a", "fine"), "fine");
 });

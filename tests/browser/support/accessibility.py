@@ -4,40 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any  # what axe answers
 
 from playwright.async_api import Page
-from pydantic import BaseModel, TypeAdapter
 
-__all__ = ["Finding", "audit", "findings"]
+__all__ = ["audit", "problems"]
 
-_GRAVE = ("serious", "critical")
-
-
-class Node(BaseModel):
-    """An element that a rule objects to."""
-
-    html: str
-    target: list[str | list[str]]
-    failureSummary: str = ""
-
-
-class Finding(BaseModel):
-    """A rule and what it objects to."""
-
-    id: str
-    impact: str | None = None
-    help: str
-    nodes: list[Node]
-
-    def __str__(self) -> str:
-        lines = [f"{self.impact}: {self.help} ({self.id})"]
-        for node in self.nodes:
-            why = " ".join(node.failureSummary.split())
-            lines += [f"  {node.html[:300]}", f"    {why}"]
-        return "\n".join(lines)
-
-
-_Findings = TypeAdapter(list[Finding])
+_RUN = """({color}) => {
+    // It would load the style sheets again, and look for those that they import elsewhere.
+    const how = {resultTypes: ['violations'], preload: false};
+    if (color) how.runOnly = ['color-contrast'];
+    return axe.run('html', how).then((found) => found.violations);
+}"""
 
 
 @cache
@@ -46,21 +24,23 @@ def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-async def findings(page: Page, within: str = "html") -> list[Finding]:
-    """All that axe finds in the element that the selector `within` names, the gravest first."""
+async def problems(page: Page, *, color: bool = False) -> str:
+    """What axe finds serious or critical, in words; `color`: of the contrast only."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_axe())
-    found = await page.evaluate(
-        # It would load the style sheets again, and look for those that they import elsewhere.
-        "(within) => axe.run(within, {resultTypes: ['violations'], preload: false})"
-        ".then((found) => found.violations)",
-        within,
-    )
-    order = ("critical", "serious", "moderate", "minor", None)
-    return sorted(_Findings.validate_python(found), key=lambda each: order.index(each.impact))
+    found: list[dict[str, Any]] = await page.evaluate(_RUN, {"color": color})
+    grave = [each for each in found if each["impact"] in ("serious", "critical")]
+    return "\n".join(map(_described, grave))
 
 
-async def audit(page: Page, within: str = "html") -> None:
+async def audit(page: Page) -> None:
     """Raises AssertionError if there is a serious or critical finding."""
-    grave = [each for each in await findings(page, within) if each.impact in _GRAVE]
-    assert not grave, f"{page.url}:\n" + "\n".join(map(str, grave))
+    grave = await problems(page)
+    assert not grave, f"{page.url}:\n{grave}"
+
+
+def _described(finding: dict[str, Any]) -> str:
+    lines = [f"{finding['impact']}: {finding['help']} ({finding['id']})"]
+    for node in finding["nodes"]:
+        lines += [f"  {node['html'][:300]}", f"    {' '.join(node['failureSummary'].split())}"]
+    return "\n".join(lines)

@@ -1,30 +1,22 @@
-"""A network of agents whose model is scripted: what tests and screenshots show of agents."""
+"""Agents whose model is scripted: what tests and screenshots show of agents."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import JsonValue
-
+from hubbub.protocol.operations import Turns
 from hubbub.testing.model_server import Script, load_script
-from tests.browser.support.network import Plan
+from tests.browser.support.room import Plan, Room
 
-__all__ = ["NEWSROOM", "newsroom_script"]
+__all__ = ["LAST", "NEWSROOM", "QUESTION", "TEAM", "ask", "newsroom_script", "team_script"]
 
-_MODEL: dict[str, JsonValue] = {
-    "model": "scripted",
-    "base_url": "${OPENAI_BASE_URL}",
-    "api_key": "${OPENAI_API_KEY}",
-    "price": {"input": 0.4, "output": 1.6},
-}
-
+_HERE = Path(__file__).parent
 NEWSROOM: Plan = {
-    "network": {"name": "newsroom"},
     "channels": {
         "general": {"description": "Everything"},
         "desk": {"description": "Stories on their way"},
     },
-    "models": {"default": _MODEL},
+    "models": {"default": {"model": "scripted", "price": {"input": 0.4, "output": 1.6}}},
     "agents": {
         "editor": {
             "kind": "llm",
@@ -44,4 +36,37 @@ NEWSROOM: Plan = {
 
 def newsroom_script() -> Script:
     """What the agents' model says. Its holds are `thinking` (of "slowly ..." questions)."""
-    return load_script(Path(__file__).with_name("newsroom.yaml"))
+    return load_script(_HERE / "newsroom.yaml")
+
+
+QUESTION = "How big is Jupiter?"
+LAST = "It is big."
+"""What the helper tells ann in the end."""
+
+_AGENT: Plan = {"kind": "llm", "tools": ["send_text_message"]}
+TEAM: Plan = {
+    "channels": {"desk": {}},
+    "models": {"default": {"model": "scripted", "price": {"input": 1.0, "output": 10.0}}},
+    "agents": {
+        "helper": {**_AGENT, "instruction": "You are the helper."},
+        "expert": {**_AGENT, "instruction": "You are the expert."},
+    },
+    "humans": {"ann": {"roles": ["owner"]}, "bob": {}},
+}
+"""ann asks the helper, the helper asks the expert, the expert answers, and the helper tells ann."""
+
+
+def team_script() -> Script:
+    """Its holds are `end` (of "slowly ..." questions)."""
+    return load_script(_HERE / "team.yaml")
+
+
+async def ask(room: Room) -> None:
+    """Ann asks; returns when she has been answered and nobody is at work any more."""
+    ann = await room.join("ann")
+    await ann.tells("helper", QUESTION)
+    await ann.hears("helper", lambda message: message.text == LAST)
+    while True:
+        turns = Turns.model_validate(await ann.client.call("list_turns")).turns
+        if all(turn.outcome is not None for turn in turns):
+            return  # else asked again: the question itself takes its time

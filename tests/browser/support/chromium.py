@@ -57,6 +57,7 @@ async def running(executable: str) -> AsyncIterator[Browser]:
         "--disable-dev-shm-usage",  # containers have 64 MiB there
         "--disable-gpu",
         "--force-color-profile=srgb",
+        "--process-per-site",  # two tabs share what is compiled
     ]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium refuses to start as root with one

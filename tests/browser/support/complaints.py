@@ -19,8 +19,8 @@ _LOCAL = ("data", "blob", "about")
 
 
 class Complaints:
-    """Errors of the console, exceptions that nobody caught, violations of the content security
-    policy, failed requests, and requests to other hosts, from all pages of a context."""
+    """Errors of the console, uncaught exceptions, violations of the content security policy,
+    failed requests, and requests to other hosts, from all pages of a context."""
 
     def __init__(self, context: BrowserContext):
         self._context = context
@@ -35,6 +35,11 @@ class Complaints:
         context.on("weberror", self._on_error)
         context.on("request", self._on_request)
         context.on("response", self._on_response)
+
+    def forget(self) -> None:
+        """Another test begins."""
+        self._heard.clear()
+        self._expected.clear()
 
     def expect(self, pattern: str) -> None:
         """From now on and before: what matches is part of the test, it may occur."""

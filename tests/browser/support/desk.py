@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from playwright.async_api import (
     Browser,
     BrowserContext,
+    CDPSession,
     Locator,
     Page,
     TimeoutError,
@@ -21,8 +21,9 @@ from playwright.async_api import (
 )
 
 from tests.browser.support.complaints import Complaints
+from tests.browser.support.room import Room
 
-__all__ = ["NARROW", "PATIENCE_S", "WIDE", "Desk", "Desks", "Shown", "becomes"]
+__all__ = ["NARROW", "PATIENCE_S", "WIDE", "Desk", "Desks", "Seats", "Shown", "becomes", "fact"]
 
 WIDE = ViewportSize(width=1280, height=800)
 _DURABLE = re.compile("stored|delivered")
@@ -58,6 +59,7 @@ _GO = """(hash) => new Promise((there) => {
 })"""
 
 
+_FRAME = "new Promise((then) => requestAnimationFrame(() => then()))"
 _MARKS = "new Promise((then) => setTimeout(then, 400))"
 """Longer than the page waits, in the same queue: `MARK_AFTER_MS` in core/app.js."""
 
@@ -72,13 +74,15 @@ class Shown(NamedTuple):
 
 
 async def becomes(it: Locator, condition: str) -> None:
-    """Waits until the JavaScript function `condition` of the element is true."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await it.evaluate(condition):
-                await it.page.evaluate("new Promise((then) => setTimeout(then, 20))")
-    except builtins.TimeoutError as error:
-        raise AssertionError(f"{it} never became {condition}") from error
+    """Waits until the JavaScript function `condition` of the element is true, frame by frame."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await it.evaluate(condition):
+            await it.page.evaluate(_FRAME)
+
+
+def fact(within: Locator, name: str) -> Locator:
+    """What a list of facts says under a name."""
+    return within.locator(f"dt:text-is('{name}') + dd")
 
 
 class Desk:
@@ -121,7 +125,7 @@ class Desk:
 
     async def next_frame(self) -> None:
         """Returns when the page has drawn once more."""
-        await self.page.evaluate("new Promise((then) => requestAnimationFrame(() => then()))")
+        await self.page.evaluate(_FRAME)
 
     async def is_drawn(self) -> None:
         """Waits until nothing moves, loads or changes its place any more."""
@@ -270,56 +274,125 @@ class Desk:
         )
 
 
-class Desks:
-    """Opens browsers, each with a storage of its own, and closes them with the test."""
+class Seat:
+    """A browser window with a storage of its own. It is emptied between two tests and not closed:
+    a new one would have to fetch and compile the whole page again."""
 
-    def __init__(self, browser: Browser, folder: Path, failed: Callable[[], bool]):
+    def __init__(self, context: BrowserContext, page: Page, tools: CDPSession):
+        self.context, self.page, self._tools = context, page, tools
+        self.complaints = Complaints(context)
+        self._origins: set[str] = set()
+
+    @classmethod
+    async def made(cls, browser: Browser) -> Seat:
+        context = await browser.new_context(locale="en-GB", timezone_id="Europe/Berlin")
+        page = await context.new_page()
+        seat = cls(context, page, await context.new_cdp_session(page))
+        await seat.complaints.listen()
+        return seat
+
+    async def goto(
+        self, url: str, color: Literal["light", "dark"], size: ViewportSize, calm: bool
+    ) -> Desk:
+        motion: Literal["reduce", "no-preference"] = "reduce" if calm else "no-preference"
+        await self.page.emulate_media(color_scheme=color, reduced_motion=motion)
+        await self.page.set_viewport_size(size)
+        address = urlsplit(url)
+        self._origins.add(f"{address.scheme}://{address.netloc}")
+        await self.page.goto(url)
+        return Desk(self.page, self.complaints)
+
+    async def empty(self) -> bool:
+        """Nothing of what a test did here is left, but for the files of the page. Returns whether
+        another test may sit here."""
+        if self.page.is_closed():
+            return False
+        for page in self.context.pages:
+            if page is not self.page:
+                await page.close()
+        await self.page.evaluate("sessionStorage.clear()")
+        await self.page.goto("about:blank")
+        await self.context.clear_permissions()
+        for origin in self._origins:
+            await self._tools.send(
+                "Storage.clearDataForOrigin",
+                {"origin": origin, "storageTypes": "local_storage,indexeddb,cookies"},
+            )
+        self._origins.clear()
+        self.complaints.forget()
+        return True
+
+
+class Seats:
+    """The windows of one browser: each test takes as many as it has people."""
+
+    def __init__(self, browser: Browser):
+        self.browser = browser
+        self._free: list[Seat] = []
+
+    async def take(self, *, new: bool) -> Seat:
+        return self._free.pop() if self._free and not new else await Seat.made(self.browser)
+
+    async def give_back(self, seat: Seat, *, again: bool) -> None:
+        if again and await seat.empty():
+            self._free.append(seat)
+        else:
+            await seat.context.close()
+
+
+class Desks:
+    """Seats people before browsers, and has them leave with the test."""
+
+    def __init__(self, seats: Seats, folder: Path, failed: Callable[[], bool]):
         """`failed` says at the end whether the test has; then `folder` gets pictures."""
-        self._browser, self._folder, self._failed = browser, folder, failed
-        self._all: list[tuple[BrowserContext, Complaints]] = []
+        self._seats, self._folder, self._failed = seats, folder, failed
+        self._all: list[tuple[Seat, bool]] = []
 
     async def sit(
         self,
-        url: str,
+        at: Room | str,
+        name: str | None = None,
+        thread: str | None = None,
         *,
         color: Literal["light", "dark"] = "light",
         size: ViewportSize = WIDE,
         calm: bool = True,
+        new: bool = False,
     ) -> Desk:
-        """A new browser that has opened `url`. `calm`: its person prefers reduced motion."""
-        context = await self._browser.new_context(
-            color_scheme=color,
-            viewport=size,
-            reduced_motion="reduce" if calm else "no-preference",
-            locale="en-GB",
-            timezone_id="Europe/Berlin",
-        )
-        complaints = Complaints(context)
-        self._all.append((context, complaints))
-        await complaints.listen()
-        page = await context.new_page()
-        await page.goto(url)
-        return Desk(page, complaints)
+        """A browser without a past that has opened the page, joined as `name`, and opened `thread`.
+
+        `calm`: its person prefers reduced motion. `new`: the test changes the browser itself
+        (scripts, clock, routes), so that nobody else may use it afterwards.
+        """
+        seat = await self._seats.take(new=new)
+        self._all.append((seat, new))
+        desk = await seat.goto(at.page if isinstance(at, Room) else at, color, size, calm)
+        if name is not None:
+            await desk.join_as(name)
+        if thread is not None:
+            await desk.open_thread(thread)
+        return desk
 
     async def leave(self) -> None:
-        """Closes all. Raises AssertionError for what a browser complained about and no test
+        """Ends all. Raises AssertionError for what a browser complained about and no test
         expected; after a failed test it prints what all pages show instead."""
         sat, self._all = self._all, []
+        failed = self._failed()
         try:
-            for number, (context, complaints) in enumerate(sat):
-                if self._failed():
-                    await self._describe(number, context, complaints)
+            for number, (seat, _) in enumerate(sat):
+                if failed:
+                    await self._describe(number, seat)
                 else:
-                    complaints.check()
+                    seat.complaints.check()
         finally:
-            for context, _ in sat:
-                await context.close()
+            for seat, new in sat:
+                await self._seats.give_back(seat, again=not new and not failed)
 
-    async def _describe(self, number: int, context: BrowserContext, complaints: Complaints) -> None:
-        for page in context.pages:
+    async def _describe(self, number: int, seat: Seat) -> None:
+        for page in seat.context.pages:
             picture = self._folder / f"page-{number}.png"
             await page.screenshot(path=picture)
             print(f"--- {page.url} (picture: {picture})")
             for line in (await page.locator("body").aria_snapshot()).splitlines():
                 print(line[:200])
-        print("\n".join(complaints.unexpected()))
+        print("\n".join(seat.complaints.unexpected()))

@@ -1,63 +1,53 @@
-"""Tests of the page's modules, written in JavaScript and run in the browser."""
+"""Tests of the page's modules, written in JavaScript: all of them run in one page."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
-from playwright.async_api import Browser, Route
+from playwright.async_api import Page, Route
 
-from tests.browser.support.complaints import Complaints
-
-__all__ = ["JS", "STATIC", "names", "outcomes"]
+__all__ = ["JS", "failures"]
 
 JS = Path(__file__).parents[1] / "js"
-STATIC = Path(__file__).parents[3] / "hubbub" / "web" / "static"
+_STATIC = Path(__file__).parents[3] / "hubbub" / "web" / "static"
 _ORIGIN = "http://localhost"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types dompurify"
 )
-_TEST = re.compile(r'^test\(\s*("(?:[^"\\]|\\.)*")', re.MULTILINE)
-_TYPES = {".js": "text/javascript", ".css": "text/css"}
+_RUN = """async (files) => {
+    const {run} = await import('/js/harness.js');
+    const results = {};
+    for (const file of files) {
+        await import(`/js/${file}`);
+        results[file] = await run();
+    }
+    return results;
+}"""
 
 
-def names(file: Path) -> list[str]:
-    """The tests in a file, in order; they stand at the beginning of a line."""
-    return [str(json.loads(name)) for name in _TEST.findall(file.read_text(encoding="utf-8"))]
-
-
-async def outcomes(browser: Browser, file: Path) -> dict[str, str | None]:
-    """Runs a file: by test what went wrong, or None."""
-    async with await browser.new_context() as context:
-        complaints = Complaints(context)
-        await complaints.listen()
-        await context.route(f"{_ORIGIN}/**", _serve)
-        page = await context.new_page()
-        await page.goto(f"{_ORIGIN}/")
-        results = await page.evaluate(
-            "(file) => import(file).then(() => import('/js/harness.js')).then((it) => it.run())",
-            f"/js/{file.name}",
-        )
-        complaints.check()
-    return dict(results)
+async def failures(page: Page) -> tuple[int, list[str]]:
+    """How many tests there are, and what went wrong in those that failed."""
+    await page.route(f"{_ORIGIN}/**", _serve)
+    await page.goto(f"{_ORIGIN}/")
+    ran: dict[str, list[tuple[str, str | None]]] = await page.evaluate(
+        _RUN, sorted(file.name for file in JS.glob("*.test.js"))
+    )
+    assert all(ran.values()), [file for file, results in ran.items() if not results]
+    results = [(f"{file}: {name}", why) for file, each in ran.items() for name, why in each]
+    return len(results), [f"{name}\n{why}" for name, why in results if why is not None]
 
 
 async def _serve(route: Route) -> None:
     """Files below /static/ and /js/, and an empty page; no server is needed for that."""
     _, _, path = route.request.url.removeprefix(_ORIGIN).partition("/")
-    room, _, name = path.partition("?")[0].partition("/")
-    folder = {"static": STATIC, "js": JS}.get(room)
+    place, _, name = path.partition("?")[0].partition("/")
+    file = {"static": _STATIC, "js": JS}.get(place, Path()) / name
     if not path:
-        await route.fulfill(
-            body="<!doctype html><title>tests</title>",
-            content_type="text/html",
-            headers={"Content-Security-Policy": _POLICY},
-        )
-    elif folder is None or not (folder / name).is_file():
-        await route.fulfill(status=404, body=f"there is no {path}")
+        page = "<!doctype html><title>tests</title>"
+        policy = {"Content-Security-Policy": _POLICY}
+        await route.fulfill(body=page, content_type="text/html", headers=policy)
     else:
-        kind = _TYPES.get(Path(name).suffix, "text/plain")
-        body = (folder / name).read_text(encoding="utf-8")
+        kind = "text/css" if file.suffix == ".css" else "text/javascript"
+        body = file.read_text(encoding="utf-8")
         await route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")

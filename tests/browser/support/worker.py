@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from playwright.async_api import expect
 from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
@@ -14,10 +15,10 @@ from hubbub.protocol.frames import Event, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
-from tests.browser.support.desk import PATIENCE_S
-from tests.browser.support.network import Room
+from tests.browser.support.desk import PATIENCE_S, Desk, Desks
+from tests.browser.support.room import Room
 
-__all__ = ["ARGUMENTS", "SCHEMA", "Worker", "worker"]
+__all__ = ["ARGUMENTS", "SCHEMA", "Worker", "at_work", "worker"]
 
 ARGUMENTS: Mapping[str, JsonValue] = {"path": "/srv/old.md", "times": 3}
 SCHEMA: Mapping[str, JsonValue] = {
@@ -106,6 +107,14 @@ class Worker:
         await self.client.call("end_turn", end=TurnEnd(id=self.turn, outcome="finished"))
         await self.does("idle")
 
+    async def works_again(self, desk: Desk) -> None:
+        """Its turn has ended; the person at the desk wakes it once more."""
+        await self.does("idle")
+        await expect(desk.main).not_to_contain_text("thinking")
+        await desk.says("once more")
+        await self.begins()
+        await expect(desk.main).to_contain_text("thinking")
+
     async def halted(self) -> Mapping[str, JsonValue]:
         """What the hub tells when it ends turns of it."""
         async with asyncio.timeout(PATIENCE_S):
@@ -121,3 +130,16 @@ async def worker(room: Room, name: str = "clerk") -> AsyncIterator[Worker]:
     """An agent that has joined."""
     async with Client(WebSocketTransport(room.url), name, "agent", turns=True) as client:
         yield Worker(client)
+
+
+@asynccontextmanager
+async def at_work(desks: Desks, room: Room) -> AsyncIterator[tuple[Desk, Worker]]:
+    """Ann looks on while the clerk works at what she has asked for."""
+    async with worker(room) as clerk:
+        desk = await desks.sit(room, "ann")
+        await desk.talk_to("clerk")
+        await desk.says("tidy up")
+        await clerk.begins()
+        await expect(desk.main).to_contain_text("thinking")
+        yield desk, clerk
+        await desks.leave()
