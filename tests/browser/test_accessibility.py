@@ -28,8 +28,6 @@ async def looks_at_all(desk: Desk, views: Sequence[View], scene: Scene) -> None:
         if grave := await problems(desk.page):
             found.append(f"{view.name}, light and wide: {grave}")
         await desk.page.emulate_media(color_scheme="dark")
-        if grave := await problems(desk.page, color=True):
-            found.append(f"{view.name}, dark: {grave}")
         await desk.page.set_viewport_size(NARROW)
         await desk.next_frame()
         if grave := await problems(desk.page):

@@ -11,7 +11,7 @@ from hubbub.protocol.turns import TurnEnd
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.room import Room, call
-from tests.browser.support.worker import at_work, worker
+from tests.browser.support.worker import Worker, at_work, worker
 
 pytestmark = pytest.mark.behaviour("H-144")
 
@@ -103,13 +103,14 @@ async def test_what_comes_from_outside_requests_their_ends_and_notices_are_marke
         ended = await desk.sees("no such folder")
         await expect(ended).to_contain_text("Failed")
         await expect(ended.get_by_role("link", name="the task")).to_be_visible()
-        await clerk.ends()
-        await desk.visit("thread", THREAD)
-        await clerk.works_again(desk)
         # What an error says mentions nobody and links nowhere, and the notice is nobody's.
+        porter = Worker(await room.enters("porter"))
+        await desk.talk_to("porter")
+        await desk.says("carry this")
+        await porter.begins()
         reason = "500: `model` said @ann [see](https://elsewhere.example/) m1"
-        end = TurnEnd(id=clerk.turn, outcome="model_error", reason=reason)
-        await clerk.client.call("end_turn", end=end)
+        end = TurnEnd(id=porter.turn, outcome="model_error", reason=reason)
+        await porter.client.call("end_turn", end=end)
         notice = desk.conversation.get_by_role("article", name="Notice of the hub")
         await expect(notice).to_contain_text(reason)
         await expect(notice.locator(".prose").locator("a, button")).to_have_count(0)

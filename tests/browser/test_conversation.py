@@ -134,8 +134,8 @@ async def test_a_new_message_is_drawn_without_drawing_the_rest(desks: Desks, roo
 async def test_messages_are_grouped_by_sender_and_told_apart_by_day_and_can_be_used(
     desks: Desks, room: Room
 ) -> None:
-    desk = await desks.sit(room, "ann", GENERAL)
     bob, carol = await room.join("bob"), await room.join("carol")
+    desk = await desks.sit(room, "ann", GENERAL)
     await bob.posts("general", "first")
     await bob.posts("general", "look:\n```python\nreturn 1  # one\n```")
     await carol.posts("general", "see m1 in #general, @ann and @bob")

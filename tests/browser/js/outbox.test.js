@@ -73,12 +73,13 @@ test("what is refused holds up nothing, stays with the reason, and is tried agai
   for (const text of ["one", "two"]) first.say(text);
   first.writes[0].reject(refusal);
   await eventually(() => first.writes.length === 2);
-  const refused = () => first.shown.get(GENERAL).find(({ text }) => text === "one");
+  const one = ({ shown }) => shown.get(GENERAL).find(({ text }) => text === "one");
+  const refused = () => one(first);
   equal([refused().state, refused().error], ["refused", "too long"]);
   first.writes[1].resolve({ id: "m1" });
   const second = desk(first.storage);
   second.outbox.restore();
-  equal([second.texts().includes("one"), second.shown.get(GENERAL)[0].state], [false, "refused"]);
+  equal([second.texts().includes("one"), one(second).state], [false, "refused"]);
   first.outbox.again(refused());
   await eventually(() => first.writes.length === 3);
   ok(first.writes[2].cid !== first.writes[0].cid, "as a new write");

@@ -10,12 +10,9 @@ from playwright.async_api import Page
 
 __all__ = ["audit", "problems"]
 
-_RUN = """({color}) => {
-    // It would load the style sheets again, and look for those that they import elsewhere.
-    const how = {resultTypes: ['violations'], preload: false};
-    if (color) how.runOnly = ['color-contrast'];
-    return axe.run('html', how).then((found) => found.violations);
-}"""
+# `preload` would load the style sheets again, and look elsewhere for those that they import.
+_RUN = """() => axe.run('html', {resultTypes: ['violations'], preload: false})
+    .then((found) => found.violations)"""
 
 
 @cache
@@ -24,11 +21,11 @@ def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-async def problems(page: Page, *, color: bool = False) -> str:
-    """What axe finds serious or critical, in words; `color`: of the contrast only."""
+async def problems(page: Page) -> str:
+    """What axe finds serious or critical, in words."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_axe())
-    found: list[dict[str, Any]] = await page.evaluate(_RUN, {"color": color})
+    found: list[dict[str, Any]] = await page.evaluate(_RUN)
     grave = [each for each in found if each["impact"] in ("serious", "critical")]
     return "\n".join(map(_described, grave))
 
