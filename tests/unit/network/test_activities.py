@@ -15,6 +15,8 @@ def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:
 
 def test_what_an_agent_said_last_in_each_thread_is_kept_until_it_is_idle_there() -> None:
     activities = Activities()
+    assert activities.note("bot", "one", {"state": "idle"}, 1.0) is None, "at rest: no news"
+    assert activities.clear("bot") is None
     assert activities.note("bot", "one", {"state": "thinking"}, 1.0) == "working"
     assert activities.note("bot", "two", {"state": "thinking"}, 2.0) is None
     assert activities.note("bot", "one", {"state": "calling", "tool": "add"}, 3.0) is None
@@ -24,61 +26,29 @@ def test_what_an_agent_said_last_in_each_thread_is_kept_until_it_is_idle_there()
     }
     assert [each.since for each in activities] == [2.0, 3.0]
     assert list(activities.working()) == [("bot", 1.0)]
+    activities.note("other", "one", "busy", 1.0)
     assert activities.note("bot", "one", {"state": "idle"}, 4.0) is None
     assert activities.note("bot", "two", {"state": "idle"}, 5.0) == "idle"
-    assert told(activities) == {}
-    assert list(activities.working()) == []
-
-
-def test_idle_of_an_agent_at_rest_is_no_news() -> None:
-    activities = Activities()
-    assert activities.note("bot", "one", {"state": "idle"}, 1.0) is None
-    assert activities.clear("bot") is None
-
-
-def test_who_goes_is_idle_everywhere() -> None:
-    activities = Activities()
-    activities.note("bot", "one", "busy", 1.0)
-    activities.note("bot", "two", "busy", 1.0)
-    activities.note("other", "one", "busy", 1.0)
-    assert activities.clear("bot") == "idle"
     assert told(activities) == {("other", "one"): "busy"}
-    assert activities.note("bot", "one", "busy", 2.0) == "working"
 
 
-def test_who_names_no_state_is_idle() -> None:
-    cases: list[JsonValue] = [
-        None,
-        False,
-        "",
-        "idle",
-        {},
-        {"state": None},
-        {"state": "idle", "turn": "bot-m1"},
-    ]
-    for data in cases:
+def test_who_names_no_state_is_idle_and_any_other_data_is_work() -> None:
+    idle: list[JsonValue] = [None, False, "", "idle", {}, {"state": None}, {"state": "idle"}]
+    work: list[JsonValue] = [True, 7, ["a"], "typing away", {"state": 3}]
+    for data in (*idle, *work):
         activities = Activities()
-        activities.note("bot", "one", {"state": "thinking"}, 1.0)
-        assert activities.note("bot", "one", data, 2.0) == "idle"
+        activities.note("bot", "two", "busy", 1.0)
+        activities.note("bot", "one", data, 1.0)
+        expected = {("bot", "one"): data} if data in work else {}
+        assert told(activities) == {("bot", "two"): "busy", **expected}
 
 
-def test_any_other_data_is_work() -> None:
-    cases: list[JsonValue] = [True, 7, ["a"], "typing away", {"state": 3}]
-    for data in cases:
-        activities = Activities()
-        assert activities.note("bot", "one", data, 1.0) == "working"
-        assert told(activities) == {("bot", "one"): data}
-
-
-def test_what_an_agent_says_at_length_is_remembered_by_its_state() -> None:
+def test_what_is_remembered_is_short_and_of_the_latest_threads() -> None:
     activities = Activities()
     activities.note("bot", "one", {"state": "thinking", "of": "x" * MOST_BYTES}, 1.0)
     assert told(activities) == {("bot", "one"): {"state": "thinking"}}
     activities.note("bot", "one", "y" * (2 * MOST_BYTES), 1.0)
     assert told(activities) == {("bot", "one"): {"state": "y" * MOST_BYTES}}
-
-
-def test_an_agent_in_very_many_threads_is_remembered_where_it_spoke_last() -> None:
     activities = Activities()
     for n in range(MOST_THREADS + 5):
         activities.note("bot", f"t{n}", "busy", float(n))
@@ -97,8 +67,7 @@ says = st.tuples(
 def test_the_changes_alternate_and_agree_with_what_is_remembered(
     said: list[tuple[str, str | None, str]],
 ) -> None:
-    activities = Activities()
-    working: set[str] = set()
+    activities, working = Activities(), set[str]()
     for at, (agent, thread, state) in enumerate(said):
         if thread is None:
             change = activities.clear(agent)

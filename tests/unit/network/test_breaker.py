@@ -20,33 +20,16 @@ def test_the_turn_after_the_last_that_is_allowed_is_one_too_many() -> None:
         counting = breaker(turns)
         for n in range(turns):
             assert counting.count("t", f"a-m{n}", 0.0) is None
-        assert counting.count("t", "a-m99", 0.0) == turns + 1
-
-
-def test_what_is_exactly_as_old_as_the_window_no_longer_counts() -> None:
+        assert counting.count("t", "a-m99", 59.999) == turns + 1
     counting = breaker(1)
     assert counting.count("t", "a-m1", 0.0) is None
-    assert counting.count("t", "a-m2", 59.999) == 2
-    again = breaker(1)
-    assert again.count("t", "a-m1", 0.0) is None
-    assert again.count("t", "a-m2", 60.0) is None
-
-
-def test_threads_are_counted_apart_and_forgotten_when_released() -> None:
-    counting = breaker(1)
-    assert counting.count("t", "a-m1", 0.0) is None
-    assert counting.count("u", "a-m2", 0.0) is None
-    assert counting.count("t", "a-m3", 0.0) == 2
+    assert counting.count("t", "a-m2", 60.0) is None, "as old as the window: it counts no more"
+    assert counting.count("u", "a-m2", 60.0) is None, "threads are counted apart"
+    assert counting.count("t", "a-m3", 60.0) == 2
     counting.forget("t")
-    assert counting.count("t", "a-m4", 0.0) is None
-
-
-def test_a_breaker_that_is_off_counts_nothing() -> None:
-    counting = breaker(1, enabled=False)
-    assert [counting.count("t", f"a-m{n}", 0.0) for n in range(5)] == [None] * 5
-
-
-def test_what_is_counted_is_bounded() -> None:
+    assert counting.count("t", "a-m4", 60.0) is None
+    off = breaker(1, enabled=False)
+    assert [off.count("t", f"a-m{n}", 0.0) for n in range(5)] == [None] * 5
     counting = breaker(1)
     for n in range(MOST_THREADS + 1):
         counting.count(f"t{n}", "a-m1", 0.0)

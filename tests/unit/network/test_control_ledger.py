@@ -20,57 +20,38 @@ def test_half_of_a_limit_is_at_least_one() -> None:
     assert Limits.of(budgets, halved=False) == Limits(1, 1, 3, None, 1.0, 1, 0.5)
 
 
-@pytest.mark.behaviour("H-1")
-def test_wakes_are_counted_against_their_limit() -> None:
-    cases: list[tuple[int, str | None]] = [(1, None), (2, "wakes"), (3, "wakes")]
-    for wakes, refused in cases:
-        ledger = account(wakes=2)
-        for _ in range(wakes):
-            ledger.wake("bot")
+@pytest.mark.behaviour("H-1", "H-10")
+def test_wakes_and_agents_are_counted_and_a_wake_taken_back_leaves_nothing() -> None:
+    ledger = account(wakes=2)
+    for refused in (None, None, "wakes", "wakes"):
         assert ledger.refuses("bot") == refused
-
-
-@pytest.mark.behaviour("H-1")
-def test_only_new_agents_are_refused_by_the_limit_of_agents() -> None:
+        ledger.wake("bot")
     ledger = account(agents=2, wakes=None)
     ledger.wake("one")
     assert ledger.refuses("two") is None
     ledger.wake("two")
     assert (ledger.refuses("one"), ledger.refuses("three")) == (None, "agents")
-
-
-@pytest.mark.behaviour("H-10")
-def test_a_wake_that_is_taken_back_leaves_nothing() -> None:
-    ledger = account(wakes=2, agents=1)
-    ledger.wake("one")
     ledger.wake("one")
     ledger.unwake("one")
-    assert (ledger.wakes, ledger.agents) == (1, {"one": 1})
+    assert (ledger.wakes, ledger.agents) == (2, {"one": 1, "two": 1})
     ledger.unwake("one")
-    assert (ledger.wakes, ledger.agents, ledger.refuses("two")) == (0, {}, None)
+    assert (ledger.wakes, ledger.agents, ledger.refuses("three")) == (1, {"two": 1}, None)
 
 
-@pytest.mark.behaviour("H-1")
-def test_time_is_a_barrier_once_it_is_over() -> None:
-    cases: list[tuple[float, str | None]] = [(1059, None), (1060, None), (1060.1, "wall_clock")]
-    for now, barrier in cases:
+@pytest.mark.behaviour("H-1", "H-7")
+def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
+    for now, barrier in ((1059, None), (1060, None), (1060.1, "wall_clock")):
         assert account(wall_clock=60).barrier(now) == barrier
-
-
-@pytest.mark.behaviour("H-1")
-@pytest.mark.parametrize(("tokens", "barrier"), [(99, None), (100, "tokens"), (101, "tokens")])
-@pytest.mark.parametrize("leased", [0, 30])
-def test_tokens_are_a_barrier_with_what_is_reserved(
-    tokens: int, leased: int, barrier: str | None
-) -> None:
-    ledger = account(tokens=100)
-    ledger.spend(Cost(tokens - leased, 0))
-    ledger.leased_tokens = leased
-    assert ledger.barrier(1000) == barrier
-
-
-@pytest.mark.behaviour("H-7")
-def test_money_adds_up_in_spite_of_binary_fractions() -> None:
+    for leased in (0, 30):
+        for tokens, barrier in ((99, None), (100, "tokens"), (101, "tokens")):
+            ledger = account(tokens=100)
+            ledger.spend(Cost(tokens - leased, 0))
+            ledger.leased_tokens = leased
+            assert ledger.barrier(1000) == barrier
+    for estimate, broken in ((9, ()), (10, ()), (11, ("tokens",))):
+        ledger = account(tokens=100)
+        ledger.spend(Cost(40, 50))
+        assert ledger.too_dear(estimate, 5.0) == broken
     ledger = account(usd=0.3)
     ledger.spend(Cost(0, 0, 0.1))
     ledger.leased_usd = 0.1
@@ -80,15 +61,6 @@ def test_money_adds_up_in_spite_of_binary_fractions() -> None:
     assert ledger.barrier(1000) == "usd"
 
 
-@pytest.mark.behaviour("H-7")
-def test_an_estimate_fits_up_to_the_limit() -> None:
-    cases: list[tuple[int, tuple[str, ...]]] = [(9, ()), (10, ()), (11, ("tokens",))]
-    for estimate, broken in cases:
-        ledger = account(tokens=100)
-        ledger.spend(Cost(40, 50))
-        assert ledger.too_dear(estimate, 5.0) == broken
-
-
 @pytest.mark.behaviour("H-11")
 def test_what_is_used_is_told_of_the_limits_that_there_are() -> None:
     ledger = account(wakes=None, tokens=100, agents=4)
@@ -96,17 +68,7 @@ def test_what_is_used_is_told_of_the_limits_that_there_are() -> None:
     ledger.spend(Cost(3, 4, 0.5))
     ledger.leased_tokens = 10
     assert ledger.used(1000.5) == {"agents": 1, "wall_clock": 0.5, "tokens": 17}
-    assert ledger.budget() == {
-        "hops": 8,
-        "fan_out": 8,
-        "agents": 4,
-        "wall_clock": 1800,
-        "tokens": 100,
-    }
-    assert ledger.sums().model_dump() == {
-        "turns": 0,
-        "wakes": 1,
-        "tokens_in": 3,
-        "tokens_out": 4,
-        "usd": 0.5,
-    }
+    limits = {"hops": 8, "fan_out": 8, "agents": 4, "wall_clock": 1800, "tokens": 100}
+    assert ledger.budget() == limits
+    sums = {"turns": 0, "wakes": 1, "tokens_in": 3, "tokens_out": 4, "usd": 0.5}
+    assert ledger.sums().model_dump() == sums

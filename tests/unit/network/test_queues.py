@@ -12,7 +12,6 @@ from hubbub.network.queues import Queues
 from hubbub.network.records import (
     Batch,
     Record,
-    StepRecorded,
     TurnBegun,
     TurnEnded,
     WakesSettled,
@@ -25,49 +24,6 @@ from hubbub.network.stored import OpenWake
 from hubbub.testing.store_rows import message, wake
 
 AGENTS = ("bob", "cy")
-
-
-@pytest.fixture
-def queues() -> Queues:
-    return Queues()
-
-
-def test_a_wake_waits_until_its_turn_has_ended(queues: Queues) -> None:
-    assert queues.depth("bob") == 0
-    queues.woken("bob", 1)
-    queues.woken("cy", 1)
-    assert queues.depth("bob") == 1
-    queues.recorded([TurnBegun("bob-m1", "bob", 0.0, "{}", (1,))])
-    assert queues.depth("bob") == 1, "it is worked on"
-    queues.recorded([StepRecorded("bob-m1", 1, "{}"), TurnEnded("bob-m1", 0.0, "{}")])
-    assert (queues.depth("bob"), queues.depth("cy")) == (0, 1)
-
-
-def test_a_turn_takes_several_wakes_and_more_while_it_runs(queues: Queues) -> None:
-    for seq in (1, 2, 5):
-        queues.woken("bob", seq)
-    queues.recorded([TurnBegun("t", "bob", 0.0, "{}", (1, 2)), WakesTaken("t", "bob", (5,))])
-    queues.woken("bob", 7)
-    queues.recorded([TurnEnded("t", 0.0, "{}"), TurnEnded("t", 0.0, "{}")])
-    assert queues.depth("bob") == 1
-
-
-def test_a_wake_that_another_turn_has_taken_waits_for_that_one(queues: Queues) -> None:
-    queues.woken("bob", 1)
-    queues.recorded([TurnBegun("a", "bob", 0.0, "{}", (1,))])
-    queues.recorded([TurnBegun("b", "bob", 0.0, "{}", (1,)), TurnEnded("a", 0.0, "{}")])
-    assert queues.depth("bob") == 1
-    queues.recorded([TurnEnded("b", 0.0, "{}")])
-    assert queues.depth("bob") == 0
-
-
-def test_who_records_no_turns_settles_by_acknowledging(queues: Queues) -> None:
-    for seq in (1, 2, 5):
-        queues.woken("bob", seq)
-    queues.recorded([TurnBegun("t", "bob", 0.0, "{}", (1,)), WakesSettled("bob", 2)])
-    assert queues.depth("bob") == 2, "what a turn has taken is settled by its end"
-    queues.recorded([WakesSettled("cy", 9), WakesSettled("bob", 1)])
-    assert queues.depth("bob") == 2
 
 
 def test_what_was_there_before_is_added_without_what_was_settled_meanwhile() -> None:

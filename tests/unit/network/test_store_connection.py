@@ -16,33 +16,17 @@ from hubbub.network.store.place import Place, parse_url
 from hubbub.testing.store_rows import direct, seqs
 
 
-async def test_work_runs_in_the_thread_of_its_connection() -> None:
+async def test_work_runs_in_the_thread_of_its_connection_until_that_is_closed() -> None:
+    def work(db: sqlite3.Connection, a: str, *, b: str) -> tuple[str, int]:
+        return a + b, threading.get_ident()
+
     connection = await connect(Place(None))
-    first = await connection.run(lambda db: threading.get_ident())
-    second = await connection.run(lambda db: threading.get_ident())
-    await connection.close()
+    text, first = await connection.run(work, "x", b="y")
+    _, second = await connection.run(work, "x", b="y")
+    assert text == "xy"
     assert first == second != threading.get_ident()
-
-
-async def test_arguments_go_to_the_work_and_its_answer_comes_back() -> None:
-    def work(db: sqlite3.Connection, a: str, *, b: str) -> str:
-        return a + b
-
-    connection = await connect(Place(None))
-    answer = await connection.run(work, "x", b="y")
-    await connection.close()
-    assert answer == "xy"
-
-
-async def test_a_wrong_statement_is_a_defect_and_not_a_refusal_of_the_disk() -> None:
-    connection = await connect(Place(None))
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):  # a defect, no refusal
         await connection.run(lambda db: db.execute("SELECT * FROM nowhere"))
-    await connection.close()
-
-
-async def test_a_closed_connection_refuses() -> None:
-    connection = await connect(Place(None))
     await connection.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await connection.run(lambda db: db.execute("SELECT 1"))
@@ -52,15 +36,12 @@ async def test_a_connection_that_cannot_be_opened_leaves_the_loop_in_peace(tmp_p
     before = set(threading.enumerate())
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
         await connect(Place(tmp_path / "nowhere" / "x.db"))
-    for thread in set(threading.enumerate()) - before:
-        thread.join(5)
-        assert not thread.is_alive()
-
-
-async def test_a_pragma_that_fails_closes_the_connection(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(b"dear diary\n" * 500)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
         await connect(Place(tmp_path / "x.db"), "user_version = 1")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive()
 
 
 def test_a_transaction_keeps_all_or_nothing() -> None:
@@ -147,13 +128,10 @@ async def test_the_pragmas_of_the_writing_connection_make_commits_durable(tmp_pa
     await store.close()
 
 
-def test_a_refusal_of_the_disk_becomes_a_sentence() -> None:
+def test_a_refusal_of_the_disk_is_said_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused, explained(Place(Path("net.db"))):
         raise StoreUnavailable("the store is closed")
     assert str(refused.value) == "net.db cannot be used as a store: the store is closed"
-
-
-def test_a_full_disk_at_start_is_said_with_the_file(tmp_path: Path) -> None:
     said = r"x\.db cannot be written: the disk is full; make room, then start again"
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
         db.execute("PRAGMA max_page_count = 1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -41,53 +41,27 @@ class Desk:
         return floor_of(self.db, "bob")
 
 
-@pytest.fixture(params=[1, 3, 1000], ids="tail={}".format)
-def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db, "a test's database")
-    yield Desk(db, request.param)
-    db.close()
-
-
-def test_an_unknown_agent_has_the_floor_0(desk: Desk) -> None:
-    assert desk.floor == 0
-
-
-def test_the_floor_rises_up_to_the_first_wake_that_nobody_has_taken(desk: Desk) -> None:
-    desk.wake_bob(1, 9)
-    desk.turn(1)
-    assert desk.floor == 2
-    desk.turn(5)
-    assert desk.floor == 2
-    desk.turn(3)
-    assert desk.floor == 6
-
-
-def test_the_floor_rises_to_the_end_of_the_log_when_all_are_taken(desk: Desk) -> None:
-    desk.wake_bob(1, 8)
-    desk.turn(1, 3, 5, 7)
-    assert desk.floor == 8
-
-
-def test_a_running_turn_does_not_hold_the_floor(desk: Desk) -> None:
-    desk.wake_bob(1, 8)
-    desk.write(TurnBegun("slow", "bob", 1.0, "{}", (1,)))
-    desk.turn(3, 5)
-    assert desk.floor == 6
-
-
-def test_a_floor_is_never_lowered(desk: Desk) -> None:
-    desk.wake_bob(1, 8)
-    desk.write(WakesSettled("bob", 6), WakesSettled("bob", 4))
-    assert desk.floor == 6
-    desk.turn(1)
-    assert desk.floor == 6
-    raise_floors(desk.db, [("bob", 2)])
-    lift_floor(desk.db, "bob")
-    assert desk.floor == 6
-
-
-def test_the_floor_of_another_agent_stays(desk: Desk) -> None:
-    desk.wake_bob(1, 4)
-    desk.turn(1, 3)
-    assert floor_of(desk.db, "carol") == 0
+@pytest.mark.parametrize("tail", [1, 3, 1000])
+def test_the_floor_rises_up_to_the_first_wake_that_nobody_has_taken(tail: int) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db, "a test's database")
+        desk = Desk(db, tail)
+        assert desk.floor == 0
+        desk.wake_bob(1, 9)
+        desk.turn(1)
+        assert desk.floor == 2
+        desk.turn(5)
+        assert desk.floor == 2
+        desk.turn(3)
+        assert desk.floor == 6
+        desk.write(TurnBegun("slow", "bob", 1.0, "{}", (7,)))
+        desk.wake_bob(10, 14)
+        desk.turn(9)
+        assert desk.floor == 10, "a running turn does not hold it"
+        desk.write(WakesSettled("bob", 12), WakesSettled("bob", 4))
+        raise_floors(db, [("bob", 2)])
+        lift_floor(db, "bob")
+        assert desk.floor == 12, "it is never lowered"
+        desk.turn(13)
+        assert desk.floor == 14, "all are taken: the end of the log"
+        assert floor_of(db, "carol") == 0

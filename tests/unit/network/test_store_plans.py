@@ -37,24 +37,16 @@ def scanned(steps: list[str]) -> set[str]:
     return {step for step in steps if step.startswith("SCAN") and not made.fullmatch(step)}
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_indexed_events_are_found_by_participant_and_by_scope(
-    db: sqlite3.Connection, own: bool
+def test_events_are_found_by_participant_and_by_scope_and_at_the_end_of_the_log(
+    db: sqlite3.Connection,
 ) -> None:
-    steps = plan(db, EVENT_QUERIES[own][0], SPAN)
-    assert not scanned(steps)
-    assert "SEARCH i USING PRIMARY KEY (participant=? AND seq>? AND seq<?)" in steps
-    assert "SEARCH i USING PRIMARY KEY (scope=? AND seq>? AND seq<?)" in steps
-    assert "SEARCH member USING PRIMARY KEY (participant=?)" in steps
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_events_of_the_tail_are_read_from_the_end_of_the_log(
-    db: sqlite3.Connection, own: bool
-) -> None:
-    steps = plan(db, EVENT_QUERIES[own][1], SPAN)
-    assert not scanned(steps)
-    assert steps[0] == "SEARCH m USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
+    for own in (False, True):
+        indexed, tail = (plan(db, query, SPAN) for query in EVENT_QUERIES[own])
+        assert not scanned([*indexed, *tail])
+        assert "SEARCH i USING PRIMARY KEY (participant=? AND seq>? AND seq<?)" in indexed
+        assert "SEARCH i USING PRIMARY KEY (scope=? AND seq>? AND seq<?)" in indexed
+        assert "SEARCH member USING PRIMARY KEY (participant=?)" in indexed
+        assert tail[0] == "SEARCH m USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 
 def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
@@ -75,26 +67,24 @@ def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None
         assert not any(step.startswith(("SCAN", "USE TEMP")) for step in details)
 
 
+QUERIES: list[tuple[str, object]] = [
+    (reads.WAKE_QUERY, ("bob", 5)),
+    (reads.SETTLED_QUERY, ("bob", "c")),
+    (reads.TAILS_QUERY, (5, 9, "[1]")),
+    (reads.WAKES_QUERY, ("[5]",)),
+    (searches.INTERACTION_QUERY, ("i", 5, 9)),
+    (control.OPEN_REQUESTS_QUERY, ()),
+    (control.LATEST_DAY_QUERY, ()),
+    (control.SPENDING_QUERY, {"since": "2026-01-01", "agent": None, "thread": None}),
+    (writer.known_cids(64), ("bob", "c") * 64),
+    (writer.known_cids(1), ("bob", "c")),
+]
+
+
 @pytest.mark.behaviour("S-11")
-@pytest.mark.parametrize(
-    ("sql", "parameters"),
-    [
-        (reads.WAKE_QUERY, ("bob", 5)),
-        (reads.SETTLED_QUERY, ("bob", "c")),
-        (reads.TAILS_QUERY, (5, 9, "[1]")),
-        (reads.WAKES_QUERY, ("[5]",)),
-        (searches.INTERACTION_QUERY, ("i", 5, 9)),
-        (control.OPEN_REQUESTS_QUERY, ()),
-        (control.LATEST_DAY_QUERY, ()),
-        (control.SPENDING_QUERY, {"since": "2026-01-01", "agent": None, "thread": None}),
-        (writer.known_cids(64), ("bob", "c") * 64),
-        (writer.known_cids(1), ("bob", "c")),
-    ],
-)
-def test_nothing_else_reads_a_table_from_end_to_end(
-    db: sqlite3.Connection, sql: str, parameters: tuple[object, ...] | dict[str, object]
-) -> None:
-    assert not scanned(plan(db, sql, parameters))
+def test_nothing_else_reads_a_table_from_end_to_end(db: sqlite3.Connection) -> None:
+    for sql, parameters in QUERIES:
+        assert not scanned(plan(db, sql, parameters)), sql
 
 
 def test_unused_approvals_are_found_by_the_turns_that_run(db: sqlite3.Connection) -> None:

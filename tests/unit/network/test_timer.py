@@ -43,7 +43,18 @@ async def test_it_is_called_at_the_earliest_moment_and_at_the_next() -> None:
         clock.wall = now
         bell.timer.look()
     assert bell.rang == [1005, 1015, 1030]
+    bell.at(1045)
     bell.timer.stop()
+    bell.at(1050)
+    clock.wall = 2000
+    bell.timer.look()
+    assert bell.rang == [1005, 1015, 1030], "after the stop nothing is called"
+
+
+def test_only_a_moment_needs_a_loop() -> None:
+    Timer(HandClock(), lambda now: None).stop()
+    with pytest.raises(RuntimeError):
+        Timer(HandClock(), lambda now: None).at(1)
 
 
 async def test_what_is_due_at_once_is_called_from_the_loop() -> None:
@@ -88,22 +99,9 @@ async def test_what_stays_due_is_called_again_after_a_pause() -> None:
     timer.stop()
 
 
-async def test_after_the_stop_nothing_is_called() -> None:
-    clock = HandClock()
-    clock.wall = 1000.0
-    bell = Bell(clock)
-    bell.at(1001)
-    bell.timer.stop()
-    bell.at(1000)
-    clock.wall = 2000
-    bell.timer.look()
-    assert bell.rang == []
-
-
 async def test_a_moment_may_be_named_while_it_is_called() -> None:
-    clock = HandClock()
+    clock, rang = HandClock(), list[float]()
     clock.wall = 1000.0
-    rang = list[float]()
 
     def due(now: float) -> None:
         rang.append(now)
@@ -117,12 +115,3 @@ async def test_a_moment_may_be_named_while_it_is_called() -> None:
         timer.look()
     assert rang == [1001, 1002, 1003]
     timer.stop()
-
-
-def test_without_moments_it_needs_no_loop() -> None:
-    Timer(HandClock(), lambda now: None).stop()
-
-
-def test_a_moment_needs_a_loop() -> None:
-    with pytest.raises(RuntimeError):
-        Timer(HandClock(), lambda now: None).at(1)

@@ -17,7 +17,7 @@ from hubbub.network.people.verdicts import (
 )
 from hubbub.network.requests.book import failure, kept, over, position
 from hubbub.network.wakes import Decision, Reason, decide_result
-from hubbub.protocol.control import Approval, ApprovalState, Request
+from hubbub.protocol.control import Approval, Request
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -53,35 +53,21 @@ def test_who_decides_is_in_the_config() -> None:
 
 
 def test_a_refusal_tells_what_was_done() -> None:
-    cases: list[tuple[ApprovalState, str]] = [
+    names = {"id": "a1", "agent": "calc", "turn": "calc-m1", "thread_id": "dm.ann.calc"}
+    call = {"call": "1", "tool": "t", "arguments": {}, "hash": "", "asked_at": NOW}
+    verdict = {"decided_by": "ann", "decided_at": NOW, "verdict": "fine", "expires_at": NOW}
+    for state, words in (
         ("approved", "ann has approved it (fine)"),
         ("denied", "ann has denied it (fine)"),
         ("started", "approved by ann, and its call has been started"),
         ("expired", "nobody decided in time"),
         ("cancelled", "its turn is over"),
         ("pending", "nobody has decided yet"),
-    ]
-    for state, words in cases:
-        approval = Approval(
-            id="a1",
-            agent="calc",
-            turn="calc-m1",
-            thread_id="dm.ann.calc",
-            call="1",
-            tool="t",
-            arguments={},
-            hash="",
-            asked_at=NOW,
-            expires_at=NOW,
-            state=state,
-            decided_by="ann",
-            decided_at=NOW,
-            verdict="fine",
-        )
+    ):
+        approval = Approval.model_validate({**names, **call, **verdict, "state": state})
         error = not_pending(approval)
         assert words in error.message
-        assert error.details["state"] == state
-        assert error.details["decided_by"] == "ann"
+        assert (error.details["state"], error.details["decided_by"]) == (state, "ann")
 
 
 REQUEST = Request(

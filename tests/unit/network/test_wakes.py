@@ -152,47 +152,33 @@ def facts(case: Case, *, at_hop_limit: bool = False) -> Facts:
     )
 
 
-@pytest.mark.behaviour("W-2", "W-3", "W-4", "W-5")
+@pytest.mark.behaviour("W-1", "W-2", "W-3", "W-4", "W-5", "W-12")
 def test_who_wakes_is_what_the_table_says() -> None:
-    for case in CASES.values():
+    for name, case in CASES.items():
         found = decide(facts(case), case.policy)
         woken = {d.participant: (d.reason, d.reply) for d in found if d.reply is not None}
-        assert woken == case.wakes
-        assert len(found) == len({decision.participant for decision in found})
-
-
-@pytest.mark.behaviour("W-12")
-def test_at_the_hop_limit_a_message_wakes_nobody_and_says_why() -> None:
-    for case in CASES.values():
-        found = decide(facts(case, at_hop_limit=True), case.policy)
-        assert all(decision.reply is None for decision in found)
-        assert {d.participant for d in found if d.reason is Reason.HOP_LIMIT} == set(case.wakes)
-
-
-@pytest.mark.behaviour("W-1")
-def test_people_are_never_woken() -> None:
-    for case in CASES.values():
-        for decision in decide(facts(case), case.policy):
-            if decision.participant not in AGENTS:
+        assert woken == case.wakes, name
+        named = [decision.participant for decision in found]
+        assert len(named) == len(set(named))
+        assert set(case.recipients) <= set(named)
+        for decision in found:
+            if decision.participant not in AGENTS:  # people are never woken
                 assert decision.reply is None
                 assert decision.reason in (Reason.NOT_AN_AGENT, Reason.SYSTEM)
+        limited = decide(facts(case, at_hop_limit=True), case.policy)
+        assert all(decision.reply is None for decision in limited)
+        kept = {d.participant for d in limited if d.reason is Reason.HOP_LIMIT}
+        assert kept == set(case.wakes), "it says why"
+    group = decide(facts(CASES["direct, to a group"]), HUMANS)
+    assert {d.participant for d in group} == {"bob", "calc", "scribe"}
+    mentioning = decide(facts(CASES["channel, human, mentioning"]), HUMANS)
+    assert {d.participant for d in mentioning} == {"bob", "calc"}
 
 
-def test_everybody_whom_a_message_names_has_a_decision() -> None:
-    case = CASES["direct, to a group"]
-    assert {d.participant for d in decide(facts(case), HUMANS)} == {"bob", "calc", "scribe"}
-    case = CASES["channel, human, mentioning"]
-    assert {d.participant for d in decide(facts(case), HUMANS)} == {"bob", "calc"}
-
-
-def test_a_last_speaker_who_left_the_channel_is_not_woken() -> None:
-    case = CASES["reply thread, human, mentioning nobody"]
-    left = facts(case)
+def test_only_those_wake_who_receive_the_message() -> None:
+    left = facts(CASES["reply thread, human, mentioning nobody"])
     left.audience = EVERYBODY - {"calc"}
-    assert decide(left, HUMANS) == []
-
-
-def test_a_broadcast_wakes_those_only_who_receive_it() -> None:
+    assert decide(left, HUMANS) == [], "the last speaker has left"
     early = facts(CASES["broadcast, human"])
     early.audience = frozenset({"calc", "ann"})
     assert decide(early, HUMANS) == [Decision("calc", Reason.BROADCAST, "optional")]
@@ -243,13 +229,9 @@ def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
 
 
 @pytest.mark.behaviour("W-13")
-def test_every_reason_has_a_sentence_of_its_own() -> None:
+def test_every_reason_has_a_sentence_and_a_message_without_a_decision_a_reason() -> None:
     assert set(SENTENCES) == set(Reason)
     assert len(set(SENTENCES.values())) == len(SENTENCES)
-
-
-@pytest.mark.behaviour("W-13")
-def test_a_message_without_a_decision_is_explained_from_itself() -> None:
     cases: list[tuple[bool, bool, MessageType, SenderKind, Reason]] = [
         (True, False, "direct", "agent", Reason.OWN),
         (True, True, "channel", "agent", Reason.OWN),
@@ -312,30 +294,21 @@ def test_a_row_of_the_table_is_what_the_hub_decides() -> None:
 
 
 @pytest.mark.behaviour("H-104")
-def test_what_ends_a_request_wakes_who_asked_and_nobody_else() -> None:
-    (rule,) = (rule for rule in RULES if rule.place is Place.RESULT)
-    assert (rule.whom, rule.by_person) == (Whom.ASKER, None)
-    for kind in ("agent", "system"):
-        found = decide_result(["calc", "bob"], "calc", kind, AGENTS)
-        assert [each for each in found if each.reply] == [
-            Decision("calc", Reason.RESULT, rule.reply)
-        ]
-
-
-@pytest.mark.behaviour("H-104")
-def test_a_notice_wakes_nobody_wherever_it_stands() -> None:
-    (rule,) = (rule for rule in RULES if rule.place is Place.NOTICE)
-    assert (rule.whom, rule.reply) == (Whom.NOBODY, None)
-    for type in ("direct", "channel", "broadcast"):
-        facts = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
-        assert [each for each in decide(facts, ALL) if each.reply] == []
-
-
-@pytest.mark.behaviour("H-104")
 def test_the_table_has_one_rule_for_each_case() -> None:
     cases = [(rule.place, rule.by_person, rule.policy) for rule in RULES]
     assert len(set(cases)) == len(cases)
     assert {rule.place for rule in RULES} == set(Place)
+    (result,) = (rule for rule in RULES if rule.place is Place.RESULT)
+    assert (result.whom, result.by_person) == (Whom.ASKER, None)
+    for kind in ("agent", "system"):
+        found = decide_result(["calc", "bob"], "calc", kind, AGENTS)
+        woken = [each for each in found if each.reply]
+        assert woken == [Decision("calc", Reason.RESULT, result.reply)], "who asked, nobody else"
+    (notice,) = (rule for rule in RULES if rule.place is Place.NOTICE)
+    assert (notice.whom, notice.reply) == (Whom.NOBODY, None)
+    for type in ("direct", "channel", "broadcast"):
+        said = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
+        assert [each for each in decide(said, ALL) if each.reply] == []
 
 
 def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> None:
