@@ -340,8 +340,7 @@ async def test_a_turn_that_is_stopped_at_any_await_around_an_approval_ends_once(
                 async with soon():
                     await asyncio.gather(*points.tasks, return_exceptions=True)
                 assert all(task.done() for task in points.tasks), points.where
-                assert turn.end is not None
-                outcomes[turn.end.outcome] += 1
+                outcomes[ended(turn).outcome] += 1
                 assert len(shop.done) - before <= 1, points.where
                 assert len(await heard(net, ann)) <= 1, points.where
                 if not points.struck:
@@ -379,8 +378,7 @@ async def test_a_turn_whose_process_dies_at_any_await_runs_an_approved_call_once
                     await shop.start()
                 turn: Turn = await recorded
                 runs, record = len(shop.done) - before, the_call(turn, "pay")
-                assert turn.end is not None
-                assert turn.end.outcome == "finished", points.where
+                assert ended(turn).outcome == "finished", points.where
                 assert runs <= 1, points.where
                 assert record.error == "interrupted" or (record.error, runs) == (None, 1)
                 ends[record.error or "paid"] += 1

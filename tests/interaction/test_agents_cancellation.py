@@ -17,7 +17,7 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import Rule, When
 from hubbub.testing.model_server import Answer, ModelServer, Script
-from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
+from tests.interaction.agent_rig import Rig, call, ended, finish, heard, rig, says, send
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
 
@@ -199,24 +199,15 @@ class Stage:
         said = await self.ann.say("bot", f"go {point}")
         return f"bot-{said['id']}"
 
-    async def heard(self) -> list[str]:
-        """What ann has received by now, notices of the hub aside."""
-        await self.net.network.quiet()
-        events = await self.ann.sync()
-        if events:  # the hub keeps back what comes after too many that are not acknowledged
-            await self.ann.ack(events[-1]["seq"])
-        said = [event["message"] for event in events]
-        return [m["content"] for m in said if m["sender_kind"] == "agent"]
-
-    def whole(self, turn: Turn, heard: Sequence[str]) -> None:
-        """Checks that what was heard of a turn can be, and that its record says so."""
-        where = self.points.where
-        assert self.work.fits(heard, self.work.said), where
-        asked = len(turn.sent) - sum(map(self.work.sent, heard))
+    async def heard(self, turn: Turn) -> list[str]:
+        """What ann has heard by now of a turn: that this can be, and that its record says so."""
+        where, told = self.points.where, await heard(self.net, self.ann)
+        assert self.work.fits(told, self.work.said), where
+        asked = len(turn.sent) - sum(map(self.work.sent, told))
         assert 0 <= asked <= self.work.asks, where
-        assert turn.end is not None
-        if turn.end.outcome == "finished":
+        if ended(turn).outcome == "finished":
             assert asked == self.work.asks, where
+        return told
 
 
 class Silent(Agent):
@@ -238,18 +229,18 @@ def nothing_left(points: Points) -> None:
     assert not left, f"struck at {points.where}, these go on: {left}"
 
 
+def struck_before_its_end(outcomes: Sequence[str], awaits: int) -> None:
+    stopped = outcomes.index("finished")
+    assert set(outcomes[:stopped]) == {"cancelled"}
+    assert set(outcomes[stopped:]) == {"finished"}
+    assert stopped > awaits, f"the turn has only {stopped} awaits, are all of them seen?"
+
+
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-1")
-@pytest.mark.parametrize(
-    ("work", "awaits"),
-    [
-        pytest.param(PLAIN, 40, id="plain"),
-        pytest.param(PIPELINE, 40, id="roles"),
-        pytest.param(FORKS, 40, id="forks"),
-    ],
-)
+@pytest.mark.parametrize("work", [PLAIN, PIPELINE, FORKS], ids=["plain", "roles", "forks"])
 async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
-    in_memory: Networks, tmp_path: Path, work: Work, awaits: int
+    in_memory: Networks, tmp_path: Path, work: Work
 ) -> None:
     outcomes: list[str] = []
     async with stage(in_memory, tmp_path, work) as play:
@@ -261,31 +252,22 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
             async with soon():
                 await asyncio.gather(*points.tasks, return_exceptions=True)
             nothing_left(points)
-            assert turn.end is not None
-            outcomes.append(turn.end.outcome)
-            heard = await play.heard()
-            play.whole(turn, heard)
+            outcomes.append(ended(turn).outcome)
+            told = await play.heard(turn)
             if not points.struck:
                 break
-            cancelled = turn.end.outcome == "cancelled"
-            assert turn.end.reason == ("struck" if cancelled else work.reason)
-        assert sorted(heard) == sorted(work.said)
-    assert outcomes[-1] == "finished", "the last one was not struck"
-    stopped = outcomes.index("finished")
-    assert set(outcomes[:stopped]) == {"cancelled"}
-    assert set(outcomes[stopped:]) == {"finished"}
-    assert stopped > awaits, f"the turn has only {stopped} awaits, are all of them seen?"
+            cancelled = ended(turn).outcome == "cancelled"
+            assert ended(turn).reason == ("struck" if cancelled else work.reason)
+        assert sorted(told) == sorted(work.said)
+    struck_before_its_end(outcomes, 40)
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-2")
 @pytest.mark.parametrize(
-    ("work", "every"),
-    [
-        pytest.param(PLAIN, 1, id="plain"),
-        pytest.param(PIPELINE, 2, id="roles"),  # of many awaits, for the time that they take
-        pytest.param(FORKS, 3, id="forks"),
-    ],
+    ("work", "every"),  # of many awaits not each, for the time that they take
+    [(PLAIN, 1), (PIPELINE, 2), (FORKS, 3)],
+    ids=["plain", "roles", "forks"],
 )
 async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
@@ -309,12 +291,9 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
                 await net.network.gone("bot")
                 await play.start_agent()
             turn: Turn = await recorded
-            assert turn.end is not None
-            assert turn.end.outcome == "finished", points.where
+            assert ended(turn).outcome == "finished", points.where
             await eventually(lambda: not net.network.hub.log.waiting)
-            heard = await play.heard()
-            play.whole(turn, heard)
-            assert sorted(heard) == sorted(work.said), points.where
+            assert sorted(await play.heard(turn)) == sorted(work.said), points.where
             if not points.struck:
                 break
             resumed += turn.attempts > 1
@@ -336,9 +315,7 @@ class Talker(Agent):
 
 
 @pytest.mark.behaviour("Y-1")
-async def test_a_handler_that_is_stopped_at_any_await_leaves_nothing_behind(
-    in_memory: Networks,
-) -> None:
+async def test_a_handler_stopped_at_any_await_leaves_nothing_behind(in_memory: Networks) -> None:
     points, outcomes = Points(), []
     async with rig(in_memory, ROOMY) as net:
         with points.watching():
@@ -351,18 +328,13 @@ async def test_a_handler_that_is_stopped_at_any_await_leaves_nothing_behind(
                 async with soon():
                     await asyncio.gather(*points.tasks, return_exceptions=True)
                 nothing_left(points)
-                assert turn.end is not None
-                outcomes.append(turn.end.outcome)
-                await net.network.quiet()
-                texts = [t for t in await ann.texts() if isinstance(t, str)]
+                outcomes.append(ended(turn).outcome)
+                texts = await heard(net, ann)
                 assert in_order(texts, SAID), points.where
                 assert len(turn.sent) == len(texts), points.where
                 if not points.struck:
                     break
-    stopped = outcomes.index("finished")
-    assert set(outcomes[:stopped]) == {"cancelled"}
-    assert set(outcomes[stopped:]) == {"finished"}
-    assert stopped >= 5
+    struck_before_its_end(outcomes, 4)
 
 
 SHORT = Work(
@@ -378,13 +350,7 @@ SHORT = Work(
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-4")
-@pytest.mark.parametrize(
-    ("work", "every"),
-    [
-        pytest.param(SHORT, 1, id="plain"),
-        pytest.param(PIPELINE, 2, id="roles"),
-    ],
-)
+@pytest.mark.parametrize(("work", "every"), [(SHORT, 1), (PIPELINE, 2)], ids=["plain", "roles"])
 async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
@@ -410,8 +376,7 @@ async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
             else:
                 own = await net.turn(f"bot-{second}")
                 assert own.start.messages == (second,), points.where
-            assert turn.end is not None
-            assert turn.end.outcome == "finished"
+            assert ended(turn).outcome == "finished"
             receipts = await play.ann.call("read_receipts", id=second)
             (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
             assert (bot["state"], bot["turn"]) == (

@@ -183,9 +183,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
 
 
 @pytest.mark.slow
-async def test_a_rush_beyond_the_rate_limit_leaves_no_turn_without_an_end(
-    in_memory: Networks,
-) -> None:
+async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks) -> None:
     script = Script(rules=[Rule(answer=says(send("{{ sender }}", "hi"), finish()))])
     limits = config(network={"limits": {"burst": 20, "calls_per_second": 60}})
     async with ModelServer(script) as model, rig(in_memory, limits) as net:
@@ -196,9 +194,7 @@ async def test_a_rush_beyond_the_rate_limit_leaves_no_turn_without_an_end(
 
 
 @pytest.mark.behaviour("T-1")
-async def test_what_the_hub_does_not_take_of_a_record_is_recorded_in_part(
-    in_memory: Networks,
-) -> None:
+async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Networks) -> None:
     tight = config(network={"limits": {"frame": "32KiB", "json_depth": 8}})
     odd: dict[str, dict[str, JsonValue]] = {
         "more": {"items": [0] * 20_000},

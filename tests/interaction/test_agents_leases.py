@@ -42,9 +42,7 @@ async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:
 
 
 @pytest.mark.behaviour("H-60")
-async def test_a_question_is_paid_for_before_it_is_asked_and_settled_after(
-    in_memory: Networks,
-) -> None:
+async def test_a_question_is_paid_for_before_and_settled_after(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(700), hold="one"),
         says(send("ann", "done"), finish(), usage=used(800), hold="two"),
@@ -71,9 +69,7 @@ async def test_a_question_is_paid_for_before_it_is_asked_and_settled_after(
 
 
 @pytest.mark.behaviour("H-61")
-async def test_a_turn_whose_budget_is_used_up_ends_and_a_new_message_has_a_new_one(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_whose_budget_is_used_up_ends(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(59_000)),
         says(send("ann", "here again"), finish()),
@@ -141,9 +137,7 @@ async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-60")
-async def test_what_was_reserved_and_not_used_is_free_for_the_next_question(
-    in_memory: Networks,
-) -> None:
+async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(10)),
         says(call("list_participants"), usage=used(10)),
@@ -169,9 +163,7 @@ async def test_a_hub_that_has_no_time_is_asked_again(in_memory: Networks) -> Non
 
 
 @pytest.mark.behaviour("H-60")
-async def test_a_turn_that_is_taken_up_again_asks_again_for_what_it_had_asked(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_taken_up_again_asks_for_leave_again(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(700)),
         says(finish("never heard"), hold="dying"),

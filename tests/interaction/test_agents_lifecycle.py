@@ -320,9 +320,7 @@ class TestAtTheSameTime:
             assert most == 2
 
     @pytest.mark.behaviour("A-14", "W-8")
-    async def test_what_comes_during_a_turn_becomes_one_next_turn_and_some_none(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_what_comes_during_a_turn_is_one_next_turn(self, in_memory: Networks) -> None:
         gate = Gate()
 
         class Slow(Agent):

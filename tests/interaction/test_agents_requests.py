@@ -138,9 +138,7 @@ class Asker(Agent):
 
 
 @pytest.mark.behaviour("H-93")
-async def test_a_question_that_would_close_a_circle_is_an_error_to_who_asks_it(
-    in_memory: Networks,
-) -> None:
+async def test_a_question_that_would_close_a_circle_is_an_error(in_memory: Networks) -> None:
     async with rig(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("ernie", Asker("bert"))

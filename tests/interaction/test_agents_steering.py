@@ -85,9 +85,7 @@ async def test_a_message_in_a_running_turn_enters_with_the_next_question(
 
 
 @pytest.mark.behaviour("Y-5")
-async def test_a_silent_finish_after_steering_is_asked_about_once_and_told(
-    in_memory: Networks,
-) -> None:
+async def test_a_silent_finish_after_steering_is_asked_about_once(in_memory: Networks) -> None:
     script = [
         says(send("ann", "on it")),
         says(call("list_channels"), hold="at work"),
@@ -140,9 +138,7 @@ async def test_its_sender_or_the_config_says_whether_a_message_enters_or_waits(
 
 
 @pytest.mark.behaviour("H-65")
-async def test_of_several_each_goes_where_it_is_to_and_what_comes_last_to_the_next(
-    in_memory: Networks,
-) -> None:
+async def test_of_several_messages_each_goes_where_it_is_to(in_memory: Networks) -> None:
     script = [
         says(send("ann", "one"), hold="at work"),
         says(send("ann", "and three")),
@@ -309,9 +305,7 @@ async def test_a_handler_in_python_ends_with_its_turn(in_memory: Networks) -> No
 
 
 @pytest.mark.behaviour("H-63")
-async def test_a_question_to_a_model_is_not_waited_for_when_its_turn_is_stopped(
-    in_memory: Networks,
-) -> None:
+async def test_a_question_of_a_stopped_turn_is_not_waited_for(in_memory: Networks) -> None:
     scopes = ["turn", "thread", "agent", "all"]
     script = [
         answer

@@ -90,9 +90,7 @@ async def test_a_call_is_asked_for_approved_and_started(networks: Networks) -> N
 
 
 @pytest.mark.behaviour("H-41", "H-47")
-async def test_the_approvers_of_the_config_decide_are_told_and_nobody_else(
-    in_memory: Networks,
-) -> None:
+async def test_the_approvers_of_the_config_decide_and_nobody_else(in_memory: Networks) -> None:
     async with in_memory.start(people(approvers=["cat"])) as network:
         calc, turn = await at_bobs_work(network)
         ids = [(await ask(calc, turn, f"{n}"))["id"] for n in range(4)]
@@ -134,9 +132,7 @@ async def test_the_approvers_of_the_config_decide_are_told_and_nobody_else(
 
 
 @pytest.mark.behaviour("H-41")
-async def test_without_approvers_owners_decide_and_an_agent_may_have_its_own(
-    in_memory: Networks,
-) -> None:
+async def test_without_approvers_owners_decide_and_never_programs(in_memory: Networks) -> None:
     async with in_memory.start(people()) as network:
         calc, turn = await at_bobs_work(network)
         id = (await ask(calc, turn))["id"]
@@ -173,9 +169,7 @@ async def test_a_denied_call_is_not_started(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-42")
-async def test_arguments_are_edited_within_the_schema_and_bound_by_their_hash(
-    in_memory: Networks,
-) -> None:
+async def test_arguments_are_edited_in_their_schema_and_hashed(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         asked = await ask(calc, turn)

@@ -76,9 +76,7 @@ async def test_nobody_reserves_from_or_latches_what_has_not_woken_it(in_memory: 
 
 
 @pytest.mark.behaviour("H-47")
-async def test_an_approval_is_announced_where_its_turn_works_and_nowhere_else(
-    in_memory: Networks,
-) -> None:
+async def test_an_approval_is_announced_where_its_turn_works(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         eve = await network.join("eve", "agent", turns=True)
@@ -130,9 +128,7 @@ async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
 
 
 @pytest.mark.behaviour("Y-3")
-async def test_an_end_that_overtakes_its_beginning_does_not_take_the_turn_away(
-    in_memory: Networks,
-) -> None:
+async def test_an_end_that_overtakes_its_beginning_ends_nothing(in_memory: Networks) -> None:
     """As when a rate limit refuses the beginning for now, and lets the end pass."""
     store = SlowTurns()
     async with in_memory.start(store=store) as network:
@@ -199,9 +195,7 @@ async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> 
 
 
 @pytest.mark.behaviour("H-55")
-async def test_who_waits_for_very_many_answers_is_told_that_it_is_too_many(
-    in_memory: Networks,
-) -> None:
+async def test_waits_for_answers_are_bounded(in_memory: Networks) -> None:
     fast = {"limits": {"calls_per_second": 10_000, "burst": 10_000}}
     async with in_memory.start(config(network=fast)) as network:
         await network.join("ann")

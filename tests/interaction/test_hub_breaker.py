@@ -28,9 +28,7 @@ async def asked(network: Network, times: int) -> tuple[Peer, Peer, list[Frame]]:
 
 
 @pytest.mark.behaviour("H-27")
-async def test_one_turn_more_than_the_limit_latches_the_thread_until_it_is_released(
-    networks: Networks,
-) -> None:
+async def test_one_turn_more_than_the_limit_latches_the_thread(networks: Networks) -> None:
     async with networks.start(three_turns(), clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 2)
         bob = await network.join("bob")
@@ -75,9 +73,7 @@ async def test_one_turn_more_than_the_limit_latches_the_thread_until_it_is_relea
 
 
 @pytest.mark.behaviour("H-27")
-async def test_turns_count_once_for_their_thread_and_as_long_as_the_window_lasts(
-    in_memory: Networks,
-) -> None:
+async def test_turns_count_once_in_their_thread_and_window(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(three_turns(), clock=clock) as network:
         ann, calc, wakes = await asked(network, LIMIT)
@@ -147,9 +143,7 @@ async def test_a_latch_holds_over_a_restart(in_memory: Networks, tmp_path: Path)
 
 
 @pytest.mark.behaviour("H-25")
-async def test_a_breaker_that_cannot_be_written_latches_at_the_next_turn(
-    in_memory: Networks,
-) -> None:
+async def test_a_breaker_that_is_not_written_latches_at_the_next_turn(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 1)

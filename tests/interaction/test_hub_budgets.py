@@ -57,9 +57,7 @@ async def test_wakes_are_made_up_to_the_limit_and_its_end_is_told_once(networks:
 
 
 @pytest.mark.behaviour("H-1")
-async def test_so_many_different_agents_are_woken_and_these_again_and_again(
-    in_memory: Networks,
-) -> None:
+async def test_so_many_different_agents_are_woken_and_these_again(in_memory: Networks) -> None:
     async with in_memory.start(limited(agents=2)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c"]
         peers = await agents(network, *names)
@@ -71,9 +69,7 @@ async def test_so_many_different_agents_are_woken_and_these_again_and_again(
 
 
 @pytest.mark.behaviour("H-1")
-async def test_a_message_of_an_agent_wakes_so_many_and_a_persons_all_it_names(
-    in_memory: Networks,
-) -> None:
+async def test_an_agents_message_wakes_so_many_a_persons_all(in_memory: Networks) -> None:
     async with in_memory.start(limited(fan_out=3)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c", "d", "e"]
         first, *_ = await agents(network, *names)
@@ -104,7 +100,7 @@ async def test_an_interaction_wakes_for_so_long(in_memory: Networks) -> None:
 
 @pytest.mark.behaviour("H-1")
 @pytest.mark.parametrize(
-    ("limit", "steps"), [({"tokens": 100}, [(99, 0.0), (1, 0.0)]), ({"usd": 0.3}, [(1, 0.03)] * 10)]
+    ("limit", "steps"), [({"tokens": 100}, [(99, 0.0), (1, 0.0)]), ({"usd": 0.8}, [(1, 0.1)] * 8)]
 )
 async def test_no_turn_starts_once_the_tokens_or_the_money_are_used(
     in_memory: Networks, limit: dict[str, Any], steps: list[tuple[int, float]]
@@ -264,9 +260,7 @@ async def test_an_agents_own_limit_takes_the_place_of_the_common_one(in_memory: 
 
 
 @pytest.mark.behaviour("H-10")
-async def test_a_message_that_is_not_kept_uses_nothing_and_one_repeated_counts_once(
-    in_memory: Networks,
-) -> None:
+async def test_what_is_not_kept_uses_nothing_and_repeats_count_once(in_memory: Networks) -> None:
     store = MoodyStore()
     file = limited(wakes=2, agents=2, dampener={"wakes": 2}, daily={"agent": {"wakes": 2}})
     async with in_memory.start(file, store=store) as network:
@@ -440,9 +434,7 @@ async def test_what_ends_a_request_wakes_however_many_wakes_there_were(in_memory
 
 
 @pytest.mark.behaviour("H-1", "H-5")
-async def test_neither_waited_answers_nor_a_person_who_speaks_for_an_agent_are_dampened(
-    in_memory: Networks,
-) -> None:
+async def test_neither_awaited_answers_nor_people_are_dampened(in_memory: Networks) -> None:
     file = limited(wakes=4, fan_out=1, dampener={"wakes": 1})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")

@@ -43,9 +43,7 @@ def contents(page: Any) -> list[str]:
 
 
 @pytest.mark.behaviour("P-36", "P-39", "T-1", "T-3")
-async def test_an_interaction_has_what_the_asker_may_read_and_counts_the_rest(
-    networks: Networks,
-) -> None:
+async def test_an_interaction_has_what_one_may_read_and_a_count(networks: Networks) -> None:
     async with networks.start() as network:
         ann, one, two, ids = await errand(network)
         bob, spy = await network.join("bob"), await network.join("spy", "agent")
@@ -187,9 +185,7 @@ async def test_mentions_are_listed_newest_first_in_pages(in_memory: Networks) ->
 
 
 @pytest.mark.behaviour("P-34", "W-9")
-async def test_a_notice_mentions_the_person_who_waits_unless_it_has_left(
-    in_memory: Networks,
-) -> None:
+async def test_a_notice_mentions_who_waits_and_has_not_left(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         bot = await network.join("bot", "agent", turns=True)

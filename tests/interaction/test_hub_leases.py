@@ -94,9 +94,7 @@ async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -
 
 
 @pytest.mark.behaviour("H-7", "H-8")
-async def test_a_lease_holds_until_it_is_replaced_settled_or_its_turn_or_agent_ends(
-    in_memory: Networks,
-) -> None:
+async def test_a_lease_holds_until_it_is_replaced_settled_or_over(in_memory: Networks) -> None:
     file = limited(tokens=100, daily={"network": {"tokens": 100}})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
@@ -163,9 +161,7 @@ async def test_a_step_counts_once_and_not_if_the_disk_refuses_it(in_memory: Netw
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_step_replaced_before_it_failed_counts_as_what_was_kept(
-    in_memory: Networks,
-) -> None:
+async def test_a_step_replaced_before_it_failed_counts_as_it_was_kept(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(), store=store) as network:
         ann = await network.join("ann")

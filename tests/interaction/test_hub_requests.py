@@ -198,9 +198,7 @@ async def test_a_report_and_a_deadline_at_once_wake_once(in_memory: Networks) ->
 
 
 @pytest.mark.behaviour("H-51")
-async def test_what_is_stopped_has_failed_and_at_once_who_cannot_be_woken(
-    in_memory: Networks,
-) -> None:
+async def test_work_fails_when_it_is_stopped_or_its_worker_not_woken(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         boss, worker, request, turn = await asked(network)
         ann = await network.join("ann")
@@ -238,9 +236,7 @@ async def test_a_request_needs_hops_for_its_way_back(in_memory: Networks) -> Non
 
 
 @pytest.mark.behaviour("H-52")
-async def test_a_report_belongs_to_its_request_whatever_the_worker_did_meanwhile(
-    in_memory: Networks,
-) -> None:
+async def test_a_report_belongs_to_its_request_whatever_its_cause(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         boss, worker, request, turn = await asked(network)
         helper = await network.join("helper", "agent")

@@ -87,9 +87,7 @@ async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(in_memory: Net
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_that_was_taken_up_into_another_is_stopped_with_it(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_taken_up_into_another_is_stopped_with_it(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         for text in ("2+2?", "3+3?"):
@@ -105,7 +103,7 @@ async def test_a_turn_that_was_taken_up_into_another_is_stopped_with_it(
 
 @pytest.mark.behaviour("H-20", "H-21")
 @LASTING
-async def test_a_stop_ends_what_runs_drops_what_waits_and_holds_until_it_is_resumed(
+async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
     in_memory: Networks, stop: dict[str, str]
 ) -> None:
     async with in_memory.start() as network:
@@ -165,9 +163,7 @@ async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> 
 
 
 @pytest.mark.behaviour("H-21")
-async def test_a_stopped_thread_does_not_go_on_in_the_replies_under_it(
-    in_memory: Networks,
-) -> None:
+async def test_a_stopped_thread_is_stopped_in_the_replies_under_it_too(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         root = await ann.call("post_to_channel", channel="desk", text="a plan")
@@ -193,9 +189,7 @@ CLOSED = config(
 
 
 @pytest.mark.behaviour("H-22")
-async def test_who_reads_a_thread_stops_it_and_its_turns_and_owners_stop_all(
-    in_memory: Networks,
-) -> None:
+async def test_who_reads_a_thread_may_stop_it_and_owners_all(in_memory: Networks) -> None:
     async with in_memory.start(CLOSED) as network:
         bob, eve = await let_in(network, "bob"), await let_in(network, "eve")
         calc = await let_in(network, "calc", "agent", turns=True)
@@ -309,9 +303,7 @@ async def test_a_thread_shows_once_that_something_in_it_was_stopped(
 
 
 @pytest.mark.behaviour("H-31")
-async def test_people_are_told_what_is_stopped_when_it_changes_and_when_they_join(
-    in_memory: Networks,
-) -> None:
+async def test_people_are_told_what_is_stopped(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, _turn = await at_work(network)
         await ann.call("stop", scope="agent", target="calc", reason="lunch")
@@ -338,9 +330,7 @@ async def under_way(network: Network, store: MoodyStore) -> None:
 
 
 @pytest.mark.behaviour("H-24")
-async def test_a_wake_that_was_on_its_way_when_the_stop_came_wakes_nobody(
-    in_memory: Networks,
-) -> None:
+async def test_a_wake_on_its_way_when_the_stop_came_wakes_nobody(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -525,9 +515,7 @@ async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
 
 
 @pytest.mark.behaviour("H-26")
-async def test_an_agent_that_was_away_is_not_woken_by_what_was_dropped_meanwhile(
-    networks: Networks,
-) -> None:
+async def test_what_was_dropped_wakes_no_agent_that_was_away(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await calc.close()

@@ -44,9 +44,7 @@ async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
 
 
 @pytest.mark.behaviour("H-29")
-async def test_taking_over_ends_what_the_agent_does_and_tells_who_waited(
-    in_memory: Networks,
-) -> None:
+async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Networks) -> None:
     async with in_memory.start(clock=HandClock()) as network:
         ann, calc, turn = await at_work(network)
         bob = await network.join("bob")
@@ -67,9 +65,7 @@ async def test_taking_over_ends_what_the_agent_does_and_tells_who_waited(
 
 
 @pytest.mark.behaviour("H-28")
-async def test_what_a_person_says_for_an_agent_is_the_agents_and_marked_so(
-    networks: Networks,
-) -> None:
+async def test_words_said_for_an_agent_are_its_own_and_marked_so(networks: Networks) -> None:
     async with networks.start(DESK) as network:
         ann, calc, bob = await taken(network)
         await ann.sync()
@@ -90,9 +86,7 @@ async def test_what_a_person_says_for_an_agent_is_the_agents_and_marked_so(
 
 
 @pytest.mark.behaviour("H-28")
-async def test_what_a_person_says_for_an_agent_wakes_as_a_persons_words_do(
-    in_memory: Networks,
-) -> None:
+async def test_words_said_for_an_agent_wake_as_a_persons_do(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         _ann, _calc, bob = await taken(network)
         bot = await network.join("bot", "agent", turns=True)
@@ -112,9 +106,7 @@ async def test_what_a_person_says_for_an_agent_wakes_as_a_persons_words_do(
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_who_holds_the_take_over_speaks_and_only_where_the_agent_might(
-    in_memory: Networks,
-) -> None:
+async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": "all"}, "den": {"members": ["ann", "bob"]}})
     async with in_memory.start(file) as network:
         ann, calc, bob = await taken(network)
@@ -159,9 +151,7 @@ async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-29", "H-30", "H-31")
-async def test_nothing_wakes_an_agent_that_was_taken_over_until_it_is_handed_back(
-    in_memory: Networks,
-) -> None:
+async def test_nothing_wakes_an_agent_until_it_is_handed_back(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, calc, bob = await taken(network)
         told = (await ann.signal("takeovers"))["data"]["takeovers"]
@@ -191,9 +181,7 @@ async def test_nothing_wakes_an_agent_that_was_taken_over_until_it_is_handed_bac
 
 
 @pytest.mark.behaviour("H-29")
-async def test_the_holder_hears_and_reads_what_reaches_the_agent_and_nobody_else_does(
-    in_memory: Networks,
-) -> None:
+async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Networks) -> None:
     async with in_memory.start(
         config(channels={"desk": {"members": ["ann", "calc"]}, "den": {"members": ["ann"]}})
     ) as network:
@@ -266,9 +254,7 @@ def emptied(peer: Peer) -> bool:
 
 
 @pytest.mark.behaviour("H-30")
-async def test_an_agent_that_was_away_gets_what_was_said_for_it_and_not_what_it_said_itself(
-    in_memory: Networks,
-) -> None:
+async def test_an_agent_that_was_away_gets_what_was_said_for_it(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, calc, turn = await at_work(network)
         await calc.say("ann", "own words", cause=turn)

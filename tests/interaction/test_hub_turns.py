@@ -9,6 +9,7 @@ import pytest
 from hubbub.network.operations.turns import NO_ANSWER
 from hubbub.network.records import CursorMoved
 from hubbub.protocol.turns import Turn
+from tests.interaction.agent_rig import ended
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
@@ -71,8 +72,7 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         assert record.steps[0].calls[0].result == "4"
         assert (record.tokens_in, record.tokens_out) == (100, 7)
         assert record.sent == (reply["id"],)
-        assert record.end is not None
-        assert record.end.outcome == "finished"
+        assert ended(record).outcome == "finished"
         assert record.ended_at is not None
         assert record.ended_at >= record.started_at
         (summary,) = (await ann.call("list_turns", agent="calc"))["turns"]
@@ -86,9 +86,7 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
 
 
 @pytest.mark.behaviour("T-3")
-async def test_other_agents_turns_are_closed_to_an_agent_and_open_to_owners(
-    in_memory: Networks,
-) -> None:
+async def test_turns_are_closed_to_other_agents_and_open_to_owners(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         spy = await network.join("spy", "agent")
@@ -160,9 +158,7 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(in_memory: N
 
 
 @pytest.mark.behaviour("R-2", "S-3")
-async def test_a_turn_that_has_begun_is_durable_with_the_acknowledgement_of_its_wake(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_begun_is_durable_with_the_ack_of_its_wake(in_memory: Networks) -> None:
     store = MoodyStore()
     desk = config(channels={"desk": {"members": "all"}})
     async with in_memory.start(desk, store=store) as network:
@@ -215,9 +211,7 @@ async def test_turns_are_listed_in_pages(in_memory: Networks) -> None:
         assert await calc.call("list_turns", before=begun[0]) == {"turns": [], "more": False}
 
 
-async def test_wakes_that_a_step_takes_in_are_the_turns_and_settled_with_it(
-    in_memory: Networks,
-) -> None:
+async def test_wakes_that_a_step_takes_in_are_settled_with_its_turn(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         more = await ann.say("calc", "and 3+3?")
@@ -249,9 +243,7 @@ async def test_wakes_that_a_step_takes_in_are_the_turns_and_settled_with_it(
 
 
 @pytest.mark.behaviour("R-7")
-async def test_the_fourth_process_finds_a_turn_ended_in_which_three_have_died(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_in_which_three_processes_died_is_ended(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         for life in "abc":
@@ -264,16 +256,13 @@ async def test_the_fourth_process_finds_a_turn_ended_in_which_three_have_died(
         assert "died 3 times" in notice["text_representation"]
         record = Turn.model_validate(await ann.call("read_turn", id=turn))
         assert record.attempts == 3
-        assert record.end is not None
-        assert (record.end.outcome, record.end.by) == ("handler_error", "hub")
+        assert (ended(record).outcome, ended(record).by) == ("handler_error", "hub")
         calc = await again(network, calc)
         assert calc.ready["pending"] == []
 
 
 @pytest.mark.behaviour("R-8")
-async def test_a_turn_that_was_left_or_has_spoken_outlives_many_processes(
-    in_memory: Networks,
-) -> None:
+async def test_a_turn_left_or_with_words_said_outlives_many_processes(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for n in range(5):

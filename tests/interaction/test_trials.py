@@ -59,9 +59,7 @@ FIRST = says(send("ann", "one"))
 LAST = says(finish())
 
 
-async def test_the_model_is_asked_again_what_the_record_says_and_nothing_else_happens(
-    networks: Networks,
-) -> None:
+async def test_the_model_is_asked_again_what_the_record_says(networks: Networks) -> None:
     again = says(
         send("ann", "two"),
         call("nonsense"),
@@ -113,9 +111,7 @@ async def test_a_record_in_a_dialect_of_words_is_asked_as_it_stands(in_memory: N
         assert found.step.calls[0].arguments == {"to": "ann", "text": "two"}
 
 
-async def test_what_goes_wrong_with_a_model_is_told_and_ends_nothing_but_the_trial(
-    in_memory: Networks,
-) -> None:
+async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks) -> None:
     bad: list[AnyAnswer] = [Refusal(status=500), Breakdown(breakdown="reset")]
     deep = says(call("nonsense", value=[[[[[[[[["x" * 300_000]]]]]]]]]))
     shallow = config(humans={"ann": {"roles": ["owner"]}}, network={"limits": {"json_depth": 8}})
@@ -150,9 +146,7 @@ async def test_what_goes_wrong_with_a_model_is_told_and_ends_nothing_but_the_tri
         assert step.calls[0].name == "nonsense", "cut to what the hub takes"
 
 
-async def test_an_agent_that_goes_away_meanwhile_is_not_waited_for_nor_asked(
-    in_memory: Networks,
-) -> None:
+async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Networks) -> None:
     async with (
         playing(FIRST, LAST, says(finish(), hold="on")) as model,
         rig(in_memory, FILE) as net,
@@ -196,9 +190,7 @@ async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -
         assert {(await ann.answer(ref))["op"] for ref in refs} == {"result"}
 
 
-async def test_only_owners_try_turns_and_are_told_which_models_there_are(
-    in_memory: Networks,
-) -> None:
+async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> None:
     models = {"default": {"model": "small"}, "big": {"model": "large"}}
     async with rig(in_memory, config(models=models, humans={"ann": {"roles": ["owner"]}})) as net:
         eve = await net.network.join("eve", "agent")
@@ -213,9 +205,7 @@ async def test_only_owners_try_turns_and_are_told_which_models_there_are(
 START = {"id": "bot-m1", "thread_id": "dm.ann.bot", "messages": ["m1"], "model": "small"}
 
 
-async def test_an_agent_without_a_model_or_of_roles_says_that_it_cannot(
-    in_memory: Networks,
-) -> None:
+async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networks) -> None:
     async with playing(LAST) as model, rig(in_memory, FILE) as net:
         ann = await net.person()
         await net.python("bot", Agent())
