@@ -392,6 +392,22 @@ async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Netwo
         store.failing = 1
         assert (await calc.ask("start_approved", id=id))["code"] == "store_unavailable"
         assert (await calc.call("start_approved", id=id))["state"] == "started"
+        # The turn ends, and only the end of what was approved in it is refused.
+        id = (await ask(calc, turn, "2"))["id"]
+        await ann.call("approve", id=id)
+        store.gate.clear()
+        ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
+        async with soon():
+            await store.waiting.wait()
+            store.gate.set()
+            store.gate.clear()
+            store.waiting.clear()
+            assert (await calc.answer(ended))["op"] == "result"
+            await store.waiting.wait()
+        store.failing = 1
+        late = await calc.post("start_approved", id=id)
+        store.gate.set()
+        assert (await calc.answer(late))["code"] == "not_pending"
 
 
 @pytest.mark.behaviour("H-43")

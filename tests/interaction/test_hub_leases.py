@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.errors import OperationError
 from hubbub.network.stored import StoredTurn
 from tests.interaction.accounts import HandClock, Worker, limited, notices
 from tests.interaction.peers import Networks, Peer, eventually
@@ -140,11 +141,18 @@ async def test_a_lease_does_not_wait_for_the_disk(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_step_counts_once_and_not_if_the_disk_refuses_it(in_memory: Networks) -> None:
+async def test_a_turn_and_a_step_count_once_and_not_if_the_disk_refuses_it(
+    in_memory: Networks,
+) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(tokens=100), store=store) as network:
         ann = await network.join("ann")
-        worker = await Worker.woken(network, "a", ann)
+        peer = await network.join("a", "agent", turns=True)
+        worker = Worker(peer, "a", await ann.say("a", "go"))
+        store.failing = 1
+        with pytest.raises(OperationError, match="disk is full"):
+            await worker.begin()
+        await worker.begin()
         for tokens in (10, 50, 20):
             await worker.step(1, tokens)
         await worker.lease("2", 60)
@@ -153,6 +161,8 @@ async def test_a_step_counts_once_and_not_if_the_disk_refuses_it(in_memory: Netw
         assert (await used(ann, worker))["tokens"] == 80, "its lease holds until it is recorded"
         await worker.step(2, 50, settles=("2",))
         assert (await used(ann, worker))["tokens"] == 70
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert budget["sums"]["turns"] == 1
         total = (await ann.call("read_spending"))["total"]
         assert total["tokens_in"] + total["tokens_out"] == 70
         await worker.end()
