@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from hubbub.cli.chat.conversation import Status, run_chat
-from hubbub.cli.chat.lines import Line
+from hubbub.cli.chat.lines import Elsewhere, Line, Said
 from hubbub.cli.chat.render import plain, render
 from hubbub.client import Backoff, Client, MemoryTransport
 from hubbub.config.models import NetworkFile
@@ -17,6 +18,7 @@ from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.wire import Inlet, Outlet
 from hubbub.testing.network import LocalNetwork
+from tests.unit.cli.conftest import settled
 
 DEADLINE_S = 30.0
 FILE = NetworkFile.model_validate(
@@ -35,24 +37,42 @@ def town(*mods: str) -> LocalNetwork:
     return LocalNetwork(FILE, mods=[kind(settings_of(kind, {})) for kind in kinds])
 
 
+def _is_notice(line: Line) -> bool:
+    return isinstance(line, Said | Elsewhere) and line.message.sender_kind == "system"
+
+
 class Person:
     """A console with a script: says lines, and waits until something is shown."""
 
     def __init__(self, *, patient: bool = False) -> None:
         self.patient = patient
         self.shown: list[str] = []
+        self._said: list[str] = []
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._idle = asyncio.Event()
         self._news = asyncio.Event()
 
     def start(self, status: Status) -> None:
         self.status = status
 
     async def read(self) -> str | None:
-        return await self._lines.get()
+        if self._lines.empty():
+            self._idle.set()
+        line = await self._lines.get()
+        if line is not None:
+            self._said.append(f"> {line}")
+        return line
 
     def show(self, lines: Sequence[Line]) -> None:
         self.shown += [plain(render(line)) for line in lines]
+        self._said += [plain(render(line)) for line in lines if not _is_notice(line)]
         self._news.set()
+
+    @property
+    def transcript(self) -> str:
+        """All that was typed and shown but for the hub's notices, which come when they come; and
+        without what changes from run to run, as ids do where notices have some."""
+        return re.sub(r"\bm\d+\b", "<m>", settled("\n".join(self._said)))
 
     def refresh(self) -> None:
         self._news.set()
@@ -60,6 +80,13 @@ class Person:
     def types(self, *lines: str) -> None:
         for line in lines:
             self._lines.put_nowait(line)
+
+    async def plays(self, *lines: str) -> None:
+        """Type the lines, and wait until a patient console has done all that they ask for."""
+        self._idle.clear()
+        self.types(*lines)
+        async with asyncio.timeout(DEADLINE_S):
+            await self._idle.wait()
 
     def leaves(self) -> None:
         self._lines.put_nowait(None)

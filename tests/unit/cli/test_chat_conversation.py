@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.client import Client, MemoryTransport
 from hubbub.protocol.codes import CloseCode
@@ -79,61 +80,30 @@ async def test_history_is_there_when_a_thread_is_opened_and_more_on_request(
         await chat.ann.sees("beginning of this thread")
 
 
-async def test_a_reply_opens_a_thread_under_the_message(network: LocalNetwork, bob: Client) -> None:
-    async with chatting(network) as chat:
-        for question in ("a question", "another"):
-            await bob.call("post_to_channel", channel="general", text=question)
-        first = (await chat.ann.sees("a question")).split()[1]
-        second = (await chat.ann.sees("another")).split()[1]
-        chat.ann.types(f"/reply {first} an answer")
-        await chat.ann.sees(f"[#general › {first}] ann: an answer ✓")
-        chat.ann.types(f"/open #general › {first}", "and more")
-        await chat.ann.sees("ann: an answer ✓")
-        await chat.ann.sees("ann: and more ✓")
-        chat.ann.types(f"/open {second}", "the first word there", "the second")
-        await chat.ann.sees("ann: the first word there ✓")
-        await chat.ann.sees("ann: the second ✓")
-        heard = [await next_text(bob) for _ in range(4)]
-        assert heard == ["an answer", "and more", "the first word there", "the second"]
-
-
-async def test_channels_are_joined_made_and_left(network: LocalNetwork, bob: Client) -> None:
+async def test_replies_channels_lists_and_mistakes_stand_below_what_was_typed(
+    network: LocalNetwork, bob: Client, snapshot: SnapshotAssertion
+) -> None:
+    for question in ("a question", "another"):
+        await bob.call("post_to_channel", channel="general", text=question)
     await bob.call("create_channel", name="loft")
     async with chatting(network, patient=True) as chat:
-        chat.ann.types("/channel loft", "/join loft", "/create attic", "/leave", "/leave")
-        for told in ("/join loft first", "── #loft ──", "── #attic ──", "you left attic",
-                     "── broadcast ──", "this is no channel"):  # fmt: skip
-            await chat.ann.sees(told)
-        chat.ann.types("/join nowhere", "/create general")
-        await chat.ann.sees("there is no channel 'nowhere'")
-        await chat.ann.sees("the channel 'general' exists; /join general")
-
-
-async def test_lists_of_people_threads_and_commands(network: LocalNetwork) -> None:
-    async with chatting(network, patient=True) as chat:
-        chat.ann.types("/who", "/threads", "/open 1", "/help")
-        assert "human" in await chat.ann.sees("● ann")
-        for told in ("○ calculator", "2  #general", "── broadcast ──", "/dm <who>"):
-            await chat.ann.sees(told)
-
-
-async def test_wrong_input_is_one_line_and_nothing_else_happens(network: LocalNetwork) -> None:
-    async with chatting(network, patient=True) as chat:
-        chat.ann.types("/opne 1", "/dm nobody", "/open #nothing", "/open m999", "/reply m999 x")
-        chat.ann.types("x" * 70_000, "/dm bob hello @nobody")
-        for told in (
-            "did you mean /open?",
-            "nobody here is called 'nobody'",
-            "there is no thread '#nothing'",
-            "there is no message m999",
-            "✗ not sent: there is no message m999 for you: x",
-        ):
-            await chat.ann.sees(told)
+        await chat.ann.plays(
+            "/reply m1 an answer", "/open #general › m1", "and more", "/open m2", "first there",
+        )  # fmt: skip
+        heard = [await next_text(bob) for _ in range(3)]
+        assert heard == ["an answer", "and more", "first there"]
+        await chat.ann.plays(
+            "/channel loft", "/join loft", "/create attic", "/leave", "/leave", "/join nowhere",
+            "/create general", "/who", "/threads", "/open 1", "/help",
+            "/opne 1", "/dm nobody", "/open #nothing", "/open m999", "/reply m999 x",
+            "/dm calculator hello @nobody",
+        )  # fmt: skip
+        assert chat.ann.transcript == snapshot
+        await chat.ann.plays("x" * 70_000)
         told = await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
         assert told.endswith("xxx…")
         assert len(told) < 200
-        await chat.ann.sees("bob is away; the message waits")
-        await chat.ann.sees("nobody here is called @nobody")
+    assert chat.code == 1
 
 
 async def test_a_script_of_which_a_line_was_refused_fails(network: LocalNetwork) -> None:
