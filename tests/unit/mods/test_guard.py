@@ -42,28 +42,15 @@ def stubborn() -> str:
             continue
 
 
-def test_a_hook_answers_as_if_nobody_watched(watch: Watch) -> None:
+@pytest.mark.behaviour("M-69")
+def test_a_hook_answers_as_if_nobody_watched_unless_it_never_comes_back(watch: Watch) -> None:
     assert watch.run(5, sorted, [2, 1], reverse=True) == [2, 1]
-
-
-def test_what_a_hook_raises_comes_through(watch: Watch) -> None:
     with pytest.raises(ZeroDivisionError):
         watch.run(5, lambda: 1 // 0)
-
-
-@pytest.mark.behaviour("M-69")
-@pytest.mark.parametrize("hook", [forever, stubborn, search])
-def test_a_hook_that_never_comes_back_is_interrupted(watch: Watch, hook: object) -> None:
-    assert callable(hook)
-    with pytest.raises(LateHook):
-        watch.run(0.01, hook)
-
-
-def test_after_a_late_hook_the_next_one_has_its_own_time(watch: Watch) -> None:
-    for _ in range(2):
+    for hook in (forever, stubborn, search, forever):
         with pytest.raises(LateHook):
-            watch.run(0.01, forever)
-    assert watch.run(5, int, "7") == 7
+            watch.run(0.01, hook)
+    assert watch.run(5, int, "7") == 7  # each has its own time
 
 
 def test_in_another_thread_a_late_hook_has_failed_when_it_comes_back() -> None:
@@ -107,6 +94,7 @@ with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
 """
 
 
+@pytest.mark.slow
 def test_under_uvloop_a_late_hook_is_interrupted_too() -> None:
     pytest.importorskip("uvloop")
     command = [sys.executable, "-c", UNDER_UVLOOP]
@@ -115,9 +103,8 @@ def test_under_uvloop_a_late_hook_is_interrupted_too() -> None:
 
 
 @pytest.mark.behaviour("M-69")
-@pytest.mark.parametrize("hook", [forever, search])
 async def test_each_step_of_a_coroutine_has_the_time_and_waiting_takes_none(
-    watch: Watch, hook: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(steps: int) -> str:
         for _ in range(steps):
@@ -133,12 +120,16 @@ async def test_each_step_of_a_coroutine_has_the_time_and_waiting_takes_none(
         with pytest.raises(LateHook):
             await watch.steps(7, work(5))
 
-    async def breaking() -> None:
-        await asyncio.sleep(0)
-        hook()
+    async def breaking(hook: Callable[[], object]) -> None:
+        try:
+            await asyncio.sleep(0)
+            hook()
+        finally:  # it does not even end when it is closed
+            hook()
 
-    with pytest.raises(LateHook):
-        await watch.steps(0.01, breaking())
+    for hook in (forever, search):
+        with pytest.raises(LateHook):
+            await watch.steps(0.01, breaking(hook))
 
 
 @pytest.mark.behaviour("M-69")
@@ -169,21 +160,6 @@ async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_watche
     assert seen == ["KeyError", "CancelledError"]
 
 
-@pytest.mark.behaviour("M-69")
-async def test_a_coroutine_that_does_not_end_when_it_is_closed_is_interrupted(
-    watch: Watch,
-) -> None:
-    async def clinging() -> None:
-        try:
-            await asyncio.sleep(0)
-            forever()
-        finally:
-            forever()
-
-    with pytest.raises(LateHook):
-        await watch.steps(0.01, clinging())
-
-
 NEVER_STOPPED = """
 from hubbub.mods.guard import Watch
 Watch().start()
@@ -191,6 +167,7 @@ sum(n * n for n in range(5_000_000))  # longer than the timer's time
 """
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("M-69")
 def test_a_process_that_never_ends_its_watch_ends_as_it_would() -> None:
     end = "\nimport atexit; atexit._run_exitfuncs(); sum(n * n for n in range(5_000_000))"

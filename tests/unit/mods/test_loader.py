@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -20,19 +21,17 @@ def test_the_built_in_mods_are_known_by_name() -> None:
         assert find_mod(name).kind.name == name
 
 
-@pytest.mark.parametrize(
-    "entry", ["moderation", {"moderation": None}, {"moderation": {"max_length": 9}}]
-)
-def test_a_mod_is_named_alone_or_with_its_settings(entry: Entry) -> None:
-    (mod,) = load_mods([entry])
-    assert isinstance(mod, Moderation)
-    assert mod.config.max_length in (None, 9)
+def test_a_mod_is_named_alone_or_with_its_settings() -> None:
+    entries: list[Entry] = ["moderation", {"moderation": None}, {"moderation": {"max_length": 9}}]
+    for entry, length in zip(entries, (None, None, 9), strict=True):
+        (mod,) = load_mods([entry])
+        assert isinstance(mod, Moderation)
+        assert mod.config.max_length == length
 
 
 @pytest.mark.behaviour("L-3")
-@pytest.mark.parametrize(
-    ("entries", "says"),
-    [
+def test_a_wrong_list_is_told_in_a_sentence_with_the_place() -> None:
+    wrong: list[tuple[list[Entry], str]] = [
         (["moderatoin"], "mods: there is no mod 'moderatoin'; did you mean moderation?"),
         (["zzz"], "there are: "),
         (["moderation", "moderation"], "listed twice"),
@@ -41,12 +40,11 @@ def test_a_mod_is_named_alone_or_with_its_settings(entry: Entry) -> None:
         ([{"moderation": {"max_length": 0}}], "mods.moderation.max_length"),
         ([{"moderation": {"on_word": "shout"}}], "mods.moderation.on_word"),
         ([{"moderation": {"words": [""]}}], "mods.moderation.words.0"),
-    ],
-)
-def test_a_wrong_list_is_told_in_a_sentence_with_the_place(entries: list[Entry], says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        load_mods(entries)
-    assert says in str(caught.value)
+    ]
+    for entries, says in wrong:
+        with pytest.raises(UserError) as caught:
+            load_mods(entries)
+        assert says in str(caught.value)
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -93,36 +91,23 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_mod_is_found_in_a_file(file: str) -> None:
+@pytest.mark.behaviour("M-35")
+def test_a_mod_is_found_in_a_file_and_what_is_none_is_told(file: str) -> None:
     found = find_mod(f"{file}:Waves")
     assert (found.kind.name, found.origin) == ("waves", file)
-
-
-@pytest.mark.behaviour("M-35")
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
+    for name, says in (
         ("Wave", "there is no 'Wave' in it; did you mean Waves?"),
         ("NoMod", "is no class that derives from hubbub's Mod"),
         ("value", "is no class that derives from hubbub's Mod"),
         ("Loud", "needs a `name` of lower-case letters"),
-    ],
-)
-def test_what_is_no_mod_is_told(file: str, name: str, says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        find_mod(f"{file}:{name}")
-    assert says in str(caught.value)
-
-
-@pytest.mark.behaviour("M-35")
-@pytest.mark.parametrize(
-    "text", ["import no_such_module", "1 / 0", "class Waves(", "raise SystemExit"]
-)
-def test_a_file_that_cannot_be_imported_is_told_with_its_place(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "broken.py"
-    path.write_text(f"{text}\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"broken\.py"):
-        find_mod(f"{path}:Waves")
+    ):
+        with pytest.raises(UserError) as caught:
+            find_mod(f"{file}:{name}")
+        assert says in str(caught.value)
+    for text in ("import no_such_module", "1 / 0", "class Waves(", "raise SystemExit"):
+        Path(file).with_name("broken.py").write_text(f"{text}\n", encoding="utf-8")
+        with pytest.raises(UserError, match=r"broken\.py"):
+            find_mod(f"{Path(file).with_name('broken.py')}:Waves")
 
 
 def test_only_allowed_mods_are_imported_and_built_in_ones_are_always_allowed(file: str) -> None:
@@ -163,17 +148,13 @@ class Under(Mod):
     name = "base_more"
 
 
-def test_what_a_mod_needs_stands_before_it() -> None:
+def test_what_a_mod_needs_stands_before_it_and_some_cannot_be_in_one_network() -> None:
     check_company(Needs, [Base])
     with pytest.raises(UserError, match="'needs' needs 'base', which must stand before it"):
         check_company(Needs, [])
-
-
-@pytest.mark.parametrize("pair", [(Base, Against), (Against, Base), (Base, Under), (Under, Base)])
-def test_some_cannot_be_in_one_network_in_either_order(pair: tuple[type[Mod], type[Mod]]) -> None:
-    one, other = pair
-    with pytest.raises(UserError, match="cannot be in one network"):
-        check_company(one, [other])
+    for one, other in (*permutations((Base, Against)), *permutations((Base, Under))):
+        with pytest.raises(UserError, match="cannot be in one network"):
+            check_company(one, [other])
 
 
 def test_permissions_are_given_to_operations_that_there_are(file: str) -> None:

@@ -44,25 +44,20 @@ async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
     assert not len(queues)
 
 
-async def test_a_change_keeps_its_turn_until_what_it_keeps_is_durable() -> None:
+async def test_a_change_keeps_its_turn_until_it_is_durable_or_refused() -> None:
     queues = Queues()
 
     async def change() -> Keeping:
         return Keeping((), Done())
+
+    async def refused() -> Keeping:
+        raise OperationError(ErrorCode.NOT_FOUND, "it is gone")
 
     keeping = await queues.in_turn(1, change)
     assert len(queues) == 1
     assert keeping.over is not None
     keeping.over()
     assert not len(queues)
-
-
-async def test_a_change_that_is_refused_gives_its_turn_back() -> None:
-    queues = Queues()
-
-    async def change() -> Keeping:
-        raise OperationError(ErrorCode.NOT_FOUND, "it is gone")
-
     with pytest.raises(OperationError):
-        await queues.in_turn(1, change)
+        await queues.in_turn(1, refused)
     assert not len(queues)

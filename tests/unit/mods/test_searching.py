@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +13,8 @@ from hubbub.mods.searching import indexable, words_of
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=80)
 
 
-@pytest.mark.parametrize(
-    ("query", "match"),
-    [
+def test_a_query_becomes_words() -> None:
+    for query, match in (
         ("a b", '"a" AND "b"'),
         ('"a b" c', '"a b" AND "c"'),
         ("a -b", '("a") NOT ("b")'),
@@ -27,10 +25,8 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8
         ('say "open', '"say" AND "open"'),
         ("NOT OR", '"NOT" AND "OR"'),
         ("a - b", '"a" AND "b"'),
-    ],
-)
-def test_a_query_becomes_words(query: str, match: str) -> None:
-    assert words_of(query).match == match
+    ):
+        assert words_of(query).match == match
 
 
 @given(query=TEXT, text=TEXT)
@@ -62,19 +58,16 @@ def test_the_words_of_a_text_find_it(text: str) -> None:
     assert found
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "snippet"),
-    [
+def test_a_snippet_begins_a_little_before_the_word() -> None:
+    for query, text, snippet in (
         ("beta", "alpha beta gamma", "alpha beta gamma"),
         ("beta", f"{'alpha ' * 60}beta {'gamma ' * 60}", f"…{'alpha ' * 8}beta gamma"),
         ("nowhere", "first\n\nlines", "first lines"),
         ("ETE", "c'est l'été", "c'est l'été"),
-    ],
-)  # fmt: skip
-def test_a_snippet_begins_a_little_before_the_word(query: str, text: str, snippet: str) -> None:
-    made = words_of(query).snippet(text)
-    assert made.startswith(snippet)
-    assert len(made) <= 202
+    ):
+        made = words_of(query).snippet(text)
+        assert made.startswith(snippet)
+        assert len(made) <= 202
 
 
 @given(TEXT.filter(str.strip), st.text(max_size=2000))

@@ -15,9 +15,8 @@ def edit(first: int, last: int, text: str) -> LineEdit:
     return LineEdit(first=first, last=last, text=text)
 
 
-@pytest.mark.parametrize(
-    ("edits", "after"),
-    [
+def test_all_numbers_are_those_of_the_version_that_was_read() -> None:
+    for edits, after in (
         ([edit(2, 2, "TWO")], ["one", "TWO", "three"]),
         ([edit(1, 3, "all")], ["all"]),
         ([edit(2, 2, "")], ["one", "three"]),
@@ -26,27 +25,20 @@ def edit(first: int, last: int, text: str) -> LineEdit:
         ([edit(3, 3, "3"), edit(1, 1, "1")], ["1", "two", "3"]),
         ([edit(2, 1, "before"), edit(2, 2, "TWO")], ["one", "before", "TWO", "three"]),
         ([edit(2, 1, "a"), edit(2, 1, "b")], ["one", "a", "b", "two", "three"]),
-    ],
-)
-def test_all_numbers_are_those_of_the_version_that_was_read(
-    edits: list[LineEdit], after: list[str]
-) -> None:
-    assert applied(LINES, edits) == after
+    ):
+        assert applied(LINES, edits) == after
 
 
-@pytest.mark.parametrize(
-    ("edits", "why"),
-    [
+def test_edits_that_overlap_or_lie_outside_are_refused() -> None:
+    for edits, why in (
         ([edit(4, 4, "x")], "has 3 lines, not 4 to 4"),
         ([edit(5, 4, "x")], "has 3 lines"),
         ([edit(3, 1, "x")], "not 3 to 1"),
         ([edit(1, 2, "x"), edit(2, 3, "y")], "two of them touch line 2"),
         ([edit(1, 3, "x"), edit(2, 1, "y")], "two of them touch line 2"),
-    ],
-)
-def test_edits_that_overlap_or_lie_outside_are_refused(edits: list[LineEdit], why: str) -> None:
-    with pytest.raises(OperationError, match=why):
-        applied(LINES, edits)
+    ):
+        with pytest.raises(OperationError, match=why):
+            applied(LINES, edits)
 
 
 def test_lines_have_their_numbers_one_below_the_other() -> None:

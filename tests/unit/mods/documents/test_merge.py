@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,20 +10,15 @@ BASE = ("one", "two", "three", "four", "five")
 texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=12).map(tuple)
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "both"),
-    [
+def test_edits_of_different_places_are_joined() -> None:
+    for ours, theirs, both in (
         (("ONE", *BASE[1:]), (*BASE[:4], "FIVE"), ("ONE", "two", "three", "four", "FIVE")),
         (("zero", *BASE), (*BASE, "six"), ("zero", *BASE, "six")),
         (BASE[2:], (*BASE[:4], "5"), ("three", "four", "5")),
         (BASE, ("new",), ("new",)),
         (("same", *BASE[1:]), ("same", *BASE[1:]), ("same", *BASE[1:])),
-    ],
-)
-def test_edits_of_different_places_are_joined(
-    ours: tuple[str, ...], theirs: tuple[str, ...], both: tuple[str, ...]
-) -> None:
-    assert merged(BASE, ours, theirs) == (both, ())
+    ):
+        assert merged(BASE, ours, theirs) == (both, ())
 
 
 def test_a_place_that_both_have_changed_is_told_with_all_three_texts() -> None:
