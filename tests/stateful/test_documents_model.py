@@ -4,29 +4,21 @@ whatever was accepted is in the history, and goes only when somebody removes it.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import rule
 
+from hubbub.mods.api import Mod
 from hubbub.mods.documents.edits import applied
 from hubbub.mods.documents.mod import DocumentsMod
 from hubbub.mods.documents.settings import DocumentsConfig
 from hubbub.mods.documents.words import LineEdit
-from tests.examples import examples
-from tests.interaction.peers import Frame, Peer, config
-from tests.interaction.stores import MoodyStore
-from tests.stateful.hub_life import HubLife
+from tests.interaction.peers import Frame
+from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 
-WRITERS = ("ann", "bob", "cat")
-FILE = config(
-    network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}},
-    channels={"desk": {"members": "all"}},
-)
+pytestmark = pytest.mark.behaviour("M-41", "M-43", "M-44", "M-48")
 
 
 class Change(NamedTuple):
@@ -40,12 +32,11 @@ class Change(NamedTuple):
     lines: int
     """How many new ones stand there afterwards."""
     twice: bool
-    """Asked for a second time with its cid, as after a lost connection."""
 
 
 CHANGES = st.builds(
     Change,
-    st.sampled_from(WRITERS),
+    st.sampled_from(sorted(ModMachine.people)),
     st.integers(0, 3),
     st.integers(0, 12),
     st.integers(0, 3),
@@ -62,58 +53,25 @@ class Accepted(NamedTuple):
     removed: set[str]
 
 
-class DocumentsMachine(RuleBasedStateMachine):
+class DocumentsMachine(ModMachine):
     """The model: every version as it was first read, and what each accepted edit added."""
 
-    @initialize()
-    def start(self) -> None:
-        self.folder = TemporaryDirectory()
+    def mods(self) -> list[Mod]:
+        return [DocumentsMod(DocumentsConfig())]
+
+    def prepare(self) -> None:
         self.versions: dict[int, list[str]] = {}
         self.accepted: dict[int, Accepted] = {}
         self.new = 0
-        self.cids = 0
-        self.begin()
-        made = self.life.run(
-            self.ask("ann", "create_document", title="x", thread="channel.desk", text="a\nb\nc")
-        )
-        assert made["op"] == "result", made
-        self.life.run(self.check())
+        args = {"title": "x", "thread": "channel.desk", "text": "a\nb\nc"}
+        self.run(self.value("ann", "create_document", **args))
+        self.run(self.check())
 
-    def begin(self) -> None:
-        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'x.db'}")
-        mods = [DocumentsMod(DocumentsConfig())]
-        self.life = HubLife(FILE, self.store, mods)
-        join = self.life.network.join
-        self.peers: dict[str, Peer] = {name: self.life.run(join(name)) for name in WRITERS}
+    @rule(changes=st.lists(CHANGES, min_size=1, max_size=5), failing=FAILING)
+    def edit(self, changes: list[Change], failing: int) -> None:
+        self.breathe(failing, lambda: self.make_all(changes))
 
-    def teardown(self) -> None:
-        if hasattr(self, "life"):
-            self.life.end()
-            self.folder.cleanup()
-
-    async def ask(self, who: str, name: str, **args: Any) -> Frame:
-        peer = self.peers[who]
-        return await peer.answer(await peer.post(name, **args))
-
-    @rule()
-    @precondition(lambda self: len(self.versions) > 2)
-    def restart(self) -> None:
-        self.life.end()
-        self.begin()
-        self.life.run(self.check())
-
-    @rule(
-        changes=st.lists(CHANGES, min_size=1, max_size=5),
-        failing=st.sampled_from([0, 0, 0, 1, 2]),
-    )
-    def one_breath(self, changes: list[Change], failing: int) -> None:
-        self.store.failing = failing
-        self.life.run(self.breathe(changes))
-        self.store.failing = 0
-        self.life.run(self.check())
-
-    async def breathe(self, changes: list[Change]) -> None:
-        """All at once."""
+    async def make_all(self, changes: list[Change]) -> None:
         made = await asyncio.gather(*map(self.make, changes))
         latest = len(self.versions)
         for accepted, answers in made:
@@ -141,30 +99,24 @@ class DocumentsMachine(RuleBasedStateMachine):
         last = min(first - 1 + change.size, len(lines))
         new = [f"line {self.new + n}" for n in range(change.lines)]
         self.new += change.lines
-        self.cids += 1
         edit = {"first": first, "last": last, "text": "\n".join(new)}
         text = applied(lines, [LineEdit(**edit)])
-        asked: dict[str, Any] = {"id": "d1", "base_version": base, "cid": f"c{self.cids}"}
-        peer = self.peers[change.who]
-        refs = [
-            await (
-                peer.post("edit_document", edits=[edit], **asked)
-                if change.at % 2
-                else peer.post("write_document", text="\n".join(text), **asked)
-            )
-            for _ in range(1 + change.twice)
-        ]
+        name, how = "write_document", dict[str, Any](text="\n".join(text))
+        if change.at % 2:
+            name, how = "edit_document", {"edits": [edit]}
+        asked = {"id": "d1", "base_version": base, **how}
         edited = Accepted(base, set(new), set(lines) - set(text))
-        return edited, [await peer.answer(ref) for ref in refs]
+        return edited, await self.repeated(change.who, name, change.twice, **asked)
 
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
-        answer = await self.ask("ann", "document_history", id="d1", limit=200)
-        told = {each["version"]: each for each in answer["value"]["versions"]}
-        latest = answer["value"]["document"]["version"]
+        history = await self.value("ann", "document_history", id="d1", limit=200)
+        told = {each["version"]: each for each in history["versions"]}
+        latest = history["document"]["version"]
         assert sorted(told) == list(range(1, latest + 1)), "versions are dense"
         for version in range(1, latest + 1):
-            await self.check_version(version)
+            text = await self.value("bob", "read_document", id="d1", version=version, numbers=False)
+            lines = text["text"].split("\n")
+            assert self.versions.setdefault(version, lines) == lines, "a version never changes"
         assert sorted(self.accepted) == list(range(2, latest + 1)), "what was told as saved"
         for version, accepted in self.accepted.items():
             assert told[version]["base"] == accepted.base
@@ -172,33 +124,5 @@ class DocumentsMachine(RuleBasedStateMachine):
             gone = set(self.versions[version - 1]) - set(self.versions[version])
             assert gone <= accepted.removed, "lines go only when somebody removes them"
 
-    async def check_version(self, version: int) -> None:
-        read = await self.ask("bob", "read_document", id="d1", version=version, numbers=False)
-        lines = read["value"]["text"].split("\n")
-        assert self.versions.setdefault(version, lines) == lines, "a version never changes"
-        if version > 1:
-            diff = await self.ask("cat", "diff_document", id="d1", old=version - 1, new=version)
-            assert patched(self.versions[version - 1], diff["value"]["diff"]) == lines
 
-
-def patched(lines: list[str], diff: str) -> list[str]:
-    """The text that a unified difference makes of the lines."""
-    made: list[str] = []
-    done = 0
-    for line in diff.split("\n")[2:]:
-        if line.startswith("@@"):
-            start, _, size = line.split()[1][1:].partition(",")
-            upto = int(start) - (size != "0")
-            made += lines[done:upto]
-            done = upto
-        elif line.startswith("+"):
-            made.append(line[1:])
-        else:
-            assert lines[done] == line[1:]
-            done += 1
-            made += [line[1:]] if line[0] == " " else []
-    return made + lines[done:]
-
-
-TestDocuments = pytest.mark.behaviour("M-41", "M-43", "M-44", "M-48")(DocumentsMachine.TestCase)
-TestDocuments.settings = settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
+TestDocuments, TestDocumentsAtLength = both_parts(DocumentsMachine, 40)

@@ -4,35 +4,30 @@ comes back: whoever heard it all, whoever reads it later and the history agree."
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import rule
 
+from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.protocol.amending import amended
 from hubbub.protocol.messages import Message
-from tests.examples import examples
-from tests.interaction.peers import Frame, Peer, config
-from tests.interaction.stores import MoodyStore
-from tests.stateful.hub_life import HubLife
+from tests.interaction.peers import Frame
+from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 
+pytestmark = pytest.mark.behaviour("M-87", "M-88")
 IDS = ("m1", "m2")
-FILE = config(network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}})
 
 
 class Ask(NamedTuple):
     """What ann asks for, on one of her sockets."""
 
     socket: int
-    verb: Literal["edit", "delete"]
+    verb: str
     id: str
     twice: bool
-    """A second time with the same cid, as after a lost connection."""
 
 
 ASKS = st.builds(
@@ -44,51 +39,36 @@ ASKS = st.builds(
 )
 
 
-class EditsMachine(RuleBasedStateMachine):
+class EditsMachine(ModMachine):
     """The model: the texts of each message in the order of the log, by the answers alone."""
 
-    @initialize()
-    def start(self) -> None:
-        self.folder = TemporaryDirectory()
-        self.texts: dict[str, dict[int, str | None]] = {}
-        """By message and position; None: deleted."""
-        self.number = 0
-        self.heard: dict[int, Message] = {}
-        self.begin()
-        for id in IDS:
-            sent = self.life.run(self.sockets[0].say("bob", id))
-            self.texts[id] = {sent["seq"]: id}
+    people = {}  # noqa: RUF012  # they join with their cursors
+
+    def mods(self) -> list[Mod]:
+        return [EditsMod(EditsConfig())]
 
     def begin(self) -> None:
-        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'x.db'}")
-        self.life = HubLife(FILE, self.store, [EditsMod(EditsConfig())])
+        super().begin()
         join = self.life.network.join
-        self.sockets: list[Peer] = [self.life.run(join("ann")) for _ in range(3)]
-        cursor = max(self.heard, default=0)
-        epoch = self.sockets[0].hello["epoch"]
-        self.bob = self.life.run(join("bob", cursor={"epoch": epoch, "seq": cursor}))
+        heard = getattr(self, "heard", {})
+        for n in range(3):
+            self.peers[str(n)] = self.run(join("ann"))
+        cursor = {"epoch": self.peers["0"].hello["epoch"], "seq": max(heard, default=0)}
+        self.peers["bob"] = self.run(join("bob", cursor=cursor))
 
-    def teardown(self) -> None:
-        if hasattr(self, "life"):
-            self.life.end()
-            self.folder.cleanup()
+    def prepare(self) -> None:
+        self.texts: dict[str, dict[int, str | None]] = {}
+        """By message and position; None: deleted."""
+        self.heard: dict[int, Message] = {}
+        for id in IDS:
+            self.texts[id] = {self.run(self.peers["0"].say("bob", id))["seq"]: id}
 
-    @rule()
-    def restart(self) -> None:
-        self.life.end()
-        self.begin()
-        self.life.run(self.check())
+    @rule(asks=st.lists(ASKS, min_size=1, max_size=6), failing=FAILING)
+    def change(self, asks: list[Ask], failing: int) -> None:
+        self.breathe(failing, lambda: self.make_all(asks))
 
-    @rule(asks=st.lists(ASKS, min_size=1, max_size=6), failing=st.sampled_from([0, 0, 0, 1, 2]))
-    def one_breath(self, asks: list[Ask], failing: int) -> None:
-        self.store.failing = failing
-        self.life.run(self.breathe(asks))
-        self.store.failing = 0
-        self.life.run(self.check())
-
-    async def breathe(self, asks: list[Ask]) -> None:
-        """All at once."""
-        for ask, text, answers in await asyncio.gather(*map(self.ask, asks)):
+    async def make_all(self, asks: list[Ask]) -> None:
+        for ask, text, answers in await asyncio.gather(*map(self.make, asks)):
             fine = [answer["value"] for answer in answers if answer["op"] == "result"]
             assert len({value["seq"] for value in fine}) <= 1, "a repetition happens once"
             for answer in answers:
@@ -97,17 +77,11 @@ class EditsMachine(RuleBasedStateMachine):
             if fine:
                 self.texts[ask.id][fine[0]["seq"]] = text
 
-    async def ask(self, ask: Ask) -> tuple[Ask, str | None, list[Frame]]:
-        self.number += 1
-        peer, cid, text = self.sockets[ask.socket], f"c{self.number}", f"text {self.number}"
-        args: dict[str, Any] = {"message_id": ask.id}
-        if ask.verb == "edit":
-            args["text"] = text
-        refs = [
-            await peer.post(f"{ask.verb}_message", cid=cid, **args) for _ in range(1 + ask.twice)
-        ]
-        answers = [await peer.answer(ref) for ref in refs]
-        return ask, text if ask.verb == "edit" else None, answers
+    async def make(self, ask: Ask) -> tuple[Ask, str | None, list[Frame]]:
+        text = f"text {self.cids}" if ask.verb == "edit" else None
+        args = {"message_id": ask.id} | ({} if text is None else {"text": text})
+        name = f"{ask.verb}_message"
+        return ask, text, await self.repeated(str(ask.socket), name, ask.twice, **args)
 
     def versions(self, id: str) -> list[str | None]:
         """Oldest first; nothing counts after a deletion."""
@@ -116,9 +90,9 @@ class EditsMachine(RuleBasedStateMachine):
 
     async def check(self) -> None:
         """Reading, having heard and the history all say what the model says."""
-        page = await self.bob.call("read_thread", thread="direct_ann", limit=100)
+        page = await self.value("bob", "read_thread", thread="direct_ann", limit=100)
         read = {each["id"]: Message.model_validate(each) for each in page["messages"]}
-        for frame in await self.bob.sync():
+        for frame in await self.peers["bob"].sync():
             message = Message.model_validate(frame["message"])
             self.heard[message.seq] = message
         for id in IDS:
@@ -128,10 +102,9 @@ class EditsMachine(RuleBasedStateMachine):
             if len(page["messages"]) < 100:
                 assert (read[id].content, read[id].amended) == (folded.content, folded.amended)
             assert folded.content == (versions[-1] or "")
-            told = await self.sockets[0].call("message_history", message_id=id, limit=50)
+            told = await self.value("0", "message_history", message_id=id, limit=50)
             said = [None if v["kind"] == "deleted" else v["content"] for v in told["versions"]]
             assert said == versions[-50:]
 
 
-TestEdits = pytest.mark.behaviour("M-87", "M-88")(EditsMachine.TestCase)
-TestEdits.settings = settings(max_examples=examples(25), stateful_step_count=10, deadline=None)
+TestEdits, TestEditsAtLength = both_parts(EditsMachine, 25, 10)

@@ -5,29 +5,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
+from hubbub.mods.api import Mod
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
-from tests.examples import examples
-from tests.interaction.hand_clock import HandClock
-from tests.interaction.mods.workplace import at_time
-from tests.interaction.peers import DEADLINE_S, Frame, Peer, config
-from tests.interaction.stores import MoodyStore
-from tests.stateful.hub_life import HubLife
+from tests.interaction.mods.workplace import DESK, at_time, later, said_by_hub
+from tests.interaction.peers import DEADLINE_S, Frame
+from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 
+pytestmark = pytest.mark.behaviour("M-155", "M-157", "M-158", "M-159")
 VOTERS = {"ann": "human", "bot": "agent", "dot": "agent"}
-DESK = "channel.desk"
-FILE = config(
-    network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}},
-    channels={"desk": {"members": "all"}},
-)
 
 
 class Deed(NamedTuple):
@@ -45,88 +36,55 @@ DEEDS = st.builds(
 )
 
 
-class PollsMachine(RuleBasedStateMachine):
+class PollsMachine(ModMachine):
     """The model: what each voter may have voted for, and when the poll has ended."""
 
+    people = VOTERS
+
+    def mods(self) -> list[Mod]:
+        return [PollsMod(PollsConfig(announce=False, time_limit=DEADLINE_S))]
+
     @initialize(secret=st.booleans(), span=st.sampled_from([None, 100, 1000]))
-    def start(self, secret: bool, span: int | None) -> None:
-        self.folder = TemporaryDirectory()
-        self.clock = HandClock()
+    def create(self, secret: bool, span: int | None) -> None:
+        self.start()
         self.secret, self.closed = secret, False
         self.deadline = None if span is None else self.clock.wall + span
         self.votes: dict[str, tuple[int, ...]] = {}
-        self.begin()
-        args: dict[str, Any] = {"deadline": at_time(self.deadline)} if self.deadline else {}
-        asked = self.ask(
-            "ann",
-            "create_poll",
-            thread=DESK,
-            question="?",
-            options=["a", "b", "c"],
-            secret=secret,
-            multiple=True,
-            **args,
-        )
-        assert self.life.run(asked)["op"] == "result"
-
-    def begin(self) -> None:
-        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'x.db'}")
-        mods = [PollsMod(PollsConfig(announce=False, time_limit=DEADLINE_S))]
-        self.life = HubLife(FILE, self.store, mods, clock=self.clock)
-        self.peers: dict[str, Peer] = {
-            name: self.life.run(self.life.network.join(name, kind)) for name, kind in VOTERS.items()
-        }
+        asked = {"thread": DESK, "question": "?", "options": ["a", "b", "c"]}
+        more: dict[str, Any] = {"deadline": at_time(self.deadline)} if self.deadline else {}
+        made = self.value("ann", "create_poll", secret=secret, multiple=True, **asked, **more)
+        self.run(made)
 
     def teardown(self) -> None:
-        if hasattr(self, "life"):
-            self.life.run(self.told_in_the_end())
-            self.life.end()
-            self.folder.cleanup()
-
-    async def ask(self, who: str, name: str, **args: Any) -> Frame:
-        peer = self.peers[who]
-        return await peer.answer(await peer.post(name, **args))
+        if hasattr(self, "votes"):
+            self.run(self.told_in_the_end())
+        super().teardown()
 
     @property
     def over(self) -> bool:
         return self.closed or (self.deadline is not None and self.clock.wall >= self.deadline)
 
-    @rule(down=st.sampled_from([0, 0, 50, 500]))
-    def restart(self, down: int) -> None:
-        self.life.end()
-        self.clock.wall += down
-        self.begin()
-        self.life.run(self.check())
-
-    @rule(seconds=st.sampled_from([10, 70, 300]), failing=st.sampled_from([0, 0, 1, 2]))
+    @rule(seconds=st.sampled_from([10, 70, 300]), failing=FAILING)
     def time_passes(self, seconds: int, failing: int) -> None:
-        self.life.run(self.passes(seconds, failing))
-        self.life.run(self.check())
+        self.breathe(failing, lambda: self.passes(seconds))
 
-    async def passes(self, seconds: int, failing: int) -> None:
-        self.store.failing = failing
-        self.clock.wall += seconds
-        self.life.network.hub.mods.look()
+    async def passes(self, seconds: int) -> None:
+        later(self.life.network, self.clock, seconds)
         await self.life.network.quiet()
-        self.store.failing = 0
 
     @rule(
         deeds=st.lists(DEEDS, min_size=1, max_size=4, unique_by=lambda deed: deed.who),
         closing=st.sampled_from([0, 0, 0, 1, 2]),
-        failing=st.sampled_from([0, 0, 0, 1, 2]),
+        failing=FAILING,
     )
-    def one_breath(self, deeds: list[Deed], closing: int, failing: int) -> None:
-        """All at once: votes of different people, and some who close the poll."""
-        self.store.failing = failing
-        self.life.run(self.breathe(deeds, closing))
-        self.store.failing = 0
-        self.life.run(self.check())
+    def vote(self, deeds: list[Deed], closing: int, failing: int) -> None:
+        """Votes of different people, and some who close the poll."""
+        self.breathe(failing, lambda: self.do_all(deeds, closing))
 
-    async def breathe(self, deeds: list[Deed], closing: int) -> None:
+    async def do_all(self, deeds: list[Deed], closing: int) -> None:
         was_over = self.over
-        votes = [self.vote(deed) for deed in deeds]
         closes = [self.ask("ann", "close_poll", poll="p1") for _ in range(closing)]
-        answers = await asyncio.gather(*closes, *votes)
+        answers = await asyncio.gather(*closes, *map(self.do, deeds))
         ends, answers = answers[:closing], answers[closing:]
         for deed, answer in zip(deeds, answers, strict=True):
             if answer["op"] == "result":
@@ -141,10 +99,10 @@ class PollsMachine(RuleBasedStateMachine):
         if closing and not self.closed:
             # Who was told that the disk refuses may have ended it all the same: only the message
             # was refused.
-            poll = (await self.ask("bot", "read_poll", poll="p1"))["value"]["poll"]
+            poll = (await self.value("bot", "read_poll", poll="p1"))["poll"]
             self.closed = poll["state"] == "closed"
 
-    async def vote(self, deed: Deed) -> Frame:
+    async def do(self, deed: Deed) -> Frame:
         if deed.options:
             return await self.ask(deed.who, "vote", poll="p1", options=list(deed.options))
         return await self.ask(deed.who, "retract_vote", poll="p1")
@@ -153,11 +111,13 @@ class PollsMachine(RuleBasedStateMachine):
         found = Counter(option for options in self.votes.values() for option in options)
         return [found[n] for n in (1, 2, 3)]
 
+    async def results(self) -> list[Any]:
+        return await said_by_hub(self.life.network, self.peers["dot"])
+
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
-        messages, read = await self.results(), await self.read()
-        while (again := await self.read()) != read:  # it was just about to end
-            read = again
+        messages, read = await self.results(), await self.value("bot", "read_poll", poll="p1")
+        while (again := await self.value("bot", "read_poll", poll="p1")) != read:
+            read = again  # it was just about to end
         poll, ended = read["poll"], read["poll"]["state"] == "closed"
         assert ended <= self.over
         assert ended or not self.closed
@@ -171,25 +131,13 @@ class PollsMachine(RuleBasedStateMachine):
         for message in messages:
             assert list(message["content"]["votes"].values()) == self.counts()
 
-    async def read(self) -> Frame:
-        read: Frame = (await self.ask("bot", "read_poll", poll="p1"))["value"]
-        return read
-
-    async def results(self) -> list[Frame]:
-        await self.life.network.quiet()
-        page = (await self.ask("dot", "read_thread", thread=DESK))["value"]["messages"]
-        return [message for message in page if message["sender_id"] == "hub"]
-
     async def told_in_the_end(self) -> None:
         if not self.over:
-            assert (await self.ask("ann", "close_poll", poll="p1"))["op"] == "result"
+            await self.value("ann", "close_poll", poll="p1")
         while not await self.results():
-            await self.passes(61, 0)
-        await self.passes(61, 0)
+            await self.passes(61)
+        await self.passes(61)
         assert len(await self.results()) == 1
 
 
-TestPolls = pytest.mark.slow(
-    pytest.mark.behaviour("M-155", "M-157", "M-158", "M-159")(PollsMachine.TestCase)
-)
-TestPolls.settings = settings(max_examples=examples(20), stateful_step_count=12, deadline=None)
+TestPolls, TestPollsAtLength = both_parts(PollsMachine, 20)

@@ -4,43 +4,29 @@ each task has one holder at most, waits for what it depends on, and says what th
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import rule
 
+from hubbub.mods.api import Mod
 from hubbub.mods.tasks.mod import TasksMod
 from hubbub.mods.tasks.settings import TasksConfig
-from tests.examples import examples
-from tests.interaction.peers import DEADLINE_S, Frame, Peer, config
-from tests.interaction.stores import MoodyStore
-from tests.stateful.hub_life import HubLife
+from tests.interaction.peers import DEADLINE_S, Frame
+from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 
+pytestmark = pytest.mark.behaviour("M-141", "M-142", "M-143", "M-152")
 WORKERS = {"ann": "human", "bot": "agent", "dot": "agent"}
-FILE = config(
-    network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}},
-    channels={"desk": {"members": "all"}},
-)
 ACTIONS = ("claim", "claim", "release", "finish", "cancel", "reopen", "assign", "needs", "title")
-LEADS_TO = {
-    "claimed": "claimed",
-    "assigned": "claimed",
-    "released": "open",
-    "finished": "done",
-    "cancelled": "cancelled",
-    "reopened": "open",
-}
-FROM = {
-    "claimed": {"open"},
-    "assigned": {"open", "claimed"},
-    "released": {"claimed"},
-    "finished": {"open", "claimed"},
-    "cancelled": {"open", "claimed"},
-    "reopened": {"done", "cancelled"},
+STEPS: dict[str, tuple[set[str], str]] = {
+    # from which states a step leads to which one
+    "claimed": ({"open"}, "claimed"),
+    "assigned": ({"open", "claimed"}, "claimed"),
+    "released": ({"claimed"}, "open"),
+    "finished": ({"open", "claimed"}, "done"),
+    "cancelled": ({"open", "claimed"}, "cancelled"),
+    "reopened": ({"done", "cancelled"}, "open"),
 }
 
 
@@ -54,7 +40,6 @@ class Deed(NamedTuple):
     """For `needs`: the tasks that it is to depend on."""
     to: str
     twice: bool
-    """Asked for a second time with its cid, as after a lost connection."""
 
 
 DEEDS = st.builds(
@@ -68,55 +53,25 @@ DEEDS = st.builds(
 )
 
 
-class TasksMachine(RuleBasedStateMachine):
+class TasksMachine(ModMachine):
     """The model: each task as the steps that were accepted have made it."""
 
-    @initialize()
-    def start(self) -> None:
-        self.folder = TemporaryDirectory()
-        self.cids = 0
+    people = WORKERS
+
+    def mods(self) -> list[Mod]:
+        return [TasksMod(TasksConfig(time_limit=DEADLINE_S))]
+
+    def prepare(self) -> None:
         self.accepted: dict[tuple[str, int], str] = {}
         """Who was told that it made this version of this task."""
-        self.begin()
         for n in range(5):
-            made = self.life.run(
-                self.ask("ann", "create_task", title=f"{n}", thread="channel.desk")
-            )
-            assert made["value"]["id"] == f"t{n + 1}"
+            self.run(self.value("ann", "create_task", title=f"{n}", thread="channel.desk"))
 
-    def begin(self) -> None:
-        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'x.db'}")
-        self.life = HubLife(FILE, self.store, [TasksMod(TasksConfig(time_limit=DEADLINE_S))])
-        self.peers: dict[str, Peer] = {
-            name: self.life.run(self.life.network.join(name, kind))
-            for name, kind in WORKERS.items()
-        }
+    @rule(deeds=st.lists(DEEDS, min_size=1, max_size=6), failing=FAILING)
+    def work(self, deeds: list[Deed], failing: int) -> None:
+        self.breathe(failing, lambda: self.do_all(deeds))
 
-    def teardown(self) -> None:
-        if hasattr(self, "life"):
-            self.life.end()
-            self.folder.cleanup()
-
-    async def ask(self, who: str, name: str, **args: Any) -> Frame:
-        peer = self.peers[who]
-        return await peer.answer(await peer.post(name, **args))
-
-    @rule()
-    @precondition(lambda self: len(self.accepted) > 2)
-    def restart(self) -> None:
-        self.life.end()
-        self.begin()
-        self.life.run(self.check())
-
-    @rule(deeds=st.lists(DEEDS, min_size=1, max_size=6), failing=st.sampled_from([0, 0, 0, 1, 2]))
-    def one_breath(self, deeds: list[Deed], failing: int) -> None:
-        self.store.failing = failing
-        self.life.run(self.breathe(deeds))
-        self.store.failing = 0
-        self.life.run(self.check())
-
-    async def breathe(self, deeds: list[Deed]) -> None:
-        """All at once."""
+    async def do_all(self, deeds: list[Deed]) -> None:
         done = zip(deeds, await asyncio.gather(*map(self.do, deeds)), strict=True)
         # Who claims what somebody has given it meanwhile is answered with that version: so last.
         for deed, answers in sorted(done, key=lambda each: each[0].action == "claim"):
@@ -138,35 +93,29 @@ class TasksMachine(RuleBasedStateMachine):
                 assert self.accepted.setdefault(key, deed.who) == deed.who, "nobody else's version"
 
     async def do(self, deed: Deed) -> list[Frame]:
-        self.cids += 1
-        args: dict[str, Any] = {"task": f"t{deed.task + 1}", "cid": f"c{self.cids}"}
-        name = f"{deed.action}_task"
+        name, args = f"{deed.action}_task", dict[str, Any](task=f"t{deed.task + 1}")
         if deed.action == "assign":
             args["to"] = deed.to
         elif deed.action == "needs":
             name, args["depends_on"] = "update_task", [f"t{n + 1}" for n in deed.other]
         elif deed.action == "title":
             name, args["title"] = "update_task", f"{self.cids}"
-        peer = self.peers[deed.who]
-        refs = [await peer.post(name, **args) for _ in range(1 + deed.twice)]
-        return [await peer.answer(ref) for ref in refs]
+        return await self.repeated(deed.who, name, deed.twice, **args)
 
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
-        listed = (await self.ask("bot", "list_tasks"))["value"]["tasks"]
+        listed = (await self.value("bot", "list_tasks"))["tasks"]
         tasks = {task["id"]: task for task in listed}
         assert sorted(tasks) == [f"t{n + 1}" for n in range(5)]
         over = {id for id, task in tasks.items() if task["state"] in ("done", "cancelled")}
         for id, task in tasks.items():
-            details = (await self.ask("dot", "read_task", task=id, limit=200))["value"]
+            details = await self.value("dot", "read_task", task=id, limit=200)
             assert details["task"] == task
             assert set(task["waits_for"]) == set(task["depends_on"]) - over
             self.check_history(id, task, details["history"][::-1])
         assert_no_circle({id: task["depends_on"] for id, task in tasks.items()})
-        ready = (await self.ask("ann", "list_tasks", ready=True))["value"]["tasks"]
-        assert [task["id"] for task in ready] == [
-            task["id"] for task in listed if task["state"] == "open"
-        ]
+        ready = (await self.value("ann", "list_tasks", ready=True))["tasks"]
+        open_ = [task["id"] for task in listed if task["state"] == "open"]
+        assert [task["id"] for task in ready] == open_
 
     def check_history(self, id: str, task: Frame, history: list[Frame]) -> None:
         assert [each["version"] for each in history] == list(range(1, task["version"] + 1))
@@ -174,8 +123,9 @@ class TasksMachine(RuleBasedStateMachine):
         for each in history[1:]:
             what, by = each["what"], each["by"]
             if what != "updated":
-                assert state in FROM[what], f"{what} when it was {state}"
-                state = LEADS_TO[what]
+                before, after = STEPS[what]
+                assert state in before, f"{what} when it was {state}"
+                state = after
                 owner = {
                     "claimed": by,
                     "assigned": each["note"],
@@ -198,5 +148,4 @@ def assert_no_circle(needs: dict[str, list[str]]) -> None:
             del left[id]
 
 
-TestTasks = pytest.mark.behaviour("M-141", "M-142", "M-143", "M-152")(TasksMachine.TestCase)
-TestTasks.settings = settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
+TestTasks, TestTasksAtLength = both_parts(TasksMachine, 40)

@@ -9,18 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import WebhooksConfig
 from hubbub.mods.webhooks.signing import verify
-from tests.examples import examples
 from tests.interaction.peers import Peer, config
 from tests.interaction.receiver import Receiver, Request, receiving
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
+from tests.stateful.mod_life import both_parts
+
+pytestmark = pytest.mark.behaviour("M-252", "M-254")
 
 SECRET = "correct horse battery"
 FILE = config(network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}})
@@ -135,5 +136,4 @@ class WebhooksMachine(RuleBasedStateMachine):
             before = page["value"]["messages"][0]["tseq"]
 
 
-TestWebhooks = pytest.mark.behaviour("M-252", "M-254")(WebhooksMachine.TestCase)
-TestWebhooks.settings = settings(max_examples=examples(20), stateful_step_count=12, deadline=None)
+TestWebhooks, TestWebhooksAtLength = both_parts(WebhooksMachine, 20)

@@ -1,0 +1,115 @@
+"""What state machines of mods share: a hub with the mod on a store that fails and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from hubbub.mods.api import Mod
+from tests.examples import examples
+from tests.interaction.hand_clock import HandClock
+from tests.interaction.mods.workplace import QUICK
+from tests.interaction.peers import Frame, Peer, config
+from tests.interaction.stores import MoodyStore
+from tests.stateful.hub_life import HubLife
+
+__all__ = ["FAILING", "ModMachine", "both_parts"]
+
+T = TypeVar("T")
+
+FAILING = st.sampled_from([0, 0, 0, 1, 2])
+"""So many commits are refused, as by a full disk."""
+
+
+class ModMachine(RuleBasedStateMachine):
+    """`people` join with their kinds at each start of the hub, those at the desk and others.
+
+    A machine says what it asks for first in `prepare`, and what must hold whenever nothing is under
+    way in `check`; it does things with `breathe`.
+    """
+
+    people: ClassVar[Mapping[str, str]] = {"ann": "human", "bob": "human", "cat": "human"}
+    channels: ClassVar[Mapping[str, Sequence[str] | str]] = {"desk": "all"}
+
+    def mods(self) -> list[Mod]:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Before the first rule."""
+
+    async def check(self) -> None:
+        """What must hold whenever nothing is under way."""
+
+    @initialize()
+    def start(self) -> None:
+        if hasattr(self, "life"):
+            return  # another first step has needed it before
+        self.folder = TemporaryDirectory()
+        self.clock = HandClock()
+        self.cids = 0
+        self.begin()
+        self.prepare()
+
+    def begin(self) -> None:
+        place = f"sqlite:{Path(self.folder.name) / 'x.db'}"
+        members = {name: {"members": who} for name, who in self.channels.items()}
+        file = config(network={**QUICK, "store": place}, channels=members)
+        self.store = MoodyStore(place)
+        self.life = HubLife(file, self.store, self.mods(), clock=self.clock)
+        self.peers: dict[str, Peer] = {
+            name: self.run(self.life.network.join(name, kind)) for name, kind in self.people.items()
+        }
+
+    def run(self, work: Awaitable[T]) -> T:
+        return self.life.run(work)
+
+    def teardown(self) -> None:
+        if hasattr(self, "life"):
+            self.life.end()
+            self.folder.cleanup()
+
+    def cid(self) -> str:
+        self.cids += 1
+        return f"c{self.cids}"
+
+    async def ask(self, who: str, name: str, /, **args: Any) -> Frame:
+        return await self.peers[who].ask(name, **args)
+
+    async def value(self, who: str, name: str, /, **args: Any) -> Any:
+        return await self.peers[who].call(name, **args)
+
+    async def repeated(self, who: str, name: str, twice: bool, /, **args: Any) -> list[Frame]:
+        """The answers, when it is asked again with its cid, as after a lost connection."""
+        peer, cid = self.peers[who], self.cid()
+        refs = [await peer.post(name, cid=cid, **args) for _ in range(1 + twice)]
+        return [await peer.answer(ref) for ref in refs]
+
+    @rule()
+    def restart(self) -> None:
+        self.life.end()
+        self.begin()
+        self.run(self.check())
+
+    def breathe(self, failing: int, work: Callable[[], Awaitable[None]]) -> None:
+        """All at once, while the store fails so often."""
+        self.store.failing = failing
+        self.run(work())
+        self.store.failing = 0
+        self.run(self.check())
+
+
+def both_parts(
+    machine: type[RuleBasedStateMachine], count: int, steps: int = 12
+) -> tuple[Any, Any]:
+    """The machine as a test of few examples, and at length in the slow part."""
+    few = machine.TestCase
+    few.settings = settings(max_examples=3, stateful_step_count=steps, deadline=None)
+    many = settings(max_examples=examples(count), stateful_step_count=steps, deadline=None)
+    return few, pytest.mark.slow(type("AtLength", (few,), {"settings": many}))
