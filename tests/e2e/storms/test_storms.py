@@ -1,0 +1,200 @@
+"""Agents that set each other going. Limits are those of a network whose config says nothing about
+them, unless a test does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from hubbub.protocol.control import Breakers
+from hubbub.protocol.messages import Message
+from hubbub.testing.model_server import Answer, Rule
+from tests.e2e.storms.cast import WORM
+from tests.e2e.storms.storm import (
+    CAST,
+    HOPS,
+    WAKES,
+    Storm,
+    brewing,
+    does,
+    model_agents,
+    python_agents,
+    scripted,
+)
+from tests.unit.configs.people import Person
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.behaviour("H-110")]
+
+
+def rule(answer: Answer, **when: str) -> Rule:
+    return Rule.model_validate({"when": when, "answer": answer})
+
+
+async def served(ann: Person, agent: str, channel: str | None) -> None:
+    """Ann, who asks the agent whether it is there, is answered."""
+    if channel is None:
+        assert await ann.asks(agent, "are you there?") == "I am here, ann"
+    else:
+        await ann.posts(channel, f"@{agent} are you there?")
+        await ann.hears(agent, lambda m: m.text.startswith("I am here"))
+
+
+async def rages(
+    storm: Storm,
+    to: str,
+    spark: str,
+    *,
+    until: Callable[[Message], bool] = lambda m: m.sender_kind == "agent",
+    serves: str,
+    notices: Mapping[str, int] | None,
+    wakes: int | None = None,
+) -> str:
+    """Ann's spark sets it off; she and ben are served during it and after; it keeps to its limits.
+
+    `to` is an agent, `#channel` or `all`; `notices` is all that the hub says about it (None: see
+    the test). Gives the interaction.
+    """
+    ann, ben = await storm.network.join("ann"), await storm.network.join("ben")
+    channel = to.removeprefix("#") if to.startswith("#") else None
+    if channel is not None:
+        await ann.posts(channel, spark)
+    elif to == "all":
+        await ann.broadcasts(spark)
+    else:
+        await ann.tells(to, spark)
+    await storm.saw(until)
+    await served(ann, serves, channel)
+    await storm.over(ben)
+    interaction = storm.opened_by("ann", spark)
+    await storm.check_budget(interaction, wakes=wakes)
+    assert notices is None or storm.notices(interaction) == notices
+    await served(ann, serves, channel)
+    return interaction
+
+
+def says(name: str) -> Callable[[Message], bool]:
+    return lambda message: message.sender_id == name
+
+
+@pytest.mark.parametrize("dampened", [True, False], ids=["dampened", "to-the-limit"])
+async def test_two_agents_that_always_answer_each_other(tmp_path: Path, dampened: bool) -> None:
+    greets = does("send_text_message", to="{{ other }}", text="hello, {{ other }}")
+    answers = does("send_text_message", to="{{ thread }}", text="hello again")
+    script = scripted(
+        rule(greets, incoming=r"^greet (?P<other>\w+)$"), rule(answers, incoming="hel")
+    )
+    agents = model_agents(["ping", "pong"], ["send_text_message"])
+    network = {"wake": {"dampener": {"enabled": dampened}}}
+    limit = {"dampened" if dampened else "budget_hops": 1}
+    async with brewing(tmp_path, agents, script=script, network=network) as storm:
+        await rages(storm, "ping", "greet pong", until=says("pong"), serves="ping", notices=limit)
+
+
+async def test_three_agents_in_a_ring(tmp_path: Path) -> None:
+    ring = {"abe": "bea", "bea": "cleo", "cleo": "abe"}
+    passes = [
+        rule(
+            does("send_text_message", to=to, text="pass it on"),
+            system=f"You are {name}",
+            incoming="pass it on",
+        )
+        for name, to in ring.items()
+    ]
+    agents = model_agents(list(ring), ["send_text_message"])
+    async with brewing(tmp_path, agents, script=scripted(*passes)) as storm:
+        limit = {"budget_hops": 1}
+        interaction = await rages(
+            storm, "abe", "pass it on", until=says("cleo"), serves="abe", notices=limit, wakes=HOPS
+        )
+        assert len(storm.said(interaction)) == HOPS
+
+
+async def test_eight_agents_that_all_answer_a_broadcast(tmp_path: Path) -> None:
+    answers = rule(does("broadcast_text_message", text="so say I"), incoming="^so say")
+    tools = ["send_text_message", "broadcast_text_message"]
+    agents, network = model_agents([f"b{n}" for n in range(8)], tools), {"broadcast": "all"}
+    script = scripted(answers)
+    async with brewing(tmp_path, agents, script=script, network={"wake": network}) as storm:
+        limit = {"budget_wakes": 1}
+        await rages(storm, "all", "so say we all", serves="b3", notices=limit, wakes=WAKES)
+
+
+async def test_an_agent_that_mentions_itself(tmp_path: Path) -> None:
+    here = rule(does("post_to_channel", channel="desk", text="I am here"), incoming="you there")
+    again = rule(does("post_to_channel", channel="desk", text="@loner go on"), incoming="go on")
+    agents, script = (
+        model_agents(["loner"], ["post_to_channel"]),
+        scripted(here, again, people=False),
+    )
+    async with brewing(tmp_path, agents, script=script, channels=["desk"]) as storm:
+        interaction = await rages(
+            storm, "#desk", "@loner go on", serves="loner", notices={}, wakes=1
+        )
+        assert [m.text for m in storm.said(interaction)] == ["@loner go on"], "it never began"
+
+
+@pytest.mark.behaviour("H-111")
+async def test_an_agent_that_sets_itself_going_through_a_tool(tmp_path: Path) -> None:
+    script = scripted(rule(does("remind_me", agent="busy"), incoming="your work"))
+    agents = model_agents(["busy"], ["send_text_message", f"{CAST}:remind_me"])
+    network = {"breaker": {"turns": 12}}
+    async with brewing(tmp_path, agents, script=script, network=network) as storm:
+        timer = says("timer")
+        await rages(storm, "busy", "do your work", until=timer, serves="busy", notices={})
+        await storm.saw(lambda m: m.thread_id == "dm.busy.timer" and m.sender_kind == "system")
+        there = [m for m in storm.log if m.thread_id == "dm.busy.timer"]
+        assert len([m for m in there if m.sender_kind == "system"]) == 1, "one notice"
+        turns = [w for m in there for w in await storm.wakes(m.interaction_id)]
+        assert len([wake for wake in turns if wake.agent == "busy"]) <= 14
+        owner = (await storm.network.join("eve")).client
+        latched = Breakers.model_validate(await owner.call("list_breakers")).latched
+        assert [each.thread_id for each in latched] == ["dm.busy.timer"]
+        await owner.call("release_breaker", thread="dm.busy.timer")
+        assert await owner.call("list_breakers") == {"latched": []}
+
+
+async def test_two_agents_that_thank_each_other_for_every_mention(tmp_path: Path) -> None:
+    agents, spark = python_agents("Polite", ["dee", "dum"]), "@dee please thank dum"
+    async with brewing(tmp_path, agents, channels=["desk"]) as storm:
+        limit = {"dampened": 1}
+        await rages(storm, "#desk", spark, until=says("dum"), serves="dum", notices=limit)
+
+
+async def test_agents_that_fail_and_would_talk_about_each_failure(tmp_path: Path) -> None:
+    agents = python_agents("Unlucky", ["uma", "una", "uri"])
+    async with brewing(tmp_path, agents, channels=["desk"]) as storm:
+        until = says("hub")
+        spark = "@uma @una please"
+        await rages(storm, "#desk", spark, until=until, serves="uri", notices={}, wakes=2)
+        failed = [m.text.split()[0] for m in storm.log if m.sender_kind == "system"]
+        assert sorted(failed) == ["uma", "una"], "a notice for each, and nobody woken by it"
+
+
+async def test_sixteen_agents_on_one_channel_that_mention_each_other(tmp_path: Path) -> None:
+    agents = python_agents("Mentioner", [f"m{n}" for n in range(16)])
+    async with brewing(tmp_path, agents, channels=["desk"]) as storm:
+        spark, limits = "@m0 what do you think?", {"budget_fan_out": 1, "budget_wakes": 1}
+        until = says("m1")
+        await rages(storm, "#desk", spark, until=until, serves="m5", notices=limits, wakes=WAKES)
+
+
+@pytest.mark.behaviour("H-112")
+async def test_eight_that_answer_by_broadcast_what_they_merely_overhear(tmp_path: Path) -> None:
+    names = [f"c{n}" for n in range(8)]
+    async with brewing(tmp_path, python_agents("Crier", names)) as storm:
+        limit = {"budget_wakes": 1}
+        interaction = await rages(storm, "all", "who is for it?", serves="c3", notices=limit)
+        last_words = len(names)
+        assert len(storm.said(interaction)) <= WAKES + last_words
+
+
+@pytest.mark.behaviour("H-113")
+async def test_a_worm_among_twelve_agents(tmp_path: Path) -> None:
+    agents = python_agents("Forwarder", [f"w{n}" for n in range(12)])
+    async with brewing(tmp_path, agents) as storm:
+        interaction = await rages(
+            storm, "w0", WORM, until=says("w1"), serves="w0", notices=None, wakes=WAKES
+        )
+        assert storm.notices(interaction)["budget_wakes"] == 1
