@@ -6,15 +6,16 @@ import asyncio
 import json
 from collections import deque
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.client import Client
+from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.wire import Inlet
 from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.peers import Frame, inside, integer
+from tests.examples import examples
 
 BIG = 50_000
 UNSENT = 1024 * 1024
@@ -69,13 +70,14 @@ def _identify(participant: str) -> Frame:
     return {**frame, "participant": participant, "kind": "human"}
 
 
-async def _join_slowly(network: LocalNetwork, participant: str) -> SlowOutlet:
-    outlet = SlowOutlet()
-    outlet.inlet = network.hub.attach(outlet)
-    outlet.say(_identify(participant))
-    while (await outlet.take())["op"] != "ready":
+async def _bob_and_ann(network: LocalNetwork) -> tuple[SlowOutlet, Client]:
+    """Bob, who reads slowly, and ann, who writes to him."""
+    bob = SlowOutlet()
+    bob.inlet = network.hub.attach(bob)
+    bob.say(_identify("bob"))
+    while (await bob.take())["op"] != "ready":
         pass
-    return outlet
+    return bob, await network.join("ann", "human")
 
 
 async def _send(ann: Client, sizes: list[int]) -> list[int]:
@@ -84,30 +86,20 @@ async def _send(ann: Client, sizes: list[int]) -> list[int]:
     return [integer(result, "seq") for result in results if isinstance(result, dict)]
 
 
-async def test_events_that_nobody_reads_wait_in_the_log() -> None:
+async def test_events_that_nobody_reads_wait_in_the_log_until_they_are_read() -> None:
     async with LocalNetwork() as network:
-        bob = await _join_slowly(network, "bob")
-        ann = await network.join("ann", "human")
+        bob, ann = await _bob_and_ann(network)
         sent = await _send(ann, [BIG] * 100)
         assert bob.most < UNSENT
-        got = [integer(await bob.take_event(), "seq") for _ in sent]
-        assert got == sent
-        assert bob.closed is None
-
-
-async def test_a_stream_goes_on_though_nothing_is_acknowledged_while_it_is_read() -> None:
-    async with LocalNetwork() as network:
-        bob = await _join_slowly(network, "bob")
-        ann = await network.join("ann", "human")
-        asked = asyncio.create_task(_send(ann, [BIG] * 60))
+        assert [integer(await bob.take_event(), "seq") for _ in sent] == sent
+        asked = asyncio.create_task(_send(ann, [BIG] * 60))  # read, and never acknowledged
         got = [integer(await bob.take_event(), "seq") for _ in range(60)]
-        assert got == await asked
+        assert (got, bob.closed) == (await asked, None)
 
 
 async def test_answers_nobody_reads_hold_back_events_until_they_are_read() -> None:
     async with LocalNetwork() as network:
-        bob = await _join_slowly(network, "bob")
-        ann = await network.join("ann", "human")
+        bob, ann = await _bob_and_ann(network)
         await _send(ann, [BIG] * 20)
         for _ in range(20):
             event = await bob.take_event()
@@ -126,7 +118,7 @@ async def test_answers_nobody_reads_hold_back_events_until_they_are_read() -> No
         assert got == sent
 
 
-async def test_ready_stays_readable_for_one_with_many_threads_of_large_messages() -> None:
+async def test_ready_and_pages_stay_readable_for_one_with_many_large_messages() -> None:
     async with LocalNetwork() as network:
         ann = await network.join("ann", "human")
         for n in range(40):
@@ -137,56 +129,38 @@ async def test_ready_stays_readable_for_one_with_many_threads_of_large_messages(
         hello = await tab.take()
         cursor: Frame = {"epoch": hello["epoch"], "seq": 40}
         tab.say({**_identify("ann"), "cursor": cursor})
-        ready = await tab.take()
-        threads = ready["threads"]
+        threads = (await tab.take())["threads"]
         assert isinstance(threads, list)
         assert 5 < len(threads) < 40
         assert isinstance(threads[0], dict)
         assert threads[0]["id"] == "dm.ann.bob39", "the most recently active ones are there"
         assert tab.most < UNSENT
-
-
-async def test_a_page_of_large_messages_is_short_and_says_that_there_is_more() -> None:
-    async with LocalNetwork() as network:
-        ann = await network.join("ann", "human")
         await network.join("bob", "human")
-        sent = await _send(ann, [BIG] * 12)
-        found: list[int] = []
-        before = None
-        while True:
-            page = await ann.call("read_thread", thread="direct_bob", limit=100, before=before)
-            assert isinstance(page, dict)
-            messages = page["messages"]
-            assert isinstance(messages, list)
-            rows = [message for message in messages if isinstance(message, dict)]
-            assert 1 <= len(rows) < 12
-            found = [integer(row, "seq") for row in rows] + found
-            if not page["more"]:
-                break
-            before = rows[0]["tseq"]
+        sent, found = await _send(ann, [BIG] * 12), list[int]()
+        more, before = True, None
+        while more:
+            told = await ann.call("read_thread", thread="direct_bob", limit=100, before=before)
+            page = ThreadPage.model_validate(told)
+            assert 1 <= len(page.messages) < 12
+            found = [message.seq for message in page.messages] + found
+            more, before = page.more, page.messages[0].tseq
         assert found == sent
 
 
-@pytest.mark.parametrize("reading", [1, 3])
-async def test_memory_for_a_slow_reader_is_bounded_whatever_is_sent(reading: int) -> None:
-    @settings(max_examples=5, deadline=None, database=None)
-    @given(st.lists(st.sampled_from([1, 200, 5_000, BIG]), min_size=20, max_size=60))
-    def each(sizes: list[int]) -> None:
-        tried.append(sizes)
-
-    tried: list[list[int]] = []
-    each()
-    for sizes in tried:
-        async with LocalNetwork() as network:
-            bob = await _join_slowly(network, "bob")
-            ann = await network.join("ann", "human")
-            sending = asyncio.create_task(_send(ann, sizes))
-            got: list[int] = []
-            while len(got) < len(sizes):
-                for _ in range(min(reading, len(sizes) - len(got))):
-                    event = await bob.take_event()
-                    got.append(integer(event, "seq"))
-                    assert len(str(inside(event, "message")["content"])) == sizes[len(got) - 1]
-                bob.say({"op": "ack", "seq": got[-1]})
-            assert got == await sending
-            assert bob.most < UNSENT
+@settings(max_examples=examples(5))
+@given(st.lists(st.sampled_from([1, 200, 5_000, BIG]), min_size=20, max_size=60), st.integers(1, 3))
+async def test_memory_for_a_slow_reader_is_bounded_whatever_is_sent(
+    sizes: list[int], reading: int
+) -> None:
+    async with LocalNetwork() as network:
+        bob, ann = await _bob_and_ann(network)
+        sending = asyncio.create_task(_send(ann, sizes))
+        got: list[int] = []
+        while len(got) < len(sizes):
+            for _ in range(min(reading, len(sizes) - len(got))):
+                event = await bob.take_event()
+                got.append(integer(event, "seq"))
+                assert len(str(inside(event, "message")["content"])) == sizes[len(got) - 1]
+            bob.say({"op": "ack", "seq": got[-1]})
+        assert got == await sending
+        assert bob.most < UNSENT

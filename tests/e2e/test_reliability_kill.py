@@ -1,18 +1,19 @@
-"""`kill -9` of the hub under load: what was acknowledged stays, once, in its place."""
+"""A hub that is killed, or ended, under load: what was acknowledged stays, once, in its place."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from hubbub.client import Backoff, Client, WebSocketTransport
 from hubbub.protocol.messages import Kind
-from tests.e2e.support.hubs import DEADLINE_S, HubProcess
-from tests.e2e.support.traffic import HandMade, Ledger, Stream, read, write
+from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
+from tests.e2e.support.traffic import HandMade, Ledger, Stream, read, write, write_one_by_one
 
 KILLS = 20
 pytestmark = [pytest.mark.slow, pytest.mark.timeout((KILLS + 2) * DEADLINE_S)]
@@ -21,77 +22,77 @@ SEED = 20_26
 QUICK = Backoff(first_s=0.02, most_s=0.1)
 """Clients that come back at once, so that the hub's own time shows."""
 KINDS: dict[str, Kind] = {"ann": "human", "bob": "agent", "cyd": "agent"}
+DIALOGUE = [Stream("ann", "bob"), Stream("bob", "ann")]
+BY_HAND = Stream("raw", "cyd")
+"""Of a participant without our client library."""
 STREAMS = [
-    Stream("ann", "bob"),
-    Stream("bob", "ann"),
+    *DIALOGUE,
     Stream("ann", "all"),
     Stream("cyd", "general"),
     Stream("cyd", "raw"),
-    Stream("raw", "cyd"),
+    BY_HAND,
 ]
+Writing = Callable[[Client, Stream, Ledger, asyncio.Event], Coroutine[None, None, None]]
 
 
 @pytest.mark.behaviour("R-1", "S-1")
 async def test_twenty_kills_under_load_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    hub = HubProcess(tmp_path, channels=["general"])
-    ledger, stop = Ledger(), asyncio.Event()
-    await hub.start()
-    try:
-        async with AsyncExitStack() as stack:
-            crowd = await _join(hub, ledger, stop, stack)
-            await _kill_again_and_again(hub, ledger)
-            stop.set()
-            async with asyncio.timeout(DEADLINE_S):
-                await asyncio.gather(*crowd.writers)
-                await ledger.all_arrived(STREAMS, [*KINDS, "raw"])
-            for task in crowd.endless:
-                task.cancel()
-        assert await hub.terminate() == 0
-    finally:
-        await hub.stop()
-    ledger.check_readers(STREAMS, [*KINDS, "raw"])
-    ledger.check_log(hub.database, STREAMS)
-    assert ledger.fresh_starts == 0, "every client resumed where it was"
-    assert "Traceback" not in hub.stderr()
-
-
-class _Crowd:
-    """The tasks of all participants."""
-
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self.tasks = tasks
-        self.writers: list[asyncio.Task[object]] = []
-        """They end after `stop`."""
-        self.endless: list[asyncio.Task[None]] = []
-
-
-async def _join(
-    hub: HubProcess, ledger: Ledger, stop: asyncio.Event, stack: AsyncExitStack
-) -> _Crowd:
-    crowd = _Crowd(await stack.enter_async_context(asyncio.TaskGroup()))
-    clients = {}
-    for name, kind in KINDS.items():
-        client = Client(WebSocketTransport(hub.url), name, kind, backoff=QUICK)
-        clients[name] = await stack.enter_async_context(client)
-        crowd.endless.append(crowd.tasks.create_task(read(client, ledger)))
-    raw = next(stream for stream in STREAMS if stream.sender == "raw")
-    by_hand = HandMade("raw", raw, ledger)
-    crowd.endless.append(crowd.tasks.create_task(by_hand.run(hub, stop)))
-    await ledger.more_acks(1)  # it is there: others may write to it
-    crowd.writers.append(crowd.tasks.create_task(by_hand.settled.wait()))
-    for stream in STREAMS:
-        if stream is not raw:
-            work = write(clients[stream.sender], stream, ledger, stop)
-            crowd.writers.append(crowd.tasks.create_task(work))
-    return crowd
-
-
-async def _kill_again_and_again(hub: HubProcess, ledger: Ledger) -> None:
-    """Each time after a random number of acknowledgements."""
     chance = random.Random(SEED)
-    for _ in range(KILLS):
+    async with _under_load(tmp_path, STREAMS, write) as (hub, ledger):
+        for _ in range(KILLS):
+            async with asyncio.timeout(DEADLINE_S):
+                await ledger.more_acks(chance.randint(10, 100))
+                await hub.kill()
+                await hub.start()
+                await ledger.more_acks(1)
+
+
+async def test_clients_of_a_restarted_hub_go_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    async with _under_load(tmp_path, DIALOGUE, write_one_by_one) as (hub, ledger):
+        for _ in range(2):
+            async with asyncio.timeout(DEADLINE_S):
+                await ledger.more_acks(50)
+                assert await hub.terminate() == 0
+                await hub.start()
+                await ledger.more_acks(50)
+
+
+@asynccontextmanager
+async def _under_load(
+    folder: Path, streams: Sequence[Stream], writing: Writing
+) -> AsyncIterator[tuple[HubProcess, Ledger]]:
+    """A hub whose participants send these streams; in the end each message is accounted for."""
+    ledger, stop = Ledger(), asyncio.Event()
+    names = list(dict.fromkeys(stream.sender for stream in streams))
+    async with (
+        running_hub(folder, channels=["general"]) as hub,
+        AsyncExitStack() as stack,
+        asyncio.TaskGroup() as tasks,
+    ):
+        endless = list[asyncio.Task[None]]()
+        writers = list[asyncio.Task[object]]()
+        clients = {}
+        for name in names:
+            if name != BY_HAND.sender:
+                client = Client(WebSocketTransport(hub.url), name, KINDS[name], backoff=QUICK)
+                clients[name] = await stack.enter_async_context(client)
+                endless.append(tasks.create_task(read(client, ledger)))
+        if BY_HAND in streams:
+            by_hand = HandMade(BY_HAND.sender, BY_HAND, ledger)
+            endless.append(tasks.create_task(by_hand.run(hub, stop)))
+            await ledger.more_acks(1)  # it is there: others may write to it
+            writers.append(tasks.create_task(by_hand.settled.wait()))
+        for stream in streams:
+            if stream is not BY_HAND:
+                work = writing(clients[stream.sender], stream, ledger, stop)
+                writers.append(tasks.create_task(work))
+        yield hub, ledger
+        stop.set()
         async with asyncio.timeout(DEADLINE_S):
-            await ledger.more_acks(chance.randint(10, 100))
-            await hub.kill()
-            await hub.start()
-            await ledger.more_acks(1)
+            await asyncio.gather(*writers)
+            await ledger.all_arrived(streams, names)
+        for task in endless:
+            task.cancel()
+    ledger.check_readers(streams, names)
+    ledger.check_log(hub.database, streams)
+    assert ledger.fresh_starts == 0, "every client resumed where it was"

@@ -147,11 +147,15 @@ async def running_hub(
     limits: Mapping[str, JsonValue] = NO_LIMIT,
     channels: Sequence[str] = (),
     prefix: Sequence[str] = (),
+    mods: Sequence[JsonValue] = (),
 ) -> AsyncIterator[HubProcess]:
-    """A started hub process, ended with the context."""
-    hub = HubProcess(folder, limits=limits, channels=channels, prefix=prefix)
+    """A started hub process. It ends with the context, and must do so in order if it still runs."""
+    hub = HubProcess(folder, limits=limits, channels=channels, prefix=prefix, mods=mods)
     await hub.start()
     try:
         yield hub
+        if hub.listening.is_set():
+            assert await hub.terminate() == 0
+        assert "Traceback" not in hub.stderr(), hub.stderr()
     finally:
         await hub.stop()

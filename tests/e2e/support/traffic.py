@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -92,7 +92,7 @@ class Ledger:
         async with self._news:
             await self._news.wait_for(lambda: self._count >= goal)
 
-    async def all_arrived(self, streams: list[Stream], readers: list[str]) -> None:
+    async def all_arrived(self, streams: Sequence[Stream], readers: Sequence[str]) -> None:
         """Wait until everything that was acknowledged has arrived wherever it should."""
         missing = {
             reader: {
@@ -112,7 +112,7 @@ class Ledger:
         async with self._news:
             await self._news.wait_for(complete)
 
-    def check_readers(self, streams: list[Stream], readers: list[str]) -> None:
+    def check_readers(self, streams: Sequence[Stream], readers: Sequence[str]) -> None:
         """Each reader has each message once, in the log's order, at its acknowledged place."""
         for reader in readers:
             arrived = self.arrived[reader]
@@ -123,7 +123,7 @@ class Ledger:
                     got = [(n, seq) for seq, name, n in arrived if name == stream.name]
                     assert got == sorted(self.acked[stream.name].items()), stream.name
 
-    def check_log(self, database: Path, streams: list[Stream]) -> None:
+    def check_log(self, database: Path, streams: Sequence[Stream]) -> None:
         """The log has every acknowledged message once, at its place, in order; and is whole."""
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
