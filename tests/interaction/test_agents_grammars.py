@@ -27,6 +27,8 @@ from hubbub.testing.network import LocalNetwork
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: `make test` installs it")
 from tests.interaction.grammars import Grammars, grammars
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grammars]:

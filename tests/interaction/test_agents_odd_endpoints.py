@@ -80,6 +80,7 @@ async def test_two_calls_with_one_id_are_both_carried_out(in_memory: Networks) -
     assert len({made.id for made in turn.steps[0].calls}) == 3
 
 
+@pytest.mark.slow
 async def test_a_step_with_arguments_that_no_frame_holds_is_recorded(in_memory: Networks) -> None:
     values: list[JsonValue] = [[0] * 100_000, {"a" * 400_000: 1}]
     for value in values:

@@ -25,6 +25,9 @@ TOOLS = '''
 import asyncio
 import os
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from hubbub import ToolFailed, tool
 
@@ -73,7 +76,7 @@ def sell_it(item: str) -> str:
     raise ToolFailed(f"no {item} left", error="sold_out", near=["tea", "milk"])
 
 
-def plain(a: int, b: int = 2) -> dict[str, int]:
+def plain(a: Annotated[int, Field(ge=0)], b: int = 2) -> dict[str, int]:
     """Add two numbers."""
     return {"sum": a + b}
 
@@ -131,6 +134,10 @@ async def test_functions_of_ones_own_are_tools(in_memory: Networks, shop: Path) 
         function = first.body.tools[0].function
         assert function.description == "Add two numbers."
         assert function.parameters["required"] == ["a"]
+        assert function.parameters["properties"] == {
+            "a": {"minimum": 0, "type": "integer"},
+            "b": {"default": 2, "type": "integer"},
+        }
         added, sold, many = [m.text for m in s.model.requests[1].messages if m.role == "tool"]
         assert json.loads(added) == {"sum": 3}
         assert json.loads(sold) == {

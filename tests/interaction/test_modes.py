@@ -16,7 +16,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Answer, Script, Usage
 from tests.interaction import trade
 from tests.interaction.agent_rig import call, finish, says, send
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Networks, eventually
 from tests.interaction.scripted import TALK, Config, Scene, ending, scene
 from tests.interaction.windows import layers, size_of
 
@@ -229,13 +229,15 @@ class TestFork:
     ) -> None:
         shop.together = asyncio.Barrier(99)  # nobody comes
         answers = [helped("the lamp"), says(LAMP)]
-        async with buying(in_memory, *answers, fork={}, turn_timeout="500ms") as s:
-            assert ending(await s.turn())[0] == "timeout"
-            assert shop.asked == ["lamp"]
-            assert shop.together.n_waiting == 0  # the helper's call was cancelled
+        async with buying(in_memory, *answers, fork={}) as s:
+            id, counter = await s.say(), shop.together
+            await eventually(lambda: counter.n_waiting == 1)
+            await s.ann.call("stop", scope="turn", target=id)
+            assert ending(await s.net.turn(id))[0] == "cancelled"
+            assert counter.n_waiting == 0  # the helper's call was cancelled
             heard = [await s.heard() for _ in range(2)]
             assert heard[0].startswith("helper 1, goal")
-            assert "ran out of time" in heard[1]
+            assert "ann has stopped" in heard[1]
             await s.silence()
 
     @pytest.mark.behaviour("Y-10")
