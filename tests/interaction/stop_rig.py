@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from hubbub.network.auth import new_token
@@ -55,6 +56,7 @@ async def let_in(network: Network, name: str, kind: str = "human", **more: Any) 
 async def settled(network: Network) -> None:
     """All is committed, and nothing is being stopped any more."""
     await network.quiet()
+    await asyncio.sleep(0)  # what the hub has just begun waits for its turn to stop things now
     async with network.hub.ending.alone():
         pass
 

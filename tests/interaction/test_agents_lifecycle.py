@@ -57,7 +57,7 @@ async def dies_at(net: Rig, gate: Gate, name: str, again: Agent) -> None:
 
 class TestKilledInTheMiddle:
     @pytest.mark.behaviour("T-2", "R-2")
-    async def test_a_handler_runs_again_and_sends_nothing_twice(self, networks: Networks) -> None:
+    async def test_a_handler_runs_again_and_sends_nothing_twice(self, in_memory: Networks) -> None:
         gate, words = Gate(), iter(["one", "other words the second time"])
 
         class Steps(Agent):
@@ -68,7 +68,7 @@ class TestKilledInTheMiddle:
                 await gate.wait()
                 return "three"
 
-        async with rig(networks, DESK) as net:
+        async with rig(in_memory, DESK) as net:
             ann = await net.person()
             await net.python("steps", Steps())
             await ann.say("steps", "go")

@@ -28,8 +28,8 @@ async def asked(network: Network, times: int) -> tuple[Peer, Peer, list[Frame]]:
 
 
 @pytest.mark.behaviour("H-27")
-async def test_one_turn_more_than_the_limit_latches_the_thread(networks: Networks) -> None:
-    async with networks.start(three_turns(), clock=HandClock()) as network:
+async def test_one_turn_more_than_the_limit_latches_the_thread(in_memory: Networks) -> None:
+    async with in_memory.start(three_turns(), clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 2)
         bob = await network.join("bob")
         for wake in wakes[:LIMIT]:

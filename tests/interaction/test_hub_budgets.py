@@ -159,8 +159,8 @@ async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
 
 
 @pytest.mark.behaviour("H-5")
-async def test_two_agents_wake_each_other_so_often(networks: Networks) -> None:
-    async with networks.start(limited(dampener={"wakes": 3})) as network:
+async def test_two_agents_wake_each_other_so_often(in_memory: Networks) -> None:
+    async with in_memory.start(limited(dampener={"wakes": 3})) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
         assert await volley(one, two, 5) == [{}, {}, {}, {"a": "dampened"}, {"b": "dampened"}]

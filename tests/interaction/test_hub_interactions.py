@@ -43,8 +43,8 @@ def contents(page: Any) -> list[str]:
 
 
 @pytest.mark.behaviour("P-36", "P-39", "T-1", "T-3")
-async def test_an_interaction_has_what_one_may_read_and_a_count(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_an_interaction_has_what_one_may_read_and_a_count(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         ann, one, two, ids = await errand(network)
         bob, spy = await network.join("bob"), await network.join("spy", "agent")
         operator = await network.join("operator", "service")

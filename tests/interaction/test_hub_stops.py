@@ -257,8 +257,8 @@ async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-23")
-async def test_each_person_who_waited_is_told_once(networks: Networks) -> None:
-    async with networks.start() as network:
+async def test_each_person_who_waited_is_told_once(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
         ann, bob, cat = [await network.join(name) for name in ("ann", "bob", "cat")]
         calc = await network.join("calc", "agent", turns=True)
         await cat.say("calc", "1+1?")
