@@ -40,7 +40,6 @@ from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client, WebSocketTransport
-from hubbub.clock import SystemClock
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import Message, PendingWake, Wake
@@ -124,7 +123,7 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
     transport = WebSocketTransport(f"ws://127.0.0.1:{server.port}")
     async with Client(transport, _NAME, token=token_of(_NAME), turns=True) as client:
         inbox = _WatchedInbox(_NAME, watch)
-        voice = Voice(client, inbox, SystemClock())
+        voice = Voice(client, inbox)
         rules = await context_rules(config, _NAME, model)
         conduct = counted(replace(conduct_of(config), perform=watch.perform), rules)
         kit = ToolKit(config, _NAME, folder, conduct=conduct)

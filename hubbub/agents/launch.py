@@ -34,7 +34,7 @@ from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
-from hubbub.clock import Clock, SystemClock
+from hubbub.clock import Clock
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
@@ -88,7 +88,7 @@ async def run_agent(
         )
         return
     inbox = _inbox(config, name)
-    voice = Voice(client, inbox, clock or SystemClock())
+    voice = Voice(client, inbox)
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
     conduct = conduct_of(config, approver=approver or HubApprover(client))
     conduct = replace(conduct, perform=performer)
@@ -148,7 +148,7 @@ async def run_python_agent(
     """
     config = config or AgentConfig(kind="python")
     inbox = _inbox(config, client.participant)
-    link = Link(Voice(client, inbox, clock or SystemClock()), inbox)
+    link = Link(Voice(client, inbox), inbox)
     agent._join(link, config.settings)
     brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
     await _run(client, inbox, brain, config, grace_s, greet_cid)

@@ -10,12 +10,14 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field, JsonValue, TypeAdapter
 
 from hubbub.config.problems import closest
 from hubbub.errors import OperationError
+from hubbub.ids import interaction_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import (
@@ -29,7 +31,7 @@ from hubbub.protocol.frames import (
     Result,
 )
 from hubbub.protocol.memory import Recalled
-from hubbub.protocol.messages import Model
+from hubbub.protocol.messages import Message, Model
 from hubbub.protocol.operations import (
     BeginTurnResult,
     Done,
@@ -185,7 +187,32 @@ class Stage:
         thread = self._thread(args)
         self.hear(args)
         self._seq += 1
-        return SendResult(id=f"m{self._seq}", seq=self._seq, thread_id=thread, tseq=self._seq)
+        message = self._message(thread, args)
+        return SendResult(
+            id=message.id,
+            seq=self._seq,
+            thread_id=thread,
+            tseq=self._seq,
+            message=message,
+        )
+
+    def _message(self, thread: str, args: Mapping[str, JsonValue]) -> Message:
+        """What the hub would have made of it."""
+        shown = args.get("text_representation")
+        return Message(
+            id=f"m{self._seq}",
+            seq=self._seq,
+            thread_id=thread,
+            tseq=self._seq,
+            sender_id=self.scene.ready.participant,
+            sender_kind="agent",
+            type=thread_ids.kind_of(thread),
+            content=args.get("text", args.get("content")),
+            text_representation=shown if isinstance(shown, str) else None,
+            interaction_id=interaction_id(self._seq),
+            hop=0,
+            sent_at=datetime.now(UTC),
+        )
 
     def hear(self, args: Mapping[str, JsonValue]) -> None:
         """The agent has said this, by the arguments of an operation."""

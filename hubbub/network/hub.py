@@ -352,6 +352,7 @@ class Hub:
             entry.seq,
             entry.tseq,
             entry.thread.id,
+            entry.body,
             present,
             absent,
             draft.unresolved,

@@ -7,12 +7,12 @@ import zlib
 
 from msgspec.json import encode as encode_json
 
-from hubbub.errors import OperationError
+from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.ports import Store
 from hubbub.network.stored import Settled
 from hubbub.protocol.codec import Call, encode_send_result
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Amendment
+from hubbub.protocol.messages import Message
 from hubbub.protocol.plain import PlainSpeech
 
 __all__ = ["call_digest", "conflict", "first_result"]
@@ -32,9 +32,13 @@ async def first_result(store: Store, settled: Settled) -> bytes:
     """What the first call with this cid was answered, as JSON."""
     if settled.seq is None:
         return settled.value or b"null"
-    body = json.loads(await store.message(settled.seq) or b"{}")
-    amends = Amendment.model_validate(body["amends"]) if "amends" in body else None
-    return encode_send_result(settled.seq, body["tseq"], body["thread_id"], amends=amends)
+    body = await store.message(settled.seq)
+    if body is None:
+        raise StoreUnavailable("the first result is not readable")
+    message = Message.model_validate_json(body)
+    return encode_send_result(
+        message.seq, message.tseq, message.thread_id, body.decode(), amends=message.amends
+    )
 
 
 def conflict(cid: str, first: bytes) -> OperationError:

@@ -435,6 +435,7 @@ def encode_send_result(
     seq: int,
     tseq: int,
     thread_id: str,
+    body: str,
     present: Iterable[str] = (),
     absent: Iterable[str] = (),
     unresolved: Iterable[str] = (),
@@ -443,7 +444,7 @@ def encode_send_result(
     amends: Amendment | None = None,
     notes: Sequence[str] = (),
 ) -> bytes:
-    """A `SendResult` as JSON."""
+    """A `SendResult` as JSON; `body` is the message as JSON."""
     rest = ""
     if present:
         rest = f',"present":{_id_list(present)}'
@@ -460,7 +461,10 @@ def encode_send_result(
         rest += f',"amends":{amends.model_dump_json()}'
     if notes:
         rest += f',"notes":{to_json(notes).decode()}'
-    return f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest}}}'.encode()
+    return (
+        f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest},'
+        f'"message":{body}}}'
+    ).encode()
 
 
 def encode_error(error: OperationError, ref: str | None = None) -> bytes:

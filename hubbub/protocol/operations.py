@@ -181,6 +181,8 @@ class SendResult(Model):
     """What mods let the sender know, for example that a secret was taken out."""
     amends: Amendment | None = None
     """What it does to an earlier message, if it is no message of its own."""
+    message: Message
+    """As it stands in the log: the hub does not send it to its sender otherwise."""
 
 
 class ListParticipants(Input):

@@ -13,7 +13,6 @@ from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.turn.voice import Voice
-from hubbub.clock import SystemClock
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.codes import CloseCode
@@ -379,7 +378,7 @@ class TestStopping:
         client = await net.network.local.join("bot", turns=True)
         net.clients["bot"] = client
         inbox = Inbox("bot")
-        link = Link(Voice(client, inbox, SystemClock()), inbox)
+        link = Link(Voice(client, inbox), inbox)
         agent = Waits()
         agent._join(link, {})
         return AgentRunner(client, inbox, HandlerBrain(agent, link), grace_s=grace_s)

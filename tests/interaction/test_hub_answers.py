@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.settings import ModerationConfig
 from hubbub.network.wakes import SENTENCES, Reason
 from tests.interaction.peers import Network, Networks, Peer, config, eventually
 
@@ -155,3 +157,22 @@ async def test_an_end_that_comes_before_its_beginning_is_refused_and_may_come_ag
     await end(bob, "bob-m1")
     (told,) = (await ann.call("list_turns"))["turns"]
     assert told["outcome"] == "finished"
+
+
+async def test_who_speaks_is_answered_with_the_message_as_the_log_has_it(
+    in_memory: Networks,
+) -> None:
+    key = "sk-proj-abcdefghijklmnop1234567890"
+    mods = [Moderation(ModerationConfig())]
+    async with in_memory.start(NETWORK, mods=mods) as network:
+        ann, bob = await pair(network)
+        for said in (
+            {"to": "bob", "text": "plain"},
+            {"to": "bob", "text": f"my key is {key}", "mentions": ["bob"]},
+        ):
+            sent = await ann.call("send_text_message", cid=f"c{said['text'][:2]}", **said)
+            event = await bob.event()
+            assert sent["message"] == event["message"]
+            assert key not in str(sent)
+            again = await ann.call("send_text_message", cid=f"c{said['text'][:2]}", **said)
+            assert again["message"] == sent["message"], "and so is who repeats it"

@@ -64,8 +64,16 @@ class HubTool:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
         except OperationError as exc:
             raise refused(exc) from exc
+        if isinstance(value, dict) and _is_sent(value):
+            value = {key: item for key, item in value.items() if key != "message"}  # its own words
         told = json.dumps(compact(value, self._me), ensure_ascii=False)
         return FromOutside(told) if _shows_outside(value) else told
+
+
+def _is_sent(value: Mapping[str, JsonValue]) -> bool:
+    """Whether an answer is a `SendResult`."""
+    message = value.get("message")
+    return isinstance(message, dict) and message.get("seq") == value.get("seq")
 
 
 def speaks(operation: OperationInfo) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from hubbub.cli.chat import commands
@@ -325,8 +324,8 @@ class Conversation:
             self._workplace = Workplace(self._client, self.session, self._carrying)
         answer = await self._workplace.do(work)
         if answer.spoken is not None:
-            self._show(self.session.spoken(answer.spoken.message, answer.spoken.result))
-            self._tell_read(answer.spoken.message.thread_id)
+            self._show(self.session.sent(answer.spoken))
+            self._tell_read(answer.spoken.thread_id)
         self._show(answer.notes)
 
     def _carrying(self, so_far: str) -> None:
@@ -379,8 +378,7 @@ class Conversation:
         try:
             value = await self._client.call(operation, text=text, **args, **wish)
             result = SendResult.model_validate(value)
-            now = datetime.fromtimestamp(self._clock.now(), UTC)
-            self._show(self.session.sent(text, result, now, mode))
+            self._show(self.session.sent(result))
             self._tell_read(result.thread_id)
         except OperationError as exc:
             why = told(exc) + self._other_way(exc, args)

@@ -6,10 +6,8 @@ The snapshot of `ready` with everything after it applied is what a fresh `ready`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from hubbub.cli.chat.activity import Activities
-from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.text import one_line
 from hubbub.cli.chat.thread import Thread
 from hubbub.cli.control.state import InCharge, overheard
@@ -17,12 +15,12 @@ from hubbub.cli.naming import did_you_mean, find_thread, label
 from hubbub.cli.workplace.reacted import Reacted
 from hubbub.cli.workplace.seen import Seen
 from hubbub.errors import UserError
-from hubbub.ids import interaction_id, parse_message_id
+from hubbub.ids import parse_message_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Overheard
 from hubbub.protocol.frames import Ready, Signal
-from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
-from hubbub.protocol.operations import SendResult, ThreadPage
+from hubbub.protocol.messages import Channel, Message, Participant, ThreadSummary
+from hubbub.protocol.operations import ThreadPage
 
 __all__ = ["Known"]
 
@@ -167,31 +165,6 @@ class Known:
             self.thread(thread_ids.channel(told.name))
         elif before is not None and before.joined:
             self.parted(told.name)  # in another window
-
-    def own(
-        self,
-        text: str,
-        result: SendResult,
-        now: datetime,
-        quote: Quote | None = None,
-        mode: Mode | None = None,
-    ) -> Message:
-        """What was said, as the hub has it: it does not send it back."""
-        return Message(
-            id=result.id,
-            seq=result.seq,
-            thread_id=result.thread_id,
-            tseq=result.tseq,
-            sender_id=self.me,
-            sender_kind="human",
-            type=thread_ids.kind_of(result.thread_id),
-            content=text,
-            quote=quote,
-            interaction_id=interaction_id(result.seq),
-            hop=0,
-            mode=mode,
-            sent_at=now,
-        )
 
     def learn(self, page: ThreadPage) -> None:
         """Messages of a thread that the hub was asked for."""

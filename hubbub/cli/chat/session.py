@@ -6,9 +6,8 @@ Every method that takes something in returns the lines to show for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
-from hubbub.cli.chat.commands import Mode
 from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.lines import Day, Elsewhere, Line, Note, Opened, Said
 from hubbub.cli.chat.text import clip, one_line
@@ -146,15 +145,9 @@ class Session(Known):
         where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
         return [Note(f"{where}{found.text}")]
 
-    def sent(
-        self, text: str, result: SendResult, now: datetime, mode: Mode | None = None
-    ) -> list[Line]:
+    def sent(self, result: SendResult) -> list[Line]:
         """One's own message is in the log."""
-        return self.spoken(self.own(text, result, now, mode=mode), result)
-
-    def spoken(self, message: Message, result: SendResult) -> list[Line]:
-        """One's own message, as the hub has it."""
-        thread = self.thread(result.thread_id)
+        message, thread = result.message, self.thread(result.thread_id)
         lines: list[Line] = []
         if not self.note(message):
             pass  # its event came first, after a reconnection

@@ -6,7 +6,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -250,7 +249,7 @@ class Engine:
         answer = await self._workplace.do(work)
         if answer.spoken is not None:
             self.state.note(answer.spoken.message)
-            self._noted(answer.spoken.result)
+            self._noted(answer.spoken)
         self._view.refresh_soon()
         return answer
 
@@ -311,7 +310,7 @@ class Engine:
             self._view.refresh_soon()
 
     def _sent(self, sending: Sending, result: SendResult) -> None:
-        self.state.sent(sending, result, datetime.fromtimestamp(self._clock.now(), UTC))
+        self.state.sent(sending, result)
         self._noted(result)
 
     def _noted(self, result: SendResult) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import assert_never
 
 from hubbub.cli.chat.known import Known
@@ -112,10 +111,10 @@ class State(Known):
             self.outbox.seen(message)
         return new
 
-    def sent(self, sending: Sending, result: SendResult, now: datetime) -> None:
+    def sent(self, sending: Sending, result: SendResult) -> None:
         """The hub has answered: the message is durable."""
         self.outbox.done(sending.cid)
-        super().note(self.own(sending.text, result, now, sending.quote, sending.mode))
+        super().note(result.message)
 
     def open(self, thread_id: str) -> None:
         """Show a thread, which is `opening` until `opened`. It stays unread until it has been

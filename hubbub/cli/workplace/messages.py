@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, assert_never
 
 from hubbub.cli.chat.lines import Note
@@ -41,12 +40,12 @@ class Messages:
                 sent = await self._asker.ask(
                     SendResult, "edit_message", message_id=message, text=text
                 )
-                return await self._amended(message, sent)
+                return self._amended(sent)
             case works.Delete(message, sure):
                 if not sure:
                     return await self._about_to_delete(message)
                 sent = await self._asker.ask(SendResult, "delete_message", message_id=message)
-                return await self._amended(message, sent)
+                return self._amended(sent)
             case works.History(message):
                 found = await self._asker.ask(
                     MessageVersions, "message_history", message_id=message
@@ -72,21 +71,10 @@ class Messages:
         return Told([Note(f"{message.id} {message.sender_id}: {said}"),
                      Note(f"/delete {message.id} yes deletes it for everybody")])  # fmt: skip
 
-    async def _amended(self, id: str, sent: SendResult) -> Told:
-        """What one has done oneself does not come back: the hub says how it is shown now, for mods
-        may have changed it."""
-        known, amends = self._asker.known, sent.amends
-        assert amends is not None, "edited or deleted"
-        now = await self._message(id)
-        amendment = known.own(now.text, sent, datetime.now(UTC)).model_copy(
-            update={
-                "content": now.content,
-                "text_representation": now.text_representation,
-                "amends": amends,
-            }
-        )
-        known.note(amendment)
-        lines = (amendment_words(amendment), *kept_back(sent, CHAT))
+    def _amended(self, sent: SendResult) -> Told:
+        """What one has done oneself does not come back but in the answer."""
+        self._asker.known.note(sent.message)
+        lines = (amendment_words(sent.message), *kept_back(sent, CHAT))
         return Told([Note(line) for line in lines], done=True)
 
     async def _thread(self, work: works.Title | works.Resolve | works.Mute) -> Told:

@@ -9,11 +9,10 @@ from hubbub.cli.chat.text import one_line
 from hubbub.cli.control.words import moment
 from hubbub.cli.workplace import works
 from hubbub.cli.workplace.carrying import Progress, bring, free_place, local_file, save
-from hubbub.cli.workplace.told import Spoken, Told, done, size_words, table, text_lines
+from hubbub.cli.workplace.told import Told, done, size_words, table, text_lines
 from hubbub.errors import UserError
 from hubbub.mods.documents.words import Document, DocumentDiff, Documents, DocumentText
 from hubbub.mods.files.words import File, Files
-from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ class Shelves:
         sent = await asker.ask(
             SendResult, operation, text=text or file.name, attachments=[attachment], **where
         )
-        message = await asker.ask(Message, "read_message", id=sent.id)
-        return Told([], done=True, spoken=Spoken(message, sent))
+        return Told([], done=True, spoken=sent)
 
     async def _get(self, id: str, path: str) -> Told:
         file = await self._asker.ask(File, "file_info", id=id)

@@ -7,18 +7,9 @@ from dataclasses import dataclass
 
 from hubbub.cli.chat.lines import Note
 from hubbub.cli.control.words import aligned
-from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["Spoken", "Told", "done", "size_words", "table", "text_lines"]
-
-
-@dataclass(frozen=True)
-class Spoken:
-    """A message that was sent on the way, as the hub has it."""
-
-    message: Message
-    result: SendResult
+__all__ = ["Told", "done", "size_words", "table", "text_lines"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +19,7 @@ class Told:
     notes: Sequence[Note]
     done: bool = False
     """Whether something has been done, not only told."""
-    spoken: Spoken | None = None
+    spoken: SendResult | None = None
 
 
 def done(*lines: str) -> Told:

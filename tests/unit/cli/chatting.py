@@ -103,8 +103,12 @@ def ready(
     )
 
 
-def result(seq: int, thread: str, tseq: int, **more: tuple[str, ...]) -> SendResult:
-    return SendResult(id=f"m{seq}", seq=seq, thread_id=thread, tseq=tseq, **more)
+def result(
+    seq: int, thread: str, tseq: int, text: str = "x", **more: tuple[str, ...]
+) -> SendResult:
+    """What the hub answers ann who has said this at noon."""
+    mine = said(seq, text, sender="ann", thread=thread, tseq=tseq, kind="human", at=NOON)
+    return SendResult(id=mine.id, seq=seq, thread_id=thread, tseq=tseq, message=mine, **more)
 
 
 def begun(*threads: ThreadSummary, head: int = 0) -> Session:

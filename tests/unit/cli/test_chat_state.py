@@ -141,9 +141,6 @@ def test_a_message_is_new_once_and_found_by_its_position() -> None:
     found.note(said(5, tseq=5, sender="ann", mentions=("ann",)))  # of oneself
     found.note(said(6, tseq=6, sender="bob", mentions=("bob",)))
     assert found.thread(GENERAL).mentions == set()
-    mine = found.own("hello", result(9, DM, 2), NOON)
-    assert (mine.id, mine.tseq, mine.type, mine.text) == ("m9", 2, "direct", "hello")
-    assert (mine.sender_id, mine.sender_kind, mine.hop) == ("ann", "human", 0)
 
 
 def test_unread_is_what_stands_beyond_the_mark() -> None:
@@ -367,26 +364,26 @@ def test_what_was_missed_is_one_line_before_the_first_news() -> None:
 
 def test_ones_own_message_is_shown_once_whichever_comes_first() -> None:
     mine = said(4, "mine", sender="ann", kind="human")
-    answer = result(4, GENERAL, 4)
+    answer = result(4, GENERAL, 4, "mine")
     session = begun()
-    assert shown(session.sent("mine", answer, NOON)) == ["12:00 m4 ann: mine ✓"]
+    assert shown(session.sent(answer)) == ["12:00 m4 ann: mine ✓"]
     assert session.take(event(mine)) == []
     session = begun()
     assert len(session.take(event(mine))) == 1
-    assert session.sent("mine", answer, NOON) == []
+    assert session.sent(answer) == []
 
 
 def test_what_was_sent_says_where_whom_it_does_not_reach_and_who_is_away_once() -> None:
-    lines = begun().sent("under it", result(9, "channel.general.t4", 1), NOON)
+    lines = begun().sent(result(9, "channel.general.t4", 1, "under it"))
     assert shown(lines) == ["12:00 m9 [#general › m4] ann: under it ✓"]
     answer = result(9, GENERAL, 1, absent=("bob", "eve"), unresolved=("bbo",))
-    assert shown(begun().sent("x", answer, NOON))[1:] == [
+    assert shown(begun().sent(answer))[1:] == [
         "bob, eve are away; the message waits",
         "nobody here is called @bbo",
     ]
     session = begun()
     away = [
-        "away" in " ".join(shown(session.sent("x", result(seq, DM, seq, absent=absent), NOON)))
+        "away" in " ".join(shown(session.sent(result(seq, DM, seq, absent=absent))))
         for seq, absent in enumerate([("bob",), ("bob",), (), ("bob",)], 1)
     ]
     assert away == [True, False, False, True]

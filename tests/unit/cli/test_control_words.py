@@ -99,11 +99,13 @@ def test_a_limit_that_is_reached_says_so() -> None:
 def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
     snapshot: SnapshotAssertion,
 ) -> None:
+    mine = said(1, sender="ann")
     result = SendResult(
         id="m1",
         seq=1,
         thread_id="channel.general",
         tseq=1,
+        message=mine,
         queued={"bob": 3, "eve": 1},
         not_woken={"dan": "stopped", "fay": "daily_agent", "hal": "of_a_mod"},
     )

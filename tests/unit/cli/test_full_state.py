@@ -144,20 +144,20 @@ def test_a_resume_keeps_messages_drafts_and_what_is_under_way() -> None:
 
 def test_what_was_said_stands_there_once_whether_answer_or_event_comes_first() -> None:
     state = state_of()
-    mine = Sending("c1", GENERAL, "mine", QUOTE)
+    mine = Sending("c1", GENERAL, "mine")
     state.outbox.add(mine)
     assert state.outbox.of(GENERAL) == [mine]
-    state.sent(mine, result(4, GENERAL, 1), NOON)
+    state.sent(mine, result(4, GENERAL, 1, "mine"))
     assert list(state.outbox) == []
     (message,) = state.thread(GENERAL).messages.values()
-    assert (message.id, message.text, message.quote) == ("m4", "mine", QUOTE)
+    assert (message.id, message.text) == ("m4", "mine")
     assert unread(state) == (0, 0)
     state = state_of()
     for cid in ("c1", "c2"):
         state.outbox.add(sending(cid))
     arrive(state, said(4, "mine", sender="ann", tseq=1))
     assert [s.cid for s in state.outbox] == ["c2"]
-    state.sent(sending("c1"), result(4, GENERAL, 1), NOON)
+    state.sent(sending("c1"), result(4, GENERAL, 1))
     assert list(state.thread(GENERAL).messages) == [1]
     assert [s.cid for s in state.outbox] == ["c2"]
 

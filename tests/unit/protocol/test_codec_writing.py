@@ -21,7 +21,7 @@ from hubbub.protocol.codec import (
 from hubbub.protocol.frames import ErrorFrame, Event, Result, hub_frames
 from hubbub.protocol.messages import Draft, Message, Wake
 from hubbub.protocol.operations import SendResult
-from tests.unit.protocol.drafts import drafts, hostile_text, json_values, participants, thread_names
+from tests.unit.protocol.drafts import drafts, hostile_text, json_values, participants
 
 NOW = "2026-01-02T03:04:05.678Z"
 SEQS = st.integers(1, 2**62)
@@ -88,11 +88,18 @@ def test_a_result_carries_its_ref_and_value(ref: str, value: JsonValue, duplicat
 NAMES = st.lists(participants(), max_size=4, unique=True)
 
 
-@given(SEQS, SEQS, thread_names(), NAMES, NAMES, NAMES)
+@given(drafts(), SEQS, SEQS, NAMES, NAMES, NAMES)
 def test_a_send_result_is_its_model(
-    seq: int, tseq: int, thread: str, present: list[str], absent: list[str], unresolved: list[str]
+    draft: Draft,
+    seq: int,
+    tseq: int,
+    present: list[str],
+    absent: list[str],
+    unresolved: list[str],
 ) -> None:
-    value = encode_send_result(seq, tseq, thread, present, absent, unresolved)
+    thread = draft.thread_id
+    body = encode_message(draft, seq, tseq, "i1", 0, NOW)
+    value = encode_send_result(seq, tseq, thread, body, present, absent, unresolved)
     assert SendResult.model_validate_json(value) == SendResult(
         id=f"m{seq}",
         seq=seq,
@@ -101,6 +108,7 @@ def test_a_send_result_is_its_model(
         present=tuple(present),
         absent=tuple(absent),
         unresolved=tuple(unresolved),
+        message=expected(draft, seq, tseq, 0),
     )
 
 

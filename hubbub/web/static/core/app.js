@@ -2,7 +2,7 @@
 // registry) and has the handful of things that most features do: send, read, open, show.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
-import { directThread, kindOf, replyThread } from "./ids.js";
+import { directThread, replyThread } from "./ids.js";
 import { Keys } from "./keys.js";
 import { Outbox } from "./outbox.js";
 import { Registry } from "./registry.js";
@@ -164,22 +164,15 @@ export class App {
     return this.send(thread.id, text, extra);
   }
 
-  async stored(entry, result, rest) {
+  stored(entry, result, rest) {
     batch(() => {
       this.receipts.value = new Map(this.receipts.peek()).set(result.id, result);
       const thread = this.state.thread(result.thread_id);
-      if (!thread.at(result.tseq)) this.state.message(provisional(entry, result, this.state.me.peek()));
+      if (!thread.at(result.tseq)) this.state.message(result.message);
       this.state.thread(entry.thread).pending.value = rest;
       if (thread.read.peek() >= result.tseq - 1) this.readUpTo(result.thread_id, result.tseq);
     });
     if (result.notes?.length) this.say(result.notes.join(" "));
-    try {
-      // As the hub has it: mentions, lineage, time.
-      const message = await this.client.call("read_message", { id: result.id });
-      this.state.thread(message.thread_id).take([message]);
-    } catch (error) {
-      if (error.code) this.say(error.message);
-    }
   }
 
   // Reading ---------------------------------------------------------------------------------
@@ -305,18 +298,4 @@ export class App {
   say(text) {
     this.said.value = { text, at: Date.now() };
   }
-}
-
-/** A message of one's own as far as it is known before the hub tells it. */
-function provisional(entry, result, me) {
-  const { speak_as: agent } = entry.args;
-  const sender = { sender_id: agent ?? me, sender_kind: agent ? "agent" : "human" };
-  return {
-    id: result.id, seq: result.seq, tseq: result.tseq, thread_id: result.thread_id,
-    ...sender, spoken_by: agent ? me : null, type: kindOf(result.thread_id), content: entry.text,
-    quote: entry.args.quote ?? null, recipients: [], mentions: [],
-    attachments: entry.args.attachments ?? [],
-    interaction_id: `i${result.seq}`, hop: 0,
-    sent_at: new Date(entry.at).toISOString(),
-  };
 }

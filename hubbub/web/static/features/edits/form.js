@@ -24,7 +24,7 @@ export function Form({ app, thread, editing }) {
     setBusy(true);
     try {
       const done = await app.client.write("edit_message", { message_id: id, text: text.trim() });
-      app.state.message(await app.client.call("read_message", { id: done.id }));
+      app.state.message(done.message);
       leave();
       app.say(words.saved);
     } catch (error) {

@@ -15,7 +15,7 @@ export function RemoveDialog({ app, message, close }) {
     setBusy(true);
     try {
       const done = await app.client.write("delete_message", { message_id: message.id });
-      app.state.message(await app.client.call("read_message", { id: done.id }));
+      app.state.message(done.message);
       close();
       app.say(words.removed);
     } catch (error) {
