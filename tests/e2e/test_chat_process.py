@@ -85,21 +85,6 @@ def test_a_script_asks_an_agent_and_reads_the_answer(environment: dict[str, str]
     assert any("calculator: " in line and "42" in line for line in shown)
 
 
-def test_two_people_find_each_other_without_being_told_where(
-    environment: dict[str, str],
-) -> None:
-    script(environment, "/channel general", "anybody here?", name="bob")
-    shown = script(environment, "/channel general", "/who")
-    assert any(line.endswith("bob: anybody here?") for line in shown)
-    assert any("bob" in line and "human" in line for line in shown)
-
-
-def test_a_wrong_line_does_not_end_a_script_but_fails_it(environment: dict[str, str]) -> None:
-    shown = script(environment, "/frobnicate", "/dm nobody", "still here", code=1)
-    assert "there is no command /frobnicate; /help lists them" in shown
-    assert any(line.endswith("still here ✓") for line in shown)
-
-
 def test_what_cannot_be_is_one_sentence_and_exit_code_2(environment: dict[str, str]) -> None:
     for options, told in (
         (["--as", "two words"], "hubbub: 'two words' cannot be a name"),

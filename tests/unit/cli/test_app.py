@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import hubbub as package
 from hubbub.app import providers
-from hubbub.cli import app
-from hubbub.cli.app import COMMANDS, command_of, program, run
+from hubbub.cli.app import COMMANDS, command_of, program
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, StoreUnavailable, UserError
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
@@ -124,11 +122,6 @@ def test_a_reader_that_goes_away_ends_the_program_without_a_word() -> None:
         assert process.stderr.read() == ""
 
 
-def test_public_names_exist() -> None:
-    assert all(hasattr(app, name) for name in app.__all__)
-    assert callable(run)
-
-
 # check, schema ------------------------------------------------------------------------------------
 
 
@@ -235,9 +228,3 @@ def test_what_is_there_is_not_replaced_unasked(home: Path, hubbub: Shell) -> Non
     assert hubbub("init", "--force").code == 0
     assert place.read_text() != "# mine\n"
     assert "cannot be written" in hubbub("init", "hubbub.yaml").err
-
-
-def test_json_of_mistakes_has_path_line_and_message(home: Path, hubbub: Shell) -> None:
-    (home / "hubbub.yaml").write_text("\n\nnetwrk: {}\n")
-    (problem,) = json.loads(hubbub("check", "--json").out)
-    assert (problem["path"], problem["line"]) == ("hubbub.yaml", 3)

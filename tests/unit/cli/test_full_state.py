@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.cli.chat.thread import KEPT
-from hubbub.cli.full.delivery import delivery, readers
+from hubbub.cli.full.delivery import NAMED, delivery, readers
 from hubbub.cli.full.groups import REPLIES, Heading, Row, groups, neighbour
 from hubbub.cli.full.lists import row_line
 from hubbub.cli.full.outbox import Outbox, Sending
@@ -359,6 +359,9 @@ def test_a_message_is_stored_until_somebody_has_it() -> None:
     state = with_people(*names)
     state.apply(signal("delivered", dict.fromkeys(names[:5], 9)), 0)
     assert come(state) == "✓✓ 5 of 6"
+    state = with_people(*names)
+    state.apply(signal("delivered", dict.fromkeys(names[:NAMED], 9)), 0)
+    assert come(state) == f"✓✓ {', '.join(names[:NAMED])}"
     state = with_people("bob", "eve", away=("bob",))
     waiting = [come(state, place) for place in (DM, "dm.ann.eve", GENERAL)]
     assert waiting == ["✓ waits for bob", "✓", "✓"]

@@ -16,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub.cli.transcript import MOST_LINES, _parts
 from hubbub.client import Client
 from hubbub.mods.search.words import SearchHits
-from tests.unit.cli.conftest import NETWORK, Shell, as_person, running, settled
+from tests.unit.cli.conftest import NETWORK, Shell, as_person, running
 
 BIG = bytes(range(256)) * 1500
 CARD = "{description: Translates contracts, skills: [German], cost: 0.02 a page}"
@@ -292,7 +292,3 @@ def test_webhooks_are_listed_and_sent_again(
                 )
                 == snapshot
             )
-
-
-def test_cells_of_a_story_do_not_depend_on_the_clock() -> None:
-    assert settled("m1  2026-01-02 03:04:05     x 12 ms") == "m1  <time>  x <span>"

@@ -14,9 +14,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.cli.joining import Target, default_person
-from hubbub.cli.people import _message
 from hubbub.client import Client, WebSocketTransport
-from hubbub.errors import UserError
 from tests.unit.cli.conftest import Ran, Shell
 
 AGENT = "from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n"
@@ -117,17 +115,6 @@ def test_without_a_network_the_way_to_one_is_told(hubbub: Shell) -> None:
     ran = hubbub("who")
     assert (ran.code, ran.out) == (2, "")
     assert "hubbub up" in ran.err
-
-
-def test_words_are_a_recipient_and_a_text() -> None:
-    for words, channel, broadcast, expected in (
-        (["@bob", "a", "b"], None, False, ("send_text_message", {"to": "@bob", "text": "a b"})),
-        (["a", "b"], "#desk", False, ("post_to_channel", {"channel": "desk", "text": "a b"})),
-        (["a"], None, True, ("broadcast_text_message", {"text": "a"})),
-    ):
-        assert _message(words, channel, broadcast) == expected
-    with pytest.raises(UserError, match="not both"):
-        _message(["a"], "desk", True)
 
 
 def test_an_agent_that_is_connected_already_is_not_joined_by_another(

@@ -77,6 +77,8 @@ def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
     known.add([said(2, "first"), said(3)])
     assert known.messages[2].text == "third"
     assert (known.oldest, known.first, known.count, known.unread) == (2, 2, 6, 6)
+    known.read = 5
+    assert known.unread == 2, "an edit that was read counts as little as one that was not"
 
 
 def test_edits_of_what_is_forgotten_are_forgotten() -> None:
