@@ -8,7 +8,6 @@ from playwright.async_api import expect
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desks
 from tests.browser.support.room import Room
-from tests.browser.support.wire import laid
 
 COMPLAINED = {
     "console.error('ouch')": "console error: ouch",
@@ -50,18 +49,3 @@ async def test_an_audit_names_the_element_and_the_reason(desks: Desks) -> None:
     await desk.page.set_content("<title>t</title><main><button id=bad></button></main>")
     with pytest.raises(AssertionError, match=r"(?s)critical: .*button-name.*id=\"bad\""):
         await audit(desk.page)
-
-
-async def test_a_wire_is_cut_silenced_and_mended(desks: Desks, room: Room) -> None:
-    async with laid(room.port) as wire:
-        desk = await desks.sit(wire.url, "ann")
-        desk.expect_losses()
-        wire.silence()
-        bob = await room.join("bob")
-        await bob.tells("ann", "through the wire")
-        await expect(desk.thread("dm.ann.bob")).to_have_count(0)
-        wire.cut()
-        await desk.notices_the_loss()
-        wire.mend()
-        await expect(desk.thread("dm.ann.bob")).to_be_visible()
-        await desks.leave()

@@ -20,23 +20,16 @@ const SCHEMA = {
   $defs: { Tag: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } },
 };
 
-test("arguments that fit their schema have no problems", () => {
-  equal(problemsOf({ path: "/a", times: 5, mode: "soft", tags: [{ name: "x" }], until: null }, SCHEMA), []);
+test("each thing that is wrong with arguments is said with its place", () => {
+  for (const [args, ...problems] of [
+    [{ path: "/a", times: 5, mode: "soft", tags: [{ name: "x" }], until: null }],
+    [{ times: 6, extra: 1 }, "path is missing", "times: must be at most 5", "extra is unknown"],
+    [{ path: "a", mode: "loud" }, "path: must match ^/", 'mode: must be one of "soft", "hard"'],
+    [{ path: "/a", tags: [{}, { name: 1 }] }, "tags[0]: name is missing", "tags[1].name: must be string"],
+    [{ path: "/a", until: 3 }, "until: fits none of what it may be"],
+    [{ path: "/a", times: 1.5 }, "times: must be integer"],
+  ]) equal(problemsOf(args, SCHEMA), problems);
   equal(problemsOf({ path: "/a" }, true), []);
-});
-
-test("each thing that is wrong is said with its place", () => {
-  equal(problemsOf({ times: 6, extra: 1 }, SCHEMA), [
-    "path is missing", "times: must be at most 5", "extra is unknown",
-  ]);
-  equal(problemsOf({ path: "a", mode: "loud" }, SCHEMA), [
-    "path: must match ^/", 'mode: must be one of "soft", "hard"',
-  ]);
-  equal(problemsOf({ path: "/a", tags: [{}, { name: 1 }] }, SCHEMA), [
-    "tags[0]: name is missing", "tags[1].name: must be string",
-  ]);
-  equal(problemsOf({ path: "/a", until: 3 }, SCHEMA), ["until: fits none of what it may be"]);
-  equal(problemsOf({ path: "/a", times: 1.5 }, SCHEMA), ["times: must be integer"]);
 });
 
 test("a schema that refers to itself and a pattern that no browser reads do no harm", () => {

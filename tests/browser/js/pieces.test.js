@@ -1,22 +1,13 @@
 import { equal, ok, test } from "./harness.js";
 import { folded, pieces } from "/static/core/pieces.js";
 
-test("a text of a usual length is shown whole", () => {
-  equal(folded("word ".repeat(500)), null);
-  equal(folded("line\n".repeat(39)), null);
-  equal(folded(""), null);
-});
-
-test("a long text begins with whole words", () => {
+test("a text of a usual length is shown whole, a long one begins with whole words or lines", () => {
+  equal(["word ".repeat(500), "line\n".repeat(39), ""].map(folded), [null, null, null]);
   const text = "word ".repeat(1000);
   const beginning = folded(text);
   ok(text.startsWith(beginning) && beginning.length > 2000 && beginning.endsWith("word"));
-});
-
-test("a text of many lines begins with whole lines", () => {
-  const beginning = folded("- item\n".repeat(100));
-  equal(beginning.split("\n").length, 30);
-  ok(beginning.endsWith("item"));
+  const items = folded("- item\n".repeat(100));
+  equal([items.split("\n").length, items.endsWith("item")], [30, true]);
 });
 
 test("folding hides enough to be worth a click", () => {

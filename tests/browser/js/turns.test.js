@@ -1,4 +1,4 @@
-import { equal, test } from "./harness.js";
+import { equal, ok, test } from "./harness.js";
 import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messages.js";
 import { count, dollars } from "/static/core/numbers.js";
 import { factsOf } from "/static/features/turns/facts.js";
@@ -27,20 +27,16 @@ test("a turn's model calls and tool calls stand at their times", () => {
   equal(found.total, 1100);
 });
 
-test("records without times are taken to be one after the other", () => {
-  const steps = [
-    { n: 1, duration_ms: 100, calls: [{ id: "1", name: "a", duration_ms: 5 }] },
-    { n: 2, duration_ms: 50, calls: [] },
-  ];
-  equal(short(timeline(turn(steps), 0)), [["model", 0, 100], ["tool", 100, 105], ["model", 105, 155]]);
+test("records without times are taken to be one after the other, a call that never ran has no bar", () => {
+  const call = { id: "1", name: "a", duration_ms: 5 };
+  const steps = [{ n: 1, duration_ms: 100, calls: [call, { id: "2", name: "finish" }] }, { n: 2, duration_ms: 50, calls: [] }];
+  equal(short(timeline(turn(steps), 0)), [
+    ["model", 0, 100], ["tool", 100, 105], ["tool", null, null], ["model", 105, 155],
+  ]);
 });
 
-test("a call that never ran has no bar", () => {
-  const steps = [{ n: 1, at_ms: 0, duration_ms: 9, calls: [{ id: "1", name: "finish" }] }];
-  equal(short(timeline(turn(steps), 0))[1], ["tool", null, null]);
-});
-
-test("a running turn lasts until now", () => {
+test("a running turn lasts until now, one without steps has some width", () => {
+  equal(timeline(turn([]), 0), { rows: [], total: 1 });
   const running = turn([{ n: 1, at_ms: 0, duration_ms: 100, calls: [] }], { end: undefined });
   const found = timeline(running, Date.parse(after(900)));
   equal(short(found), [["model", 0, 100], ["rest", 100, null]]);
@@ -51,10 +47,6 @@ test("a handler's calls lie within its run", () => {
   const start = { id: "bot-m1", messages: ["m1"], tools: [] };
   const steps = [{ n: 1, at_ms: 0, duration_ms: 50, calls: [{ id: "1", name: "a", duration_ms: 5 }] }];
   equal(short(timeline(turn(steps, { start }), 0)), [["handler", 0, 50], ["tool", 0, 5]]);
-});
-
-test("a turn without steps has no rows and some width", () => {
-  equal(timeline(turn([]), 0), { rows: [], total: 1 });
 });
 
 test("what a turn came to is summed over its steps", () => {
@@ -68,15 +60,9 @@ test("what a turn came to is summed over its steps", () => {
   equal(totals(turn([])).cost, null);
 });
 
-test("how long a turn took is not known before it has ended", () => {
-  equal(tookMs(turn([])), 2000);
-  equal(tookMs(turn([], { ended_at: undefined })), null);
-});
-
-test("arguments are shown over several lines, and text as it is", () => {
-  equal(pretty({ a: [1] }), '{\n  "a": [\n    1\n  ]\n}');
-  equal(pretty("{broken"), "{broken");
-  equal(pretty(undefined), "null");
+test("how long a turn took is known when it has ended; arguments are shown over several lines", () => {
+  equal([tookMs(turn([])), tookMs(turn([], { ended_at: undefined }))], [2000, null]);
+  equal([{ a: [1] }, "{broken", undefined].map(pretty), ['{\n  "a": [\n    1\n  ]\n}', "{broken", "null"]);
 });
 
 test("a message's turn is the cause that is the sender's own", () => {
@@ -86,9 +72,6 @@ test("a message's turn is the cause that is the sender's own", () => {
   equal(turnOf({ ...message, cause_id: undefined }), null);
   equal([agentOf("bot-2-m42"), wokenBy("bot-2-m42")], ["bot-2", "m42"]);
   equal([agentOf("m42"), wokenBy("m42")], [null, null]);
-});
-
-test("a notice of the hub names the turn that it is about", () => {
   const notice = { sender_id: "hub", sender_kind: "system", content: { turn: "bot-m1" } };
   equal(turnOf(notice), "bot-m1");
   equal(turnOf({ ...notice, content: "hello" }), null);
@@ -129,11 +112,10 @@ test("turns are read page after page, as far as they are wanted", async () => {
   equal([turns.length, turns[0].id, turns.at(-1).id, more], [250, "bot-m400", "bot-m151", true]);
 });
 
-test("all turns there are, if there are fewer", async () => {
+test("all turns of an agent there are, if there are fewer", async () => {
   const it = hub(7);
   const { turns, more } = await readTurns(it, "bot", 50);
-  equal(it.asked, [{ limit: 50, agent: "bot" }]);
-  equal([turns.length, more], [7, false]);
+  equal([it.asked, turns.length, more], [[{ limit: 50, agent: "bot" }], 7, false]);
 });
 
 test("a window's layers are parts of it, and what is kept free is one too", () => {
@@ -149,13 +131,15 @@ test("a window's layers are parts of it, and what is kept free is one too", () =
   equal(filling({ reserve: 0, layers: [] }).whole, 1);
 });
 
-test("facts tell the dialect only where a model calls tools by words", () => {
-  const keys = (dialect) => {
+test("facts tell the dialect only where a model calls tools by words, and from which step on", () => {
+  const told = (dialect, ...dialects) => {
     const start = { id: "bot-m1", model: "small", thread_id: "broadcast", messages: ["m1"], tools: [], dialect };
-    return factsOf(turn([], { start, agent: "bot" }), "ann").map(({ key }) => key);
+    const steps = dialects.map((each, n) => ({ n: n + 1, calls: [], dialect: each }));
+    return factsOf(turn(steps, { start, agent: "bot" }), "ann").find(({ key }) => key === "dialect")?.value;
   };
-  equal(["native", null, undefined, "tool_call"].map((each) => keys(each).includes("dialect")),
-    [false, false, false, true]);
+  equal(["native", null, undefined].map((each) => told(each)), [undefined, undefined, undefined]);
+  ok(told("tool_call").includes("tool_call"));
+  equal(told("native", undefined, "tool_call", undefined), "in lines of its text (tool_call), from step 2 on");
 });
 
 test("steps of helpers are called by whose they are", () => {
@@ -170,15 +154,8 @@ test("steps of helpers are called by whose they are", () => {
   equal(t.turns.toStep(names.get(27_001)), "To step 1 of helper 2 of step 2");
 });
 
-test("calls that have begun no helper do not count", () => {
+test("calls that have begun no helper are not counted", () => {
   const calls = ["unknown_tool", "too_many_helpers", "not_first", null].map((error) => ({ name: "fork", error }));
   const steps = [{ n: 1, calls: calls.slice(0, 3) }, { n: 2, calls: calls.slice(3) }, { n: 10_001, calls: [] }];
   equal(stepNames(steps).get(10_001), { n: 1, helpers: [{ ordinal: 1, step: 2 }] });
-});
-
-test("facts tell from which step on a model is asked in words", () => {
-  const start = { id: "bot-m1", model: "small", thread_id: "broadcast", messages: ["m1"], tools: [], dialect: "native" };
-  const steps = [{ n: 1, calls: [] }, { n: 2, calls: [], dialect: "tool_call" }, { n: 3, calls: [] }];
-  const facts = factsOf(turn(steps, { start, agent: "bot" }), "ann");
-  equal(facts.find(({ key }) => key === "dialect").value, "in lines of its text (tool_call), from step 2 on");
 });

@@ -68,8 +68,6 @@ class Shown(NamedTuple):
     """A message as the conversation shows it."""
 
     id: str
-    state: str | None
-    """sending, stored or delivered; None for those of others."""
     text: str
 
 
@@ -91,9 +89,7 @@ class Desk:
     def __init__(self, page: Page, complaints: Complaints):
         self.page, self.complaints = page, complaints
 
-    @property
-    def context(self) -> BrowserContext:
-        return self.page.context
+        self.context = page.context
 
     async def another_tab(self, url: str) -> Desk:
         """The same browser, so the same storage."""
@@ -211,7 +207,7 @@ class Desk:
     async def messages(self) -> list[Shown]:
         """What is drawn of the open thread, from top to bottom."""
         found = await self.conversation.locator("[data-message]").evaluate_all(
-            "(all) => all.map((it) => [it.dataset.message, it.dataset.state ?? null, it.innerText])"
+            "(all) => all.map((it) => [it.dataset.message, it.innerText])"
         )
         return [Shown(*each) for each in found]
 

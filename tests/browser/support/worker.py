@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from playwright.async_api import expect
 from pydantic import JsonValue
@@ -40,21 +41,24 @@ class Worker:
         """Where it works."""
         self._events = client.events()
 
+    async def _next(self, fits: Callable[[object], bool]) -> Any:
+        """The next item that fits: an event or a signal."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not fits(item := await anext(self._events)):
+                pass
+            return item
+
     async def woken(self) -> Event:
         """The next event that wakes it."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                item = await anext(self._events)
-                if isinstance(item, Event) and item.wake is not None:
-                    return item
+        event = await self._next(lambda it: isinstance(it, Event) and it.wake is not None)
+        assert isinstance(event, Event)
+        return event
 
     async def hears(self, text: str) -> Message:
         """The next message that says `text`."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                item = await anext(self._events)
-                if isinstance(item, Event) and item.message.text == text:
-                    return item.message
+        event = await self._next(lambda it: isinstance(it, Event) and it.message.text == text)
+        assert isinstance(event, Event)
+        return event.message
 
     async def begins(self) -> str:
         """Waits for a wake, begins its turn, and thinks. Returns the turn's id."""
@@ -84,12 +88,10 @@ class Worker:
     async def decision(self, approval: str) -> Approval:
         """How an approval stands once it is decided."""
         async with asyncio.timeout(PATIENCE_S):
-            while (found := await self._approval(approval)).state == "pending":
-                pass  # the question itself takes its time
-        return found
-
-    async def _approval(self, id: str) -> Approval:
-        return Approval.model_validate(await self.client.call("read_approval", id=id))
+            while True:
+                found = await self.client.call("read_approval", id=approval)
+                if (read := Approval.model_validate(found)).state != "pending":
+                    return read  # else asked again: the question itself takes its time
 
     async def spends(self, tokens_in: int, tokens_out: int, usd: float) -> None:
         """Records a step that has cost this."""
@@ -117,12 +119,9 @@ class Worker:
 
     async def halted(self) -> Mapping[str, JsonValue]:
         """What the hub tells when it ends turns of it."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                item = await anext(self._events)
-                if isinstance(item, Signal) and item.type == "halt":
-                    assert isinstance(item.data, dict)
-                    return item.data
+        signal = await self._next(lambda it: isinstance(it, Signal) and it.type == "halt")
+        assert isinstance(signal.data, dict)
+        return signal.data
 
 
 @asynccontextmanager
