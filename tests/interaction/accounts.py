@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub.config.models import NetworkFile
+from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Network, Peer, config
 
 __all__ = ["HandClock", "Worker", "limited", "notices"]
@@ -30,25 +31,6 @@ def limited(
         "limits": {"calls_per_second": 10_000, "burst": 10_000},
     }
     return config(network=network, channels={"desk": {"members": "all"}}, **(sections or {}))
-
-
-class HandClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self, at: float = 1_800_000_000.0):
-        self.at = at
-        self._stepped = 0.0
-
-    def now(self) -> float:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at - self._stepped
-
-    def set(self, by: float) -> None:
-        """Somebody sets the clock: no time passes by that."""
-        self.at += by
-        self._stepped += by
 
 
 class Worker:

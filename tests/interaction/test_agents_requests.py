@@ -182,25 +182,6 @@ async def test_a_person_who_speaks_for_the_agent_may_answer(in_memory: Networks)
         assert await said_to(ann) == "three!"
 
 
-@pytest.mark.behaviour("H-93")
-async def test_who_waits_for_each_answer_may_ask_on_and_on(in_memory: Networks) -> None:
-    class Curious(Agent):
-        async def on_direct(self, message: Message) -> str:
-            answers = [(await self.ask("oracle", str(n))).text for n in range(8)]
-            return "".join(answers)
-
-    class Oracle(Agent):
-        async def on_direct(self, message: Message) -> str:
-            return message.text
-
-    async with rig(in_memory) as net:
-        ann = await net.person()
-        await net.python("oracle", Oracle())
-        await net.python("bot", Curious())
-        await ann.say("bot", "go")
-        assert await said_to(ann) == "01234567", "these are no two that wake each other"
-
-
 @pytest.mark.behaviour("H-94")
 @pytest.mark.parametrize("works", [True, False])
 async def test_a_model_hands_on_work_and_is_shown_what_came_of_it(

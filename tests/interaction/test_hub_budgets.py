@@ -93,7 +93,7 @@ async def test_an_interaction_wakes_for_so_long(in_memory: Networks) -> None:
         asked = await ann.say("a", "go")
         clock.set(-1_000_000)  # which makes nothing older or younger
         for after_s, held in ((60, {}), (1, {"b": "budget_wall_clock"})):
-            clock.at += after_s
+            clock.wall += after_s
             assert kept(await first.say("b", "late?", cause=asked["id"])) == held
         assert not kept(await ann.say("b", "a new one"))
 
@@ -199,9 +199,9 @@ async def test_old_wakes_of_a_pair_no_longer_count(in_memory: Networks) -> None:
     async with in_memory.start(limited(dampener={"wakes": 2}), clock=clock) as network:
         one, two = await agents(network, "a", "b")
         await volley(one, two, 2)
-        clock.at += 299
+        clock.wall += 299
         assert await volley(one, two, 1) == [{"b": "dampened"}]
-        clock.at += 1
+        clock.wall += 1
         assert await volley(one, two, 1) == [{}]
 
 
@@ -230,7 +230,7 @@ async def test_so_many_turns_start_in_a_day(in_memory: Networks, whose: str) -> 
         (told,) = await notices(ann)
         expected = {"notice": code, "code": code, "message": sent[2]["id"], "agents": ["a"]}
         assert told["content"] == expected
-        clock.at += 24 * 3600
+        clock.wall += 24 * 3600
         assert not kept(await ann.say("a", "a new day"))
         if whose == "network":
             held = [kept(await one.say("b", "more")) for _ in range(3)]
@@ -355,12 +355,12 @@ async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Netw
     async with in_memory.start(limited(), clock=clock) as network:
         ann = await network.join("ann")
         clock.set(3_000_000)
-        worker, opened = await Worker.woken(network, "a", ann), clock.at
-        clock.at += 60
+        worker, opened = await Worker.woken(network, "a", ann), clock.wall
+        clock.wall += 60
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert (budget["active"], budget["used"]["wall_clock"]) == (True, 60)
         await worker.end()
-        clock.at += 600
+        clock.wall += 600
         clock.set(-1_000_000)
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert (budget["active"], budget["used"]["wall_clock"]) == (False, 60), "it is over"
@@ -378,7 +378,7 @@ async def test_spending_is_read_by_day_agent_and_thread(in_memory: Networks) -> 
         second = await Worker.woken(network, "b", ann)
         await second.step(1, 3)
         assert (await ann.call("read_spending"))["total"]["wakes"] == 2
-        clock.at += 24 * 3600
+        clock.wall += 24 * 3600
         await second.step(2, 1)
         whole = await ann.call("read_spending", days=2)
         rows = [(row["agent"], row["thread_id"], row["sums"]) for row in whole["rows"]]

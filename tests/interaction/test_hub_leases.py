@@ -89,7 +89,7 @@ async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -
             ("tokens", "interaction", 81),
             ("usd", "agent", 0.81),
         ]
-        clock.at += 1441  # of 30 minutes
+        clock.wall += 1441  # of 30 minutes
         late = await worker.lease("1", 1)
         assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
 

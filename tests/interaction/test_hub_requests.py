@@ -254,18 +254,6 @@ async def test_a_report_belongs_to_its_request_whatever_its_cause(in_memory: Net
         assert (message["hop"], message["interaction_id"]) == (1, task["interaction_id"])
 
 
-@pytest.mark.behaviour("H-52")
-async def test_results_wake_where_other_messages_would_be_dampened(in_memory: Networks) -> None:
-    file = config(network={"wake": {"dampener": {"wakes": 1}}, "budgets": {"wakes": 1}})
-    async with in_memory.start(file) as network:
-        boss, worker, request, turn = await asked(network)
-        dampened = await worker.say("boss", "hello", cause=turn)
-        assert dampened["not_woken"]["boss"]
-        await worker.call("report", request=request, status="result", text="42", cause=turn)
-        woken = [event for event in await boss.sync() if "wake" in event]
-        assert [event["wake"]["reason"] for event in woken] == ["result"]
-
-
 # Restarts and disks -------------------------------------------------------------------------
 
 

@@ -113,6 +113,6 @@ async def test_a_pair_without_breath_is_told_of_once_in_its_time(in_memory: Netw
         await ann.say("one", "go on")  # they have breath again, but were told of lately
         await volley()
         assert await notices(ann) == []
-        clock.at += 101
+        clock.wall += 101
         await volley()
         assert len(await notices(ann)) == 1
