@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import BaseModel, Field, JsonValue
 
@@ -9,7 +11,7 @@ from hubbub.config.agents import ModelConfig
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
 from hubbub.protocol.operations import Input
-from tests.interaction.mods.office import ask, office, refused, say
+from tests.interaction.mods.workplace import refused, refusing, workplace
 
 pytestmark = pytest.mark.behaviour("M-193")
 
@@ -53,49 +55,34 @@ def mods() -> list[Mod]:
 
 
 async def test_a_mod_asks_for_what_its_caller_could_ask_for_and_for_nothing_else() -> None:
-    async with office(*mods()) as network:
-        ann, cat = await network.join("ann", "human"), await network.join("cat", "human")
-        id = await say(ann, "bob", "between us")
-        args = {"name": "read_message", "args": {"id": id}}
-        told = await ask(ann, "ask_for_me", **args)
+    async with workplace(mods(), "ann", "bob", "cat") as (network, ann, _, cat):
+        id = (await ann.say("bob", "between us"))["id"]
+        args: dict[str, Any] = {"name": "read_message", "args": {"id": id}}
+        told = await ann.call("ask_for_me", **args)
         assert told["told"]["content"] == "between us"
-        assert (await refused(cat, "ask_for_me", **args)).code == "unknown_message"
-        plain = await ask(cat, "ask_for_me", name="plain_number")
+        assert await refused(cat, "ask_for_me", **args) == "unknown_message"
+        plain = await cat.call("ask_for_me", name="plain_number")
         assert plain["told"]["told"] == [42, "cat"]
-
-
-async def test_what_writes_is_not_asked_for_and_wrong_arguments_are_told() -> None:
-    async with office(*mods()) as network:
-        ann = await network.join("ann", "human")
-        for name in ("send_text_message", "add_token", "nothing"):
-            error = await refused(ann, "ask_for_me", name=name)
-            assert error.code == "unknown_operation"
-        error = await refused(ann, "ask_for_me", name="read_message", args={"idd": 1})
-        assert error.code == "bad_request"
-        assert "idd" in error.message
+        for name in ("send_text_message", "add_token", "nothing"):  # what writes, or is not there
+            assert await refused(ann, "ask_for_me", name=name) == "unknown_operation"
+        error = await refusing(ann, "ask_for_me", name="read_message", args={"idd": 1})
+        assert (error.code, "idd" in error.message) == ("bad_request", True)
         assert not network.hub.mods.failures
 
 
-async def test_a_mod_knows_the_others_by_name_in_their_order() -> None:
-    async with office(*mods()) as network:
-        clerk, plain = network.hub.mods.pipeline.mods
-        assert list(clerk.host.mods()) == [clerk, plain]
-        assert clerk.host.mod("plain") is plain
-        assert plain.host.mod("nobody") is None
-
-
-async def test_a_mod_knows_how_busy_an_agent_is_and_what_was_read() -> None:
+async def test_a_mod_knows_the_others_how_busy_an_agent_is_and_what_was_read() -> None:
     model = ModelConfig(model="x")
-    async with office(*mods(), models={"small": model}) as network:
-        host = network.hub.mods.pipeline.mods[0].host
-        ann, bot = await network.join("ann", "human"), await network.join("bot")
+    async with workplace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
+        clerk, plain = network.hub.mods.pipeline.mods
+        host = clerk.host
+        assert list(host.mods()) == [clerk, plain]
+        assert (host.mod("plain"), plain.host.mod("nobody")) == (plain, None)
         assert host.busy("bot") == (0, 0)
-        await say(ann, "bot", "do this")
-        await say(ann, "bot", "and that")
+        await ann.say("bot", "do this")
+        await ann.say("bot", "and that")
         assert host.busy("bot") == (0, 2)
         assert host.busy("ann") == host.busy("nobody") == (0, 0)
         assert host.read_upto("bot", "dm.ann.bot") == 0
-        await ask(bot, "mark_read", thread="ann", upto=1)
+        await bot.call("mark_read", thread="ann", upto=1)
         assert host.read_upto("bot", "dm.ann.bot") == 1
-        assert host.model("small") == model
-        assert host.model("large") is None
+        assert (host.model("small"), host.model("large")) == (model, None)

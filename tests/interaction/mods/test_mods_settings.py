@@ -82,49 +82,31 @@ async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None
 
 
 @pytest.mark.behaviour("M-32")
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"wrod": "x"}, "mods.picky.wrod"),
-        ({"time_limit": "soon"}, "mods.picky.time_limit"),
-        ({"permissions": {"picky_wrod": "admin"}}, "did you mean picky_word"),
-        ({"word": "explode"}, "does not take these settings.*not that word"),
-        ({"word": "hang", "time_limit": 0.1}, "does not take these settings.*too long"),
-    ],
-)
-async def test_wrong_settings_change_nothing(settings: JsonValue, says: str) -> None:
+async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> None:
     async with network() as running:
         olga = await running.join("olga", "human")
-        with pytest.raises(OperationError, match=says):
-            await olga.call("configure_mod", name="picky", settings=settings)
-        assert await olga.call("picky_word") == {"word": "no"}
-        (mod,) = running.hub.mods.pipeline.mods
-        assert mod.config == PickyConfig(time_limit=0.2)
-
-
-async def test_only_owners_change_settings_and_of_mods_that_there_are() -> None:
-    async with network() as running:
-        olga = await running.join("olga", "human")
-        bot = await running.join("bot", "agent")
-        with pytest.raises(OperationError, match="owner"):
-            await bot.call("configure_mod", name="picky", settings={})
-        with pytest.raises(OperationError, match="no mod 'pciky'; did you mean picky"):
-            await olga.call("configure_mod", name="pciky", settings={})
-
-
-async def test_everybody_may_list_the_mods_but_reads_no_settings() -> None:
-    async with network() as running:
         bot = await running.join("bot", "agent")
         await bot.call("broadcast_text_message", text="no")
-        assert await bot.call("list_mods") == {
-            "mods": [
-                {
-                    "name": "picky",
-                    "about": "Fails at a word, and takes not every word.",
-                    "operations": ["picky_word"],
-                    "failures": 1,
-                }
-            ]
-        }
+        wrong: list[tuple[str, JsonValue, str]] = [
+            ("picky", {"wrod": "x"}, "mods.picky.wrod"),
+            ("picky", {"time_limit": "soon"}, "mods.picky.time_limit"),
+            ("picky", {"permissions": {"picky_wrod": "admin"}}, "did you mean picky_word"),
+            ("picky", {"word": "explode"}, "does not take these settings.*not that word"),
+            ("picky", {"word": "hang", "time_limit": 0.1}, "not take these settings.*too long"),
+            ("pciky", {}, "no mod 'pciky'; did you mean picky"),
+        ]
+        for name, settings, says in wrong:
+            with pytest.raises(OperationError, match=says):
+                await olga.call("configure_mod", name=name, settings=settings)
+            assert await olga.call("picky_word") == {"word": "no"}
+            (mod,) = running.hub.mods.pipeline.mods
+            assert mod.config == PickyConfig(time_limit=0.2)
+        with pytest.raises(OperationError, match="owner"):
+            await bot.call("configure_mod", name="picky", settings={})
+        about = {
+            "name": "picky", "about": "Fails at a word, and takes not every word.",
+            "operations": ["picky_word"], "failures": 3,
+        }  # fmt: skip
+        assert await bot.call("list_mods") == {"mods": [about]}, "and no settings"
         tools = [op.name for op in bot.ready.operations if op.tool]
         assert not {"list_mods", "configure_mod"} & set(tools)
