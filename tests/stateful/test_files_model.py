@@ -7,20 +7,21 @@ import base64
 import hashlib
 import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import precondition, rule
 
+from hubbub.mods.api import Mod
 from hubbub.mods.files.mod import FilesMod
 from hubbub.mods.files.settings import FilesConfig
 from tests.examples import examples
-from tests.interaction.peers import Frame, Peer, config, eventually
-from tests.interaction.stores import MoodyStore
-from tests.stateful.hub_life import HubLife
+from tests.interaction.peers import eventually
+from tests.stateful.mod_life import ModMachine
+
+pytestmark = pytest.mark.behaviour("M-111", "M-112", "M-114", "M-120", "M-123", "M-124")
 
 PEOPLE = ("ann", "bob", "cat")
 OWNER = "ann"
@@ -53,47 +54,26 @@ class Coming(NamedTuple):
     received: int
 
 
-class FilesMachine(RuleBasedStateMachine):
+class FilesMachine(ModMachine):
     """The model: files by id, uploads by id."""
 
-    @initialize()
-    def start(self) -> None:
-        self.folder = TemporaryDirectory()
-        self.store_path = f"sqlite:{Path(self.folder.name) / 'x.db'}"
-        self.file = config(
-            network={
-                "store": self.store_path,
-                "limits": {"burst": 100_000, "calls_per_second": 1_000_000},
-            },
-            channels={name: {"members": list(who)} for name, who in CHANNELS.items()},
-        )
+    people = {"ann": "human", "bob": "agent", "cat": "agent"}  # noqa: RUF012
+    channels = CHANNELS
+
+    def mods(self) -> list[Mod]:
+        return [FilesMod(FilesConfig(quota=QUOTA, total=TOTAL, max_uploads=3))]
+
+    def prepare(self) -> None:
         self.files: dict[str, Kept] = {}
         self.gone: set[str] = set()
-        self.uploads: dict[str, Coming] = {}
-        self.begin()
 
     def begin(self) -> None:
-        self.store = MoodyStore(self.store_path)
-        mod = FilesMod(FilesConfig(quota=QUOTA, total=TOTAL, max_uploads=3))
-        self.life = HubLife(self.file, self.store, [mod])
-        join = self.life.network.join
-        kinds = {OWNER: "human"}
-        self.peers: dict[str, Peer] = {
-            name: self.life.run(join(name, kinds.get(name, "agent"))) for name in PEOPLE
-        }
-
-    def teardown(self) -> None:
-        if hasattr(self, "life"):
-            self.life.end()
-            self.folder.cleanup()
-
-    async def ask(self, who: str, name: str, /, **args: Any) -> Frame:
-        peer = self.peers[who]
-        return await peer.answer(await peer.post(name, **args))
+        self.uploads: dict[str, Coming] = {}  # none outlives the hub
+        super().begin()
 
     def asked(self, who: str, name: str, /, **args: Any) -> tuple[Any, str]:
         """The answer, or the code of the error."""
-        answer = self.life.run(self.ask(who, name, **args))
+        answer = self.run(self.ask(who, name, **args))
         if answer["op"] == "error":
             return None, str(answer["code"])
         return answer["value"], ""
@@ -222,16 +202,9 @@ class FilesMachine(RuleBasedStateMachine):
     # Ends ---------------------------------------------------------------------------------------
 
     @rule()
-    def restart(self) -> None:
-        self.life.end()
-        self.uploads.clear()
-        self.begin()
-        self.life.run(self.check())
-
-    @rule()
     def crash(self) -> None:
         """The next hub finds what lay there in the middle of it all."""
-        self.life.run(self.check())
+        self.run(self.check())
         here = Path(self.folder.name)
         there = here / "crashed"
         shutil.copytree(here / "x.files", there)
@@ -239,13 +212,12 @@ class FilesMachine(RuleBasedStateMachine):
         self.life.end()
         shutil.rmtree(here / "x.files")
         there.rename(here / "x.files")
-        self.uploads.clear()
         self.begin()
-        self.life.run(self.check())
+        self.run(self.check())
 
     @rule()
     def look(self) -> None:
-        self.life.run(self.check())
+        self.run(self.check())
 
     async def check(self) -> None:
         """What must hold whenever nothing is under way."""
@@ -271,9 +243,5 @@ class FilesMachine(RuleBasedStateMachine):
             assert base64.b64decode(got["value"]["data"]) == kept.content
 
 
-TestFiles = pytest.mark.slow(
-    pytest.mark.behaviour("M-111", "M-112", "M-114", "M-120", "M-123", "M-124")(
-        FilesMachine.TestCase
-    )
-)
+TestFiles = pytest.mark.slow(FilesMachine.TestCase)
 TestFiles.settings = settings(max_examples=examples(20), stateful_step_count=25, deadline=None)
