@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Replace, Verdict
+from hubbub.network.records import Record
 from hubbub.protocol.messages import Draft
 from tests.interaction.peers import Network, Networks, eventually
 from tests.interaction.stores import MoodyStore
@@ -86,3 +88,23 @@ async def test_a_message_that_cannot_be_written_takes_no_others_with_it(
         assert places == list(range(1, 10))
         assert (await ann.answer(channel))["op"] == "result"
         assert len([text for text in await bob.texts() if isinstance(text, str)]) == 10
+
+
+async def test_of_two_changes_of_one_batch_one_may_be_impossible(
+    network: Network, moody: MoodyStore
+) -> None:
+    def broken(head: int) -> list[Record]:
+        raise ValueError("there are no such records")
+
+    write = network.hub.log.write
+    moody.gate.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(write(lambda head: []))
+        await eventually(moody.waiting.is_set)
+        good = group.create_task(write(lambda head: []))
+        bad = asyncio.create_task(write(broken))
+        await eventually(lambda: network.hub.log.waiting == 2)
+        moody.gate.set()
+        await good
+    with pytest.raises(ValueError, match="no such records"):
+        await bad

@@ -254,6 +254,9 @@ def test_a_call_that_is_too_large_to_be_read_is_answered_all_the_same() -> None:
     error = refusal(call(to="bob", text="x" * 5000))
     assert (error.code, error.ref) == (ErrorCode.TOO_LARGE, "r1")
     assert refusal(b'{"op":"call","ref":"\x00","x":"%b"}' % (b"x" * 5000)).ref is None
+    just = b'{"op":"ack","seq":1' + b" " * (4096 - 20) + b"}"
+    assert DECODER.decode(just) == Ack(seq=1)
+    assert refusal(just + b" ").code == ErrorCode.TOO_LARGE
 
 
 def test_an_unknown_operation_is_told_with_the_nearest_name_or_where_to_look() -> None:
