@@ -136,20 +136,21 @@ class TestBeginning:
     async def test_a_turn_begins_with_the_tool_that_the_config_names_and_nothing_before_it(
         self, in_memory: Networks, shop: trade.Shop, dialect: str
     ) -> None:
-        early = says(send("direct_ann", "no idea"))
-        both = says(call("total_of", prices=[1, 2]), LAMP)
+        early = says(send("direct_ann", "no idea"), call("fly"))
+        both = says(call("total_of", prices=[1, 2]), call("price_of", article="boat"))
         answers = [early, says(finish()), both, says(send("direct_ann", "24.5")), says(finish())]
         async with buying(in_memory, *answers, begin_with="price_of", dialect=dialect) as s:
             turn = await s.turn("hi")
             assert await s.heard() == "24.5"
             assert [[call.error for call in step.calls] for step in turn.steps] == [
-                ["not_first"], ["not_first"], ["not_first", None], [None], [None],
+                ["not_first", "unknown_tool"], ["not_first"], ["not_first", "unknown_article"],
+                [None], [None],
             ]  # fmt: skip
             refused = turn.steps[0].calls[0].result or ""
             assert "send_text_message has not run: this turn begins with price_of" in refused
             assert [request.tools for request in s.model.requests[:3]] == [["price_of"]] * 3
             assert "send_text_message" in s.model.requests[3].tools
-            assert shop.asked == ["lamp"]
+            assert shop.asked == ["boat"], "which has begun the turn, although it failed"
             assert ending(turn)[0] == "finished"
 
     async def test_nobody_is_asked_about_what_was_not_carried_out(
@@ -183,6 +184,7 @@ class TestFork:
                 ("dm.ann.bot.t1", "helper 1, result:\n```\nit is 24.5\n```"),
                 ("dm.ann.bot", "24.5"),
             ]
+            assert {m["cause_id"] for m in got[:2]} == {"m1"}, "no answers to who waits for one"
             assert [(step.n, step.notes[:1]) for step in turn.steps] == [
                 (1, ("has read from outside: fork",)), (2, ()), (3, ()),
                 (10_001, ("helper 1",)), (10_002, ("helper 1",)),
