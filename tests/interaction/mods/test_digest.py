@@ -85,6 +85,10 @@ async def test_the_last_visit_is_what_was_read_or_marked_and_outlives_the_hub(
         await ann.call("mark_read", thread=DESK, upto=2)
         for _ in range(2):  # reading it marks nothing
             assert dict(await threads(ann)) == {DESK: 1, "dm.ann.bob": 3}
+        for wrong in ("soon", 5, "2026-02-30T25:61:00Z"):
+            assert await refused(ann, "digest", since=wrong) == "bad_request"
+        await ann.call("mark_read", thread=DESK, upto=3)
+        assert await threads(ann) == [("dm.ann.bob", 3)]
         await ann.call("mark_visit", upto=(await digest(ann))["upto"])
         assert await threads(ann) == []
         await bob.say("ann", "and more")

@@ -77,6 +77,8 @@ async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to
         id = await create(ann)
         new = line(3, 3, "ONE") + line(1, 0, "top\nof it")
         await ann.call("edit_document", id=id, base_version=1, edits=new)
+        same = await bot.call("edit_document", id=id, base_version=1, edits=new)
+        assert (same["status"], same["version"]) == ("unchanged", 2)
         mine = line(3, 3, "1") + line(5, 5, "3")
         told = await bot.call("edit_document", id=id, base_version=1, edits=mine)
         assert (told["status"], told["version"]) == ("conflict", 2)

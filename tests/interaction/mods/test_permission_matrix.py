@@ -17,7 +17,7 @@ from hubbub.mods.built_in import BUILT_IN
 from hubbub.mods.loader import find_mod
 from hubbub.mods.settings import settings_of
 from tests.interaction.mods.permissions import TABLES, Entry, Role, Who
-from tests.interaction.mods.workplace import QUICK, refusing
+from tests.interaction.mods.workplace import DESK, QUICK, refused, refusing, workplace
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stop_rig import let_in
 
@@ -58,6 +58,22 @@ async def test_an_operation_is_for_those_who_may_and_for_nobody_else(name: str) 
         ]
         assert wrong == []
         assert not network.hub.mods.failures
+
+
+@pytest.mark.behaviour("M-60", "M-146", "M-156")
+async def test_what_is_listed_of_a_thread_or_board_is_for_its_readers() -> None:
+    names = ("documents", "files", "polls", "reactions", "search", "tasks", "threads")
+    mods = [mod for name in names for mod in mods_for(name)]
+    async with workplace(mods, "ann", "cat") as (_, ann, cat):
+        await ann.call("create_task", thread=DESK, title="x")
+        for name in (
+            "list_boards", "list_documents", "list_files", "list_polls", "list_reactions",
+            "list_tasks", "list_thread_info",
+        ):  # fmt: skip
+            assert await refused(cat, name, thread=DESK) == "unknown_thread", name
+        assert await refused(cat, "search", query="x", thread=DESK) == "unknown_thread"
+        for name, args in (("list_tasks", {}), ("create_task", {"title": "x"})):
+            assert await refused(cat, name, board="b1", **args) == "not_found"
 
 
 async def _everybody(network: Network) -> Mapping[str, Peer]:
