@@ -55,6 +55,10 @@ network: {limits: {burst: 0, heartbeat: 0}}
 ---
 network: {auth: xLONG}
 ---
+network: {auth: a-word-of-40-letters-0123456789-01234567}
+---
+network: {auth: a-word-of-41-letters-0123456789-012345678}
+---
 models: {m: {model: x, max_output_tokens: -5, temperature: -1}}
 ---
 humans:
