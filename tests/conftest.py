@@ -19,7 +19,7 @@ from tests.interaction.peers import Network, Networks
 from tests.interaction.stores import MoodyStore
 
 BROWSER = Path(__file__).parent / "browser"
-WHOLLY_SLOW = re.compile(r"^pytestmark = .*pytest\.mark\.slow\b", re.MULTILINE)
+WHOLLY_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", re.MULTILINE)
 SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
 for _name, _count in {"fast": FULL // 5, "full": FULL, "thorough": 20 * FULL}.items():
