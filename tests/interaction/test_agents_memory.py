@@ -76,7 +76,8 @@ async def test_what_an_agent_may_do_covers_its_memory(in_memory: Networks) -> No
             turn = await s.net.turn(id)
         remembering, recalling, _ = turn.steps[0].calls
         assert (remembering.error, recalling.error) == (error, None), (mode, settings)
-        assert ('"k"' in (recalling.result or "")) == (error is None), (mode, settings)
+        if error is not None:  # else it may be read before or after it was written
+            assert recalling.result == "{}", (mode, settings)
         asks = "run only when a person has approved" in system_of(turn)
         assert asks == (mode == "ask")
 
