@@ -17,11 +17,12 @@ NEVER_S = 3600.0
 PLAN = plan(message(1))
 
 
-class Thread:
-    """Who reads along in the turn's thread."""
+class Told:
+    """Activities, and what those hear of them who read along in the turn's thread."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, JsonValue]] = []
+        self.activities = Activities(self.tell)
         self._news = asyncio.Event()
 
     async def tell(self, thread_id: str, data: JsonValue) -> None:
@@ -42,33 +43,26 @@ class Thread:
 
 
 @pytest.fixture
-def thread() -> Thread:
-    return Thread()
-
-
-@pytest.fixture
-def activities(thread: Thread) -> Activities:
-    return Activities(thread.tell)
+async def told() -> Told:
+    return Told()
 
 
 def said(state: str, step: int, **more: Any) -> dict[str, JsonValue]:
     return {"state": state, "turn": PLAN.id, "step": step, **more}
 
 
-async def test_every_change_is_told_with_turn_and_step_and_the_end_once(
-    activities: Activities, thread: Thread
-) -> None:
-    async with activities.of(PLAN):
+async def test_every_change_is_told_with_turn_and_step_and_the_end_once(told: Told) -> None:
+    async with told.activities.of(PLAN):
         pass
-    assert thread.heard == [], "nothing was shown, so nothing is over"
-    async with activities.of(PLAN) as activity:
+    assert told.heard == [], "nothing was shown, so nothing is over"
+    async with told.activities.of(PLAN) as activity:
         for _ in range(3):
             await activity.show("thinking", 1)
         await activity.show("calling", 1, ["add", "look", "add"])
         await activity.show("thinking", 2)
     async with activity.waiting("bob"):  # what a turn left behind shows nothing any more
         pass
-    assert thread.heard == [
+    assert told.heard == [
         said("thinking", 1),
         said("calling", 1, tool="add, look"),
         said("thinking", 2),
@@ -77,17 +71,15 @@ async def test_every_change_is_told_with_turn_and_step_and_the_end_once(
 
 
 @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
-async def test_however_a_turn_ends_it_is_idle(
-    activities: Activities, thread: Thread, error: type[BaseException]
-) -> None:
+async def test_however_a_turn_ends_it_is_idle(told: Told, error: type[BaseException]) -> None:
     async def turn() -> None:
-        async with activities.of(PLAN) as activity:
+        async with told.activities.of(PLAN) as activity:
             await activity.show("thinking", 1)
             raise error
 
     with pytest.raises(error):
         await turn()
-    assert thread.states == ["thinking", "idle"]
+    assert told.states == ["thinking", "idle"]
 
 
 async def gives_up(activity: Activity) -> None:
@@ -95,89 +87,78 @@ async def gives_up(activity: Activity) -> None:
         raise TimeoutError
 
 
-async def test_who_is_waited_for_is_named_until_the_last_has_answered_or_never_will(
-    activities: Activities, thread: Thread
-) -> None:
-    async with activities.of(PLAN) as activity:
+async def test_who_is_waited_for_is_named_until_the_last_has_answered(told: Told) -> None:
+    async with told.activities.of(PLAN) as activity:
         async with activity.waiting("bob"), activity.waiting("bob"):
-            assert thread.heard == [said("waiting", 1, **{"for": "bob"})]
+            assert told.heard == [said("waiting", 1, **{"for": "bob"})]
             with pytest.raises(TimeoutError):
                 await gives_up(activity)
-            assert thread.heard[-2]["for"] == "bob, carol"
-            assert thread.heard[-1]["for"] == "bob"
-        assert thread.heard[-1] == said("thinking", 1)
-    assert thread.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
+            assert told.heard[-2]["for"] == "bob, carol"
+            assert told.heard[-1]["for"] == "bob"
+        assert told.heard[-1] == said("thinking", 1)
+    assert told.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
 
 
-class TestQuietly:
-    async def test_a_quick_turn_makes_no_noise_and_leaves_no_task(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, NEVER_S) as activity:
-            await activity.show("thinking", 1)
+async def test_a_quick_turn_makes_no_noise_and_leaves_no_task(told: Told) -> None:
+    async with told.activities.of(PLAN, NEVER_S) as activity:
+        await activity.show("thinking", 1)
+        async with activity.waiting("bob"):
+            pass
+        await told.activities.repeat()
+    await told.activities.repeat()
+    assert told.heard == []
+    before = asyncio.all_tasks()
+    async with Activity(told.tell, PLAN, NEVER_S).running():
+        (showing,) = asyncio.all_tasks() - before
+    async with asyncio.timeout(WITHIN_S):
+        await asyncio.wait({showing})
+    assert showing.cancelled()
+
+
+async def test_what_lasts_is_shown_as_it_stands_then_and_nothing_else(told: Told) -> None:
+    async with told.activities.of(PLAN, SOON_S) as activity:
+        await activity.show("thinking", 1)
+        await activity.show("thinking", 2)
+        await told.until("thinking")
+        for _ in range(100):  # faster than anybody could read
             async with activity.waiting("bob"):
                 pass
-            await activities.repeat()
-        await activities.repeat()
-        assert thread.heard == []
-        before = asyncio.all_tasks()
-        async with Activity(thread.tell, PLAN, NEVER_S).running():
-            (showing,) = asyncio.all_tasks() - before
-        async with asyncio.timeout(WITHIN_S):
-            await asyncio.wait({showing})
-        assert showing.cancelled()
-
-    async def test_what_lasts_is_shown_as_it_stands_then_and_nothing_else(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN, SOON_S) as activity:
-            await activity.show("thinking", 1)
-            await activity.show("thinking", 2)
-            await thread.until("thinking")
-            for _ in range(100):  # faster than anybody could read
-                async with activity.waiting("bob"):
-                    pass
-            async with activity.waiting("bob"):
-                await thread.until("waiting")
-            await thread.until("thinking")
-            await activity.show("calling", 2, ["add"])
-            await thread.until("calling")
-        assert thread.heard[0] == said("thinking", 2)
-        assert thread.states == ["thinking", "waiting", "thinking", "calling", "idle"]
+        async with activity.waiting("bob"):
+            await told.until("waiting")
+        await told.until("thinking")
+        await activity.show("calling", 2, ["add"])
+        await told.until("calling")
+    assert told.heard[0] == said("thinking", 2)
+    assert told.states == ["thinking", "waiting", "thinking", "calling", "idle"]
 
 
-class TestAgain:
-    async def test_after_a_lost_connection_what_runs_is_told_again(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            await activity.show("calling", 3, ["add"])
-            await activities.repeat()
-            assert thread.heard == [said("calling", 3, tool="add")] * 2
+async def test_after_a_lost_connection_what_runs_is_told_again(told: Told) -> None:
+    async with told.activities.of(PLAN) as activity:
+        await activity.show("calling", 3, ["add"])
+        await told.activities.repeat()
+        assert told.heard == [said("calling", 3, tool="add")] * 2
 
-    @pytest.mark.behaviour("H-83")
-    async def test_a_turn_that_waits_for_a_person_is_shown_until_it_goes_on(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            await activity.show("calling", 2, ["pay"])
-            await activity.park(2)
-        assert thread.heard[-1] == said("waiting", 2, **{"for": "approval"})
-        await activities.repeat()
-        async with activities.of(plan(message(2))) as activity:
-            await activity.show("thinking", 1)
-        assert thread.states == ["calling", "waiting", "waiting", "thinking", "idle", "waiting"]
-        async with activities.of(PLAN) as activity:
-            await activity.show("thinking", 3)
-        await activities.repeat()
-        assert thread.states[-2:] == ["thinking", "idle"]
 
-    @pytest.mark.behaviour("H-83")
-    async def test_a_turn_that_will_not_go_on_is_idle(
-        self, activities: Activities, thread: Thread
-    ) -> None:
-        async with activities.of(PLAN) as activity:
-            await activity.park(1)
-        await activities.drop(PLAN.id)
-        await activities.drop(PLAN.id)
-        assert thread.states == ["waiting", "idle"]
+@pytest.mark.behaviour("H-83")
+async def test_a_turn_that_waits_for_a_person_is_shown_until_it_goes_on(told: Told) -> None:
+    async with told.activities.of(PLAN) as activity:
+        await activity.show("calling", 2, ["pay"])
+        await activity.park(2)
+    assert told.heard[-1] == said("waiting", 2, **{"for": "approval"})
+    await told.activities.repeat()
+    async with told.activities.of(plan(message(2))) as activity:
+        await activity.show("thinking", 1)
+    assert told.states == ["calling", "waiting", "waiting", "thinking", "idle", "waiting"]
+    async with told.activities.of(PLAN) as activity:
+        await activity.show("thinking", 3)
+    await told.activities.repeat()
+    assert told.states[-2:] == ["thinking", "idle"]
+
+
+@pytest.mark.behaviour("H-83")
+async def test_a_turn_that_will_not_go_on_is_idle(told: Told) -> None:
+    async with told.activities.of(PLAN) as activity:
+        await activity.park(1)
+    await told.activities.drop(PLAN.id)
+    await told.activities.drop(PLAN.id)
+    assert told.states == ["waiting", "idle"]

@@ -95,87 +95,87 @@ def test_no_answer_breaks_a_check(text: str, path: str) -> None:
         assert len(told(expectation, saying(text))) <= 1
 
 
-class TestWhatItDid:
-    def test_a_tool_was_called_or_not(self) -> None:
-        performance = calling(a_call("find", {"order": 7}))
-        assert told({"tool_called": "find"}, performance) == []
-        assert told({"tool_not_called": "send"}, performance) == []
-        called = {"tool_called": "send"}
-        assert why(called, performance) == "tool_called: send: called were find"
-        assert why(called, Performance()) == "tool_called: send: nothing was called"
-        never = why({"tool_not_called": "find"}, performance)
-        assert never == "tool_not_called: find: it was called"
-        tried = calling(a_call("fnd", {}, "unknown_tool"))
-        assert told({"tool_called": "fnd"}, tried) != []
-        assert told({"tool_not_called": "fnd"}, tried) != []
-
-    def test_arguments_of_all_calls_are_judged_as_the_tool_would(self) -> None:
-        fits = {"arguments_match": "find"}
-        right = a_call("find", {"order": 7})
-        assert told(fits, calling(right, a_call("find", {"order": "7"}))) == []  # read as JSON
-        assert "did you mean order?" in why(fits, calling(a_call("find", {"oder": 7})))
-        assert "order is missing" in why(fits, calling(right, a_call("find", {})))
-        assert "no JSON object: {oops" in why(fits, calling(a_call("find", "{oops")))
-        gone = {"arguments_match": "passing"}
-        assert told(gone, calling(a_call("passing", {}))) == []
-        assert told(gone, calling(a_call("passing", {}, "invalid_arguments"))) != []
-
-    def test_a_schema_of_the_case_is_taken_at_its_word(self) -> None:
-        schema = {"properties": {"order": {"type": "integer", "minimum": 10}}}
-        expectation = {"arguments_match": "find", "schema": schema}
-        assert told(expectation, calling(a_call("find", {"order": 12}))) == []
-        text = why(expectation, calling(a_call("find", {"order": "12"})))
-        assert "order: '12' is not of type 'integer'" in text
-        small = why(expectation, calling(a_call("find", {"order": 7})))
-        assert "order: 7 is less than the minimum of 10" in small
-
-    def test_tokens_are_counted_or_estimated_and_only_finish_ends_with_finish(self) -> None:
-        counted = Performance((Step(n=1, tokens_out=30), Step(n=2, tokens_out=25)))
-        assert told({"max_tokens": 55}, counted) == []
-        assert why({"max_tokens": 54}, counted) == "max_tokens: 54: it wrote 55"
-        estimated = Performance((Step(n=1, text="word " * 100),))
-        assert told({"max_tokens": 50}, estimated) != []
-        assert told({"max_tokens": 500}, estimated) == []
-        assert told("ends_with_finish", Performance(outcome="finished")) == []
-        ended = why("ends_with_finish", Performance(outcome="max_steps", reason="10 steps"))
-        assert ended == "ends_with_finish: max_steps (10 steps)"
+def test_a_tool_was_called_or_not() -> None:
+    performance = calling(a_call("find", {"order": 7}))
+    assert told({"tool_called": "find"}, performance) == []
+    assert told({"tool_not_called": "send"}, performance) == []
+    called = {"tool_called": "send"}
+    assert why(called, performance) == "tool_called: send: called were find"
+    assert why(called, Performance()) == "tool_called: send: nothing was called"
+    never = why({"tool_not_called": "find"}, performance)
+    assert never == "tool_not_called: find: it was called"
+    tried = calling(a_call("fnd", {}, "unknown_tool"))
+    assert told({"tool_called": "fnd"}, tried) != []
+    assert told({"tool_not_called": "fnd"}, tried) != []
 
 
-class TestCases:
-    def test_an_expectation_says_one_thing_of_a_prompt_or_an_agent(self) -> None:
-        for expectation, reason in [
-            ({}, "exactly one of"),
-            ({"has_field": "a", "matches": "b"}, "exactly one of"),
-            ({"field": "a"}, "belong together"),
-            ({"has_field": "a", "in": [1]}, "belong together"),
-            ({"matches": "("}, "regular expression"),
-            ({"tool_called": "a", "schema": {}}, "belongs to `arguments_match`"),
-            ({"valid_json": False}, "Input should be True"),
-        ]:
-            with pytest.raises(ValidationError, match=reason):
-                Expectation.model_validate(expectation)
-        cases: list[tuple[dict[str, object], str]] = [
-            ({}, "either `message`"),
-            ({"message": "a", "incoming": "b"}, "either `message`"),
-            ({"message": "a", "threads": {"direct_ann": ["x"]}}, "belong to `incoming`"),
-            ({"message": "a", "results": {"find": "x"}}, "belong to `incoming`"),
-            ({"message": "a", "expect": ["ends_with_finish"]}, "needs `incoming`"),
-        ]
-        for case, reason in cases:
-            with pytest.raises(ValidationError, match=reason):
-                Case.model_validate({"name": "c", "expect": ["valid_json"], **case})
+def test_arguments_of_all_calls_are_judged_as_the_tool_would() -> None:
+    fits = {"arguments_match": "find"}
+    right = a_call("find", {"order": 7})
+    assert told(fits, calling(right, a_call("find", {"order": "7"}))) == []  # read as JSON
+    assert "did you mean order?" in why(fits, calling(a_call("find", {"oder": 7})))
+    assert "order is missing" in why(fits, calling(right, a_call("find", {})))
+    assert "no JSON object: {oops" in why(fits, calling(a_call("find", "{oops")))
+    gone = {"arguments_match": "passing"}
+    assert told(gone, calling(a_call("passing", {}))) == []
+    assert told(gone, calling(a_call("passing", {}, "invalid_arguments"))) != []
 
-    def test_texts_are_short_for_messages_and_a_file_fills_in_what_a_case_leaves_out(self) -> None:
-        ends = {"incoming": "well?", "expect": ["ends_with_finish"]}
-        threads = {"direct_ann": ["hello", {"from": "bot", "text": "hi"}]}
-        case = Case.model_validate({"name": "c", "threads": threads, **ends})
-        assert [said.text for said in case.incoming or ()] == ["well?"]
-        assert [said.sender for said in case.threads["direct_ann"]] == [None, "bot"]
-        own = {"name": "b", "agent": "cook", "variables": {"tone": "curt"}, **ends}
-        variables = {"shop": "Acme", "tone": "kind"}
-        file = CaseFile.model_validate(
-            {"agent": "clerk", "variables": variables, "cases": [{"name": "a", **ends}, own]}
-        )
-        first, second = (case.under(file) for case in file.cases)
-        assert (first.agent, first.variables) == ("clerk", variables)
-        assert (second.agent, second.variables) == ("cook", {"shop": "Acme", "tone": "curt"})
+
+def test_a_schema_of_the_case_is_taken_at_its_word() -> None:
+    schema = {"properties": {"order": {"type": "integer", "minimum": 10}}}
+    expectation = {"arguments_match": "find", "schema": schema}
+    assert told(expectation, calling(a_call("find", {"order": 12}))) == []
+    text = why(expectation, calling(a_call("find", {"order": "12"})))
+    assert "order: '12' is not of type 'integer'" in text
+    small = why(expectation, calling(a_call("find", {"order": 7})))
+    assert "order: 7 is less than the minimum of 10" in small
+
+
+def test_tokens_are_counted_or_estimated_and_only_finish_ends_with_finish() -> None:
+    counted = Performance((Step(n=1, tokens_out=30), Step(n=2, tokens_out=25)))
+    assert told({"max_tokens": 55}, counted) == []
+    assert why({"max_tokens": 54}, counted) == "max_tokens: 54: it wrote 55"
+    estimated = Performance((Step(n=1, text="word " * 100),))
+    assert told({"max_tokens": 50}, estimated) != []
+    assert told({"max_tokens": 500}, estimated) == []
+    assert told("ends_with_finish", Performance(outcome="finished")) == []
+    ended = why("ends_with_finish", Performance(outcome="max_steps", reason="10 steps"))
+    assert ended == "ends_with_finish: max_steps (10 steps)"
+
+
+def test_an_expectation_says_one_thing_of_a_prompt_or_an_agent() -> None:
+    for expectation, reason in [
+        ({}, "exactly one of"), ({"has_field": "a", "matches": "b"}, "exactly one of"),
+        ({"field": "a"}, "belong together"), ({"has_field": "a", "in": [1]}, "belong together"),
+        ({"matches": "("}, "regular expression"),
+        ({"tool_called": "a", "schema": {}}, "belongs to `arguments_match`"),
+        ({"valid_json": False}, "Input should be True"),
+    ]:  # fmt: skip
+        with pytest.raises(ValidationError, match=reason):
+            Expectation.model_validate(expectation)
+    cases: list[tuple[dict[str, object], str]] = [
+        ({}, "either `message`"),
+        ({"message": "a", "incoming": "b"}, "either `message`"),
+        ({"message": "a", "threads": {"direct_ann": ["x"]}}, "belong to `incoming`"),
+        ({"message": "a", "results": {"find": "x"}}, "belong to `incoming`"),
+        ({"message": "a", "expect": ["ends_with_finish"]}, "needs `incoming`"),
+    ]
+    for case, reason in cases:
+        with pytest.raises(ValidationError, match=reason):
+            Case.model_validate({"name": "c", "expect": ["valid_json"], **case})
+
+
+def test_texts_are_short_for_messages_and_a_file_fills_in_what_a_case_leaves_out() -> None:
+    ends = {"incoming": "well?", "expect": ["ends_with_finish"]}
+    threads = {"direct_ann": ["hello", {"from": "bot", "text": "hi"}]}
+    case = Case.model_validate({"name": "c", "threads": threads, **ends})
+    assert [said.text for said in case.incoming or ()] == ["well?"]
+    assert [said.sender for said in case.threads["direct_ann"]] == [None, "bot"]
+    own = {"name": "b", "agent": "cook", "variables": {"tone": "curt"}, **ends}
+    variables = {"shop": "Acme", "tone": "kind"}
+    file = CaseFile.model_validate(
+        {"agent": "clerk", "variables": variables, "cases": [{"name": "a", **ends}, own]}
+    )
+    first, second = (case.under(file) for case in file.cases)
+    assert (first.agent, first.variables) == ("clerk", variables)
+    assert (second.agent, second.variables) == ("cook", {"shop": "Acme", "tone": "curt"})

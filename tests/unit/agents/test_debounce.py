@@ -30,7 +30,6 @@ async def test_a_persons_direct_message_sets_its_thread_free() -> None:
     assert set(debounce.held) == {DESK}
     debounce.close()
     assert not debounce.held
-
     debounce = Debounce(0, lambda: None)
     debounce.woken(message(1, thread=DESK))
     assert not debounce.held

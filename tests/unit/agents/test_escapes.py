@@ -44,100 +44,99 @@ def raising(exc: BaseException, *, in_loop: bool) -> Tool:
     return in_the_loop if in_loop else in_a_thread
 
 
-class TestTools:
-    @pytest.mark.behaviour("A-5")
-    @pytest.mark.parametrize("in_loop", [True, False], ids=["async", "thread"])
-    async def test_what_would_end_the_process_fails_the_call(self, in_loop: bool) -> None:
-        for exc in (*ESCAPES, Unspeakable()):
-            answer = await failed(Toolbox([raising(exc, in_loop=in_loop)]), "escape")
-            assert answer["error"] == "tool_failed"
-            assert str(answer["message"]).startswith(type(exc).__name__)
-
-    @pytest.mark.behaviour("A-5")
-    @pytest.mark.parametrize("wait", ["all", "any", "majority"])
-    async def test_one_that_cancels_itself_leaves_the_others_alone(
-        self, wait: WaitStrategy
-    ) -> None:
-        @tool
-        async def work() -> str:
-            """Work."""
-            await asyncio.sleep(0)
-            return "done"
-
-        box = Toolbox([raising(asyncio.CancelledError(), in_loop=True), work])
-        calls = [ToolCallRecord(id=n, name=n, arguments={}) for n in ("escape", "work")]
-        results = await box.run("bot-m1", 1, calls, calls, wait=wait)
-        assert [result.error for result in results] == ["tool_failed", None]
-
-    async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_given(self) -> None:
-        seen: list[object] = []
-
-        @tool(idempotent=True, retry=2)
-        def meddle(payload: dict[str, list[int]]) -> object:
-            """Change what was given, and fail: first with an exception, then with the result."""
-            seen.append(list(payload["n"]))
-            payload["n"].append(1)
-            if len(seen) == 1:
-                raise ToolFailed("once more", retry=True)
-            return Unspeakable()
-
-        call = ToolCallRecord(id="c", name="meddle", arguments={"payload": {"n": []}})
-        before = call.model_copy(deep=True)
-        (result,) = await Toolbox([meddle], Conduct(pause=Pauses())).run(
-            "bot-m1", 1, [call], [call]
-        )
-        assert "ValueError: no words" in result.result
-        assert (call, seen) == (before, [[], []])
+@pytest.mark.behaviour("A-5")
+@pytest.mark.parametrize("in_loop", [True, False], ids=["async", "thread"])
+async def test_what_would_end_the_process_fails_the_call(in_loop: bool) -> None:
+    for exc in (*ESCAPES, Unspeakable()):
+        answer = await failed(Toolbox([raising(exc, in_loop=in_loop)]), "escape")
+        assert answer["error"] == "tool_failed"
+        assert str(answer["message"]).startswith(type(exc).__name__)
 
 
-class TestContained:
-    async def test_what_is_no_exception_becomes_one(self) -> None:
-        with pytest.raises(KeyError), contained():
-            raise KeyError("x")
-        for exc in ESCAPES:
-            with pytest.raises(Escape) as caught, contained():
-                raise exc
-            assert caught.value.__cause__ is exc
-            assert str(caught.value) == told(exc) == told(caught.value)
-
-    async def test_a_task_that_is_cancelled_or_out_of_time_stays_so(self) -> None:
-        reached = asyncio.Event()
-
-        async def wait() -> None:
-            with contained():
-                reached.set()
-                await asyncio.Event().wait()
-
-        task = asyncio.create_task(wait())
-        await reached.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(wait(), 0.01)
-
-    async def test_one_that_was_cancelled_before_is_not_by_what_its_code_raises(self) -> None:
-        async def work() -> None:
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.Event().wait()
-            with contained():
-                raise asyncio.CancelledError
-
-        task = asyncio.create_task(work())
+@pytest.mark.behaviour("A-5")
+@pytest.mark.parametrize("wait", ["all", "any", "majority"])
+async def test_one_that_cancels_itself_leaves_the_others_alone(wait: WaitStrategy) -> None:
+    @tool
+    async def work() -> str:
+        """Work."""
         await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(Escape):
-            await task
+        return "done"
 
-    async def test_a_coroutine_that_is_closed_is_closed(self) -> None:
-        async def work() -> None:
-            with contained():
-                await asyncio.sleep(0)
+    box = Toolbox([raising(asyncio.CancelledError(), in_loop=True), work])
+    calls = [ToolCallRecord(id=n, name=n, arguments={}) for n in ("escape", "work")]
+    results = await box.run("bot-m1", 1, calls, calls, wait=wait)
+    assert [result.error for result in results] == ["tool_failed", None]
 
-        coroutine = work()
 
-        async def begin() -> None:
-            coroutine.send(None)
+async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_given() -> None:
+    seen: list[object] = []
 
-        await asyncio.create_task(begin())
-        coroutine.close()
+    @tool(idempotent=True, retry=2)
+    def meddle(payload: dict[str, list[int]]) -> object:
+        """Change what was given, and fail: first with an exception, then with the result."""
+        seen.append(list(payload["n"]))
+        payload["n"].append(1)
+        if len(seen) == 1:
+            raise ToolFailed("once more", retry=True)
+        return Unspeakable()
+
+    call = ToolCallRecord(id="c", name="meddle", arguments={"payload": {"n": []}})
+    before = call.model_copy(deep=True)
+    (result,) = await Toolbox([meddle], Conduct(pause=Pauses())).run("bot-m1", 1, [call], [call])
+    assert "ValueError: no words" in result.result
+    assert (call, seen) == (before, [[], []])
+
+
+async def test_what_is_no_exception_becomes_one() -> None:
+    with pytest.raises(KeyError), contained():
+        raise KeyError("x")
+    for exc in ESCAPES:
+        with pytest.raises(Escape) as caught, contained():
+            raise exc
+        assert caught.value.__cause__ is exc
+        assert str(caught.value) == told(exc) == told(caught.value)
+
+
+async def test_a_task_that_is_cancelled_or_out_of_time_stays_so() -> None:
+    reached = asyncio.Event()
+
+    async def wait() -> None:
+        with contained():
+            reached.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wait(), 0.01)
+
+
+async def test_one_that_was_cancelled_before_is_not_by_what_its_code_raises() -> None:
+    async def work() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        with contained():
+            raise asyncio.CancelledError
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(Escape):
+        await task
+
+
+async def test_a_coroutine_that_is_closed_is_closed() -> None:
+    async def work() -> None:
+        with contained():
+            await asyncio.sleep(0)
+
+    coroutine = work()
+
+    async def begin() -> None:
+        coroutine.send(None)
+
+    await asyncio.create_task(begin())
+    coroutine.close()

@@ -41,180 +41,186 @@ def busy(**how: int) -> Inbox:
     return inbox
 
 
-class TestThreads:
-    def test_events_extend_threads_the_most_recent_first_and_repeated_ones_change_nothing(
-        self,
-    ) -> None:
-        inbox = begun(message(1, "alice"), message(2, "bob"))
-        before = {t.id: t for t in inbox.threads}
-        assert list(before) == ["dm.bob.bot", "dm.alice.bot"]
-        said = event(message(3, "alice", "more"))
-        assert [inbox.receive(said), inbox.receive(said)] == ["queued", "known"]
-        after = {t.id: t for t in inbox.threads}
-        assert list(after) == ["dm.alice.bot", "dm.bob.bot"]
-        assert texts(inbox, "dm.alice.bot") == ["hello", "more"]
-        assert after["dm.bob.bot"] is before["dm.bob.bot"], "what has not changed is the same"
-        assert len(before["dm.alice.bot"].messages) == 1
-        assert seqs(inbox.next_turns()[0]) == [3]
-
-    def test_only_so_many_messages_and_threads_are_kept(self) -> None:
-        inbox = begun()
-        for seq in range(1, KEPT_MESSAGES + 6):
-            inbox.receive(event(message(seq, content=str(seq)), wakes=False))
-        assert texts(inbox, "dm.alice.bot") == [str(n) for n in range(6, KEPT_MESSAGES + 6)]
-        inbox = begun()
-        for seq in range(1, KEPT_THREADS + 3):
-            inbox.note(message(seq, f"p{seq}"))
-        assert inbox.thread("dm.bot.p2") is None
-        assert inbox.thread("dm.bot.p3") is not None
-
-    def test_the_agents_own_message_takes_its_place_once(self) -> None:
-        inbox = begun(message(1, content="ask"))
-        inbox.receive(event(message(3, content="later"), wakes=False))
-        inbox.receive(event(message(4, "bob"), wakes=False))
-        mine = message(2, ME, "mine", thread="dm.alice.bot", kind="agent")
-        inbox.note(mine)
-        assert texts(inbox, "dm.alice.bot") == ["ask", "mine", "later"]
-        assert [t.id for t in inbox.threads] == ["dm.bob.bot", "dm.alice.bot"]
-        again = begun()
-        again.note(mine)
-        assert again.receive(event(mine, wakes=False)) == "noted", "the hub repeats it"
-        assert texts(again, "dm.alice.bot") == ["mine"]
+def test_events_extend_threads_the_most_recent_first_and_repeated_ones_change_nothing() -> None:
+    inbox = begun(message(1, "alice"), message(2, "bob"))
+    before = {t.id: t for t in inbox.threads}
+    assert list(before) == ["dm.bob.bot", "dm.alice.bot"]
+    said = event(message(3, "alice", "more"))
+    assert [inbox.receive(said), inbox.receive(said)] == ["queued", "known"]
+    after = {t.id: t for t in inbox.threads}
+    assert list(after) == ["dm.alice.bot", "dm.bob.bot"]
+    assert texts(inbox, "dm.alice.bot") == ["hello", "more"]
+    assert after["dm.bob.bot"] is before["dm.bob.bot"], "what has not changed is the same"
+    assert len(before["dm.alice.bot"].messages) == 1
+    assert seqs(inbox.next_turns()[0]) == [3]
 
 
-class TestTurns:
-    @pytest.mark.behaviour("W-8")
-    def test_what_arrives_during_a_turn_becomes_one_next_turn_of_that_thread(self) -> None:
-        inbox = begun()
-        assert inbox.receive(event(message(1))) == "queued"
+def test_only_so_many_messages_and_threads_are_kept() -> None:
+    inbox = begun()
+    for seq in range(1, KEPT_MESSAGES + 6):
+        inbox.receive(event(message(seq, content=str(seq)), wakes=False))
+    assert texts(inbox, "dm.alice.bot") == [str(n) for n in range(6, KEPT_MESSAGES + 6)]
+    inbox = begun()
+    for seq in range(1, KEPT_THREADS + 3):
+        inbox.note(message(seq, f"p{seq}"))
+    assert inbox.thread("dm.bot.p2") is None
+    assert inbox.thread("dm.bot.p3") is not None
+
+
+def test_the_agents_own_message_takes_its_place_once() -> None:
+    inbox = begun(message(1, content="ask"))
+    inbox.receive(event(message(3, content="later"), wakes=False))
+    inbox.receive(event(message(4, "bob"), wakes=False))
+    mine = message(2, ME, "mine", thread="dm.alice.bot", kind="agent")
+    inbox.note(mine)
+    assert texts(inbox, "dm.alice.bot") == ["ask", "mine", "later"]
+    assert [t.id for t in inbox.threads] == ["dm.bob.bot", "dm.alice.bot"]
+    again = begun()
+    again.note(mine)
+    assert again.receive(event(mine, wakes=False)) == "noted", "the hub repeats it"
+    assert texts(again, "dm.alice.bot") == ["mine"]
+
+
+@pytest.mark.behaviour("W-8")
+def test_what_arrives_during_a_turn_becomes_one_next_turn_of_that_thread() -> None:
+    inbox = begun()
+    assert inbox.receive(event(message(1))) == "queued"
+    (plan,) = inbox.next_turns()
+    assert (plan.id, plan.thread_id) == ("bot-m1", "dm.alice.bot")
+    assert (plan.reply_required, plan.resumed) == (True, False)
+    for seq in (2, 3, 4):
+        inbox.receive(event(message(seq)))
+    inbox.receive(event(message(5, "bob")))
+    assert inbox.receive(event(message(6), wakes=False)) == "noted"
+    assert [p.thread_id for p in inbox.next_turns()] == ["dm.bob.bot"]
+    assert inbox.waiting("dm.alice.bot") == 3
+    inbox.ended("dm.alice.bot")
+    (plan,) = inbox.next_turns()
+    assert seqs(plan) == [2, 3, 4]
+    assert inbox.waiting("dm.alice.bot") == 0
+
+
+@pytest.mark.behaviour("A-11")
+def test_no_more_turns_run_than_the_concurrency_allows() -> None:
+    inbox = begun(concurrency=2)
+    for seq, name in enumerate(["ann", "ben", "cat"], 1):
+        inbox.receive(event(message(seq, name)))
+    assert len(inbox.next_turns()) == 2
+    inbox.ended("dm.bot.nobody")
+    assert inbox.next_turns() == []
+    inbox.ended("dm.ann.bot")
+    assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
+
+
+@pytest.mark.behaviour("W-8")
+def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting() -> None:
+    inbox = begun(concurrency=1)
+    inbox.receive(event(message(1, "first", kind="agent")))
+    inbox.receive(event(message(2, "second", kind="agent")))
+    inbox.receive(event(message(3, "ann", kind="human")))
+    order = []
+    for _ in range(3):
         (plan,) = inbox.next_turns()
-        assert (plan.id, plan.thread_id) == ("bot-m1", "dm.alice.bot")
-        assert (plan.reply_required, plan.resumed) == (True, False)
-        for seq in (2, 3, 4):
-            inbox.receive(event(message(seq)))
-        inbox.receive(event(message(5, "bob")))
-        assert inbox.receive(event(message(6), wakes=False)) == "noted"
-        assert [p.thread_id for p in inbox.next_turns()] == ["dm.bob.bot"]
-        assert inbox.waiting("dm.alice.bot") == 3
-        inbox.ended("dm.alice.bot")
-        (plan,) = inbox.next_turns()
-        assert seqs(plan) == [2, 3, 4]
-        assert inbox.waiting("dm.alice.bot") == 0
-
-    @pytest.mark.behaviour("A-11")
-    def test_no_more_turns_run_than_the_concurrency_allows(self) -> None:
-        inbox = begun(concurrency=2)
-        for seq, name in enumerate(["ann", "ben", "cat"], 1):
-            inbox.receive(event(message(seq, name)))
-        assert len(inbox.next_turns()) == 2
-        inbox.ended("dm.bot.nobody")
-        assert inbox.next_turns() == []
-        inbox.ended("dm.ann.bot")
-        assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
-
-    @pytest.mark.behaviour("W-8")
-    def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting(self) -> None:
-        inbox = begun(concurrency=1)
-        inbox.receive(event(message(1, "first", kind="agent")))
-        inbox.receive(event(message(2, "second", kind="agent")))
-        inbox.receive(event(message(3, "ann", kind="human")))
-        order = []
-        for _ in range(3):
-            (plan,) = inbox.next_turns()
-            order.append(plan.incoming[0].sender_id)
-            inbox.ended(plan.thread_id)
-        assert order == ["ann", "first", "second"]
-
-    def test_a_turn_is_named_by_the_lowest_hop_and_owes_a_reply_if_one_message_does(self) -> None:
-        inbox = begun()
-        inbox.receive(event(message(1), reply="optional"))
-        assert not inbox.next_turns()[0].reply_required
-        for seq, hop, reply in ((2, 3, "optional"), (3, 1, "required"), (4, 1, "optional")):
-            inbox.receive(event(message(seq, hop=hop), reply=reply))
-        inbox.ended("dm.alice.bot")
-        (plan,) = inbox.next_turns()
-        assert (plan.id, plan.reply_required) == ("bot-m3", True)
-
-    @pytest.mark.behaviour("A-14")
-    def test_ignored_senders_start_no_turn_but_stand_in_the_thread(self) -> None:
-        inbox = begun(ignore=("spam",))
-        assert inbox.receive(event(message(1, "spam"))) == "ignored"
-        assert inbox.next_turns() == []
-        assert texts(inbox, "dm.bot.spam") == ["hello"]
-        waiting = (pending(message(1, "spam")), pending(message(2)))
-        assert inbox.begin(ready(2, pending=waiting)) == [waiting[0]], "they are handed back"
-        assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
-
-    def test_a_claimed_wake_starts_nothing_until_it_is_put_back(self) -> None:
-        inbox = begun()
-        first = event(message(1))
-        assert first.wake is not None
-        assert inbox.receive(first, claimed=True) == "noted"
-        assert inbox.next_turns() == []
-        inbox.put_back(first.message, first.wake)
-        assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
-        for started, starts in ((None, []), ("bot-m1", ["bot-m1"])):
-            inbox = Inbox(ME)
-            waiting = (pending(message(1), started=started),)
-            inbox.begin(ready(1, pending=waiting), lambda message, wake: True)
-            assert [p.id for p in inbox.next_turns()] == starts, "a turn that has begun goes on"
-
-    def test_a_held_thread_waits_and_others_do_not(self) -> None:
-        inbox = begun()
-        inbox.receive(event(message(1)))
-        inbox.receive(event(message(2, "bob")))
-        assert [p.thread_id for p in inbox.next_turns({"dm.alice.bot"})] == ["dm.bob.bot"]
-        assert [p.thread_id for p in inbox.next_turns()] == ["dm.alice.bot"]
-
-    @pytest.mark.behaviour("H-83")
-    def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since(self) -> None:
-        inbox = begun()
-        inbox.receive(event(message(1)))
-        (first,) = inbox.next_turns()
-        inbox.ended(first.thread_id)
-        inbox.receive(event(message(3), reply="optional"))
-        inbox.again(first)
-        (again,) = inbox.next_turns()
-        assert again == replace(first, resumed=True, waited=True)
-        inbox.ended(again.thread_id)
-        (next_one,) = inbox.next_turns()
-        assert seqs(next_one) == [3]
-        assert (next_one.resumed, next_one.waited) == (False, False)
+        order.append(plan.incoming[0].sender_id)
+        inbox.ended(plan.thread_id)
+    assert order == ["ann", "first", "second"]
 
 
-class TestSteering:
-    def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none(self) -> None:
-        inbox = busy()
-        inbox.receive(event(message(2, kind="agent")))
-        inbox.receive(event(message(3)))
-        inbox.receive(event(message(4, "bob")))
-        said = inbox.steering("dm.alice.bot")
-        assert [woken.message.seq for woken in said] == [3]
-        assert inbox.steering("dm.alice.bot") == said, "only looked at"
-        inbox.steered("dm.alice.bot", said)
-        assert inbox.steering("dm.alice.bot") == []
-        assert inbox.steering("dm.bob.bot") == [], "where no turn runs nothing steers"
-        assert inbox.steering("dm.bot.nobody") == []
-        inbox.steered("dm.bot.nobody", [])
-        inbox.ended("dm.alice.bot")
-        plans = {plan.thread_id: plan for plan in inbox.next_turns()}
-        assert seqs(plans["dm.alice.bot"]) == [2]
+def test_a_turn_is_named_by_the_lowest_hop_and_owes_a_reply_if_one_message_does() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1), reply="optional"))
+    assert not inbox.next_turns()[0].reply_required
+    for seq, hop, reply in ((2, 3, "optional"), (3, 1, "required"), (4, 1, "optional")):
+        inbox.receive(event(message(seq, hop=hop), reply=reply))
+    inbox.ended("dm.alice.bot")
+    (plan,) = inbox.next_turns()
+    assert (plan.id, plan.reply_required) == ("bot-m3", True)
 
-    def test_only_what_enters_steers_however_much_waits(self) -> None:
-        inbox = busy()
-        for seq in range(2, 2 + MOST_INCOMING + 1):
-            inbox.receive(event(message(seq)))
-        (last,) = inbox.steering("dm.alice.bot", lambda m: m.seq == 2 + MOST_INCOMING)
-        assert last.message.seq == 2 + MOST_INCOMING
 
-    def test_what_had_steered_a_turn_before_is_not_what_began_it(self) -> None:
-        both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
+@pytest.mark.behaviour("A-14")
+def test_ignored_senders_start_no_turn_but_stand_in_the_thread() -> None:
+    inbox = begun(ignore=("spam",))
+    assert inbox.receive(event(message(1, "spam"))) == "ignored"
+    assert inbox.next_turns() == []
+    assert texts(inbox, "dm.bot.spam") == ["hello"]
+    waiting = (pending(message(1, "spam")), pending(message(2)))
+    assert inbox.begin(ready(2, pending=waiting)) == [waiting[0]], "they are handed back"
+    assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
+
+
+def test_a_claimed_wake_starts_nothing_until_it_is_put_back() -> None:
+    inbox = begun()
+    first = event(message(1))
+    assert first.wake is not None
+    assert inbox.receive(first, claimed=True) == "noted"
+    assert inbox.next_turns() == []
+    inbox.put_back(first.message, first.wake)
+    assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
+    for started, starts in ((None, []), ("bot-m1", ["bot-m1"])):
         inbox = Inbox(ME)
-        inbox.begin(ready(2, pending=both))
-        (plan,) = inbox.next_turns()
-        assert seqs(plan.without({"m2"})) == [1]
-        assert plan.without({"m2"}).reasons == ("direct",)
-        assert plan.without({"m1", "m2"}) == plan, "a turn is about something"
+        waiting = (pending(message(1), started=started),)
+        inbox.begin(ready(1, pending=waiting), lambda message, wake: True)
+        assert [p.id for p in inbox.next_turns()] == starts, "a turn that has begun goes on"
+
+
+def test_a_held_thread_waits_and_others_do_not() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1)))
+    inbox.receive(event(message(2, "bob")))
+    assert [p.thread_id for p in inbox.next_turns({"dm.alice.bot"})] == ["dm.bob.bot"]
+    assert [p.thread_id for p in inbox.next_turns()] == ["dm.alice.bot"]
+
+
+@pytest.mark.behaviour("H-83")
+def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1)))
+    (first,) = inbox.next_turns()
+    inbox.ended(first.thread_id)
+    inbox.receive(event(message(3), reply="optional"))
+    inbox.again(first)
+    (again,) = inbox.next_turns()
+    assert again == replace(first, resumed=True, waited=True)
+    inbox.ended(again.thread_id)
+    (next_one,) = inbox.next_turns()
+    assert seqs(next_one) == [3]
+    assert (next_one.resumed, next_one.waited) == (False, False)
+
+
+def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none() -> None:
+    inbox = busy()
+    inbox.receive(event(message(2, kind="agent")))
+    inbox.receive(event(message(3)))
+    inbox.receive(event(message(4, "bob")))
+    said = inbox.steering("dm.alice.bot")
+    assert [woken.message.seq for woken in said] == [3]
+    assert inbox.steering("dm.alice.bot") == said, "only looked at"
+    inbox.steered("dm.alice.bot", said)
+    assert inbox.steering("dm.alice.bot") == []
+    assert inbox.steering("dm.bob.bot") == [], "where no turn runs nothing steers"
+    assert inbox.steering("dm.bot.nobody") == []
+    inbox.steered("dm.bot.nobody", [])
+    inbox.ended("dm.alice.bot")
+    plans = {plan.thread_id: plan for plan in inbox.next_turns()}
+    assert seqs(plans["dm.alice.bot"]) == [2]
+
+
+def test_only_what_enters_steers_however_much_waits() -> None:
+    inbox = busy()
+    for seq in range(2, 2 + MOST_INCOMING + 1):
+        inbox.receive(event(message(seq)))
+    (last,) = inbox.steering("dm.alice.bot", lambda m: m.seq == 2 + MOST_INCOMING)
+    assert last.message.seq == 2 + MOST_INCOMING
+
+
+def test_what_had_steered_a_turn_before_is_not_what_began_it() -> None:
+    both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
+    inbox = Inbox(ME)
+    inbox.begin(ready(2, pending=both))
+    (plan,) = inbox.next_turns()
+    assert seqs(plan.without({"m2"})) == [1]
+    assert plan.without({"m2"}).reasons == ("direct",)
+    assert plan.without({"m1", "m2"}) == plan, "a turn is about something"
 
 
 @pytest.mark.behaviour("W-8")
@@ -234,72 +240,72 @@ def test_of_many_messages_the_newest_twenty_are_shown_and_those_of_people() -> N
         assert [m.seq for m in plan.shown] == shown
 
 
-class TestReturning:
-    @pytest.mark.behaviour("W-7", "T-2")
-    def test_a_turn_that_had_begun_is_formed_again_exactly_and_the_rest_is_one_turn(self) -> None:
-        inbox = Inbox(ME)
-        waiting = (
-            pending(message(1, hop=2), started="bot-m1"),
-            pending(message(2, hop=0), started="bot-m1"),
-            pending(message(3)),
-            pending(message(4)),
-        )
-        inbox.begin(ready(5, pending=waiting))
-        (plan,) = inbox.next_turns()
-        assert (plan.id, plan.resumed, seqs(plan)) == ("bot-m1", True, [1, 2])
-        inbox.receive(event(message(6)))
-        inbox.ended(plan.thread_id)
-        (rest,) = inbox.next_turns()
-        assert (rest.id, rest.resumed, seqs(rest)) == ("bot-m3", False, [3, 4, 6])
-
-    def test_a_resumed_connection_does_not_offer_known_wakes_twice(self) -> None:
-        inbox = busy()
-        again = (pending(message(1), started="bot-m1"), pending(message(2)))
-        inbox.begin(ready(2, pending=again, resumed=True))
-        inbox.ended("dm.alice.bot")
-        assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
-
-    def test_a_fresh_start_forgets_threads_and_turns(self) -> None:
-        inbox = busy(concurrency=1)
-        inbox.receive(event(message(3, "bob")))
-        inbox.begin(ready(0))
-        assert list(inbox.threads) == []
-        assert inbox.next_turns() == []
-        inbox.receive(event(message(1, "carol")))
-        assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
+@pytest.mark.behaviour("W-7", "T-2")
+def test_a_turn_that_had_begun_is_formed_again_exactly_and_the_rest_is_one_turn() -> None:
+    inbox = Inbox(ME)
+    waiting = (
+        pending(message(1, hop=2), started="bot-m1"), pending(message(2, hop=0), started="bot-m1"),
+        pending(message(3)), pending(message(4)),
+    )  # fmt: skip
+    inbox.begin(ready(5, pending=waiting))
+    (plan,) = inbox.next_turns()
+    assert (plan.id, plan.resumed, seqs(plan)) == ("bot-m1", True, [1, 2])
+    inbox.receive(event(message(6)))
+    inbox.ended(plan.thread_id)
+    (rest,) = inbox.next_turns()
+    assert (rest.id, rest.resumed, seqs(rest)) == ("bot-m3", False, [3, 4, 6])
 
 
-class TestTurnsThatTheHubHasEnded:
-    def test_what_waited_for_them_never_begins_nor_goes_on(self) -> None:
-        inbox = begun()
-        inbox.receive(event(message(1)))
-        inbox.receive(event(message(2, "bob")))
-        inbox.drop({"bot-m1"})
-        assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
-        assert inbox.waiting("dm.alice.bot") == 0
-        inbox = Inbox(ME)
-        inbox.begin(ready(2, pending=(pending(message(1), "bot-m1"), pending(message(2)))))
-        inbox.drop({"bot-m1"})
-        (plan,) = inbox.next_turns()
-        assert (seqs(plan), plan.resumed) == ([2], False)
+def test_a_resumed_connection_does_not_offer_known_wakes_twice() -> None:
+    inbox = busy()
+    again = (pending(message(1), started="bot-m1"), pending(message(2)))
+    inbox.begin(ready(2, pending=again, resumed=True))
+    inbox.ended("dm.alice.bot")
+    assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
 
-    def test_the_thread_of_one_that_runs_stays_taken(self) -> None:
-        inbox = busy()
-        inbox.receive(event(message(2)))
-        inbox.drop({"bot-m1", "bot-m2"})
-        inbox.receive(event(message(3)))
-        assert inbox.next_turns() == []
-        inbox.ended("dm.alice.bot")
-        assert [p.id for p in inbox.next_turns()] == ["bot-m3"]
 
-    def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer(self) -> None:
-        inbox = begun()
-        for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
-            inbox.receive(event(message(seq, sender)))
-        inbox.keep(StillOpen({"m2"}, 2))
-        assert [p.id for p in inbox.next_turns()] == ["bot-m2", "bot-m3"]
-        inbox = Inbox(ME)
-        both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
-        inbox.begin(ready(2, pending=both))
-        inbox.keep(StillOpen({"m2"}, 2))
-        assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"
+def test_a_fresh_start_forgets_threads_and_turns() -> None:
+    inbox = busy(concurrency=1)
+    inbox.receive(event(message(3, "bob")))
+    inbox.begin(ready(0))
+    assert list(inbox.threads) == []
+    assert inbox.next_turns() == []
+    inbox.receive(event(message(1, "carol")))
+    assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
+
+
+def test_what_waited_for_them_never_begins_nor_goes_on() -> None:
+    inbox = begun()
+    inbox.receive(event(message(1)))
+    inbox.receive(event(message(2, "bob")))
+    inbox.drop({"bot-m1"})
+    assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
+    assert inbox.waiting("dm.alice.bot") == 0
+    inbox = Inbox(ME)
+    inbox.begin(ready(2, pending=(pending(message(1), "bot-m1"), pending(message(2)))))
+    inbox.drop({"bot-m1"})
+    (plan,) = inbox.next_turns()
+    assert (seqs(plan), plan.resumed) == ([2], False)
+
+
+def test_the_thread_of_one_that_runs_stays_taken() -> None:
+    inbox = busy()
+    inbox.receive(event(message(2)))
+    inbox.drop({"bot-m1", "bot-m2"})
+    inbox.receive(event(message(3)))
+    assert inbox.next_turns() == []
+    inbox.ended("dm.alice.bot")
+    assert [p.id for p in inbox.next_turns()] == ["bot-m3"]
+
+
+def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None:
+    inbox = begun()
+    for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
+        inbox.receive(event(message(seq, sender)))
+    inbox.keep(StillOpen({"m1"}, 2))
+    assert [p.id for p in inbox.next_turns()] == ["bot-m1", "bot-m3"]
+    inbox = Inbox(ME)
+    both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
+    inbox.begin(ready(2, pending=both))
+    inbox.keep(StillOpen({"m2"}, 2))
+    assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"

@@ -44,22 +44,18 @@ def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
     inbox.receive(event(edit(4, 1, "One"), wakes=False))
     inbox.receive(event(deletion(5, 2), wakes=False))
     assert shown(inbox) == [("One", "edited"), ("", "deleted")]
-
     inbox = begun(*(message(n, content=str(n)) for n in range(1, KEPT_MESSAGES + 1)))
     for n in range(1, KEPT_MESSAGES + 1):
         inbox.receive(event(edit(KEPT_MESSAGES + n, n, f"new {n}"), wakes=False))
     assert [text for text, _ in shown(inbox)] == [f"new {n}" for n in range(1, KEPT_MESSAGES + 1)]
-
     inbox = begun(message(1, "alice"), message(2, "bob"))
     inbox.receive(event(edit(3, 1), wakes=False))
     assert [thread.id for thread in inbox.threads] == ["dm.bob.bot", THREAD]
-
     inbox = begun()
     inbox.receive(event(edit(3, 2, "better"), wakes=False))
     assert list(inbox.threads) == []
     inbox.note(message(2, ME, "mine", thread=THREAD, kind="agent"))
     assert shown(inbox) == [("better", "edited")]
-
     inbox = begun(message(1), edit(2, 1, "from a page", outside=True), edit(3, 1, "my own words"))
     thread = inbox.thread(THREAD)
     assert thread is not None
@@ -73,7 +69,6 @@ def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then(
     inbox.receive(event(edit(2, 1, "what is 2 + 2?"), wakes=False))
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["what is 2 + 2?"]
-
     inbox = begun()
     held = event(message(1, content="old"))
     inbox.receive(held, claimed=True)
@@ -82,14 +77,12 @@ def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then(
     inbox.put_back(held.message, held.wake)
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["new"]
-
     inbox = Inbox(ME)
     waiting = message(1, content="old")
     begin = ready(2, waiting, edit(2, 1, "new"), pending=(pending(waiting),))
     inbox.begin(begin)
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["new"]
-
     inbox = begun()
     inbox.receive(event(message(1)))
     inbox.next_turns()

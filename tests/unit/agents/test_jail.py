@@ -26,7 +26,6 @@ def test_what_is_forbidden_is_refused_in_words_and_everything_else_passes() -> N
     for event, arguments, what in cases:
         with pytest.raises(PermissionError, match=f"a sandboxed tool may not {what}"):
             _refuse(event, arguments)
-
     more: list[tuple[str, tuple[object, ...]]] = [
         ("open", ("/tmp/x", "w", 0)),
         ("import", ("json",)),

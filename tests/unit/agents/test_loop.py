@@ -59,96 +59,99 @@ def last(commands: list[Command]) -> Command:
     return commands[-1]
 
 
-class TestSteps:
-    def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results(self) -> None:
+def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() -> None:
+    loop = loop_of()
+    assert loop.start() == [AskModel(1)]
+    made = replace(calls(call("add", {"a": 1}), text="let me see"), cost_usd=0.0042)
+    before, run_tools = loop.answered(made, at_ms=3.5, duration_ms=12.0)
+    assert isinstance(before, Record)
+    assert isinstance(run_tools, RunTools)
+    assert before.step.calls[0].result is None
+    assert (before.step.calls[0].at_ms, before.step.calls[0].duration_ms) == (None, None)
+    after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)])
+    assert isinstance(after, Record)
+    assert ask == AskModel(2)
+    step = after.step
+    assert step == loop.steps[0]
+    assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
+    assert (step.finish_reason, step.at_ms, step.duration_ms) == ("tool_calls", 3.5, 12.0)
+    assert step.cost_usd == 0.0042
+    done = step.calls[0]
+    assert (done.result, done.at_ms, done.duration_ms) == ("2", 20.5, 3.5)
+
+
+def test_what_costs_nothing_is_not_what_has_no_price() -> None:
+    for cost in (None, 0.0):
         loop = loop_of()
-        assert loop.start() == [AskModel(1)]
-        made = replace(calls(call("add", {"a": 1}), text="let me see"), cost_usd=0.0042)
-        before, run_tools = loop.answered(made, at_ms=3.5, duration_ms=12.0)
-        assert isinstance(before, Record)
-        assert isinstance(run_tools, RunTools)
-        assert before.step.calls[0].result is None
-        assert (before.step.calls[0].at_ms, before.step.calls[0].duration_ms) == (None, None)
-        after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)])
-        assert isinstance(after, Record)
-        assert ask == AskModel(2)
-        step = after.step
-        assert step == loop.steps[0]
-        assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
-        assert (step.finish_reason, step.at_ms, step.duration_ms) == ("tool_calls", 3.5, 12.0)
-        assert step.cost_usd == 0.0042
-        done = step.calls[0]
-        assert (done.result, done.at_ms, done.duration_ms) == ("2", 20.5, 3.5)
-
-    def test_what_costs_nothing_is_not_what_has_no_price(self) -> None:
-        for cost in (None, 0.0):
-            loop = loop_of()
-            loop.answered(replace(calls(call("add")), cost_usd=cost))
-            assert loop.steps[0].cost_usd == cost
-
-    def test_results_belong_to_their_calls_whatever_their_order(self) -> None:
-        loop = loop_of()
-        loop.answered(calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
-        loop.ran([CallResult("b", "two"), CallResult("a", "one")])
-        assert [c.result for c in loop.steps[0].calls] == ["one", "two"]
-
-    @pytest.mark.behaviour("A-6")
-    def test_equal_calls_of_one_step_all_run(self) -> None:
-        run_tools = last(loop_of().answered(calls(*(call("add", {"a": 6}, "dice"),) * 3)))
-        assert isinstance(run_tools, RunTools)
-        assert len({c.id for c in run_tools.calls}) == 3
+        loop.answered(replace(calls(call("add")), cost_usd=cost))
+        assert loop.steps[0].cost_usd == cost
 
 
-class TestFinish:
-    def test_finish_ends_the_turn_with_its_reason_on_record(self) -> None:
-        loop = loop_of()
-        *_, record, end = loop.answered(calls(finish("nothing to do")))
-        assert end == End("finished", "nothing to do")
-        assert record == Record(loop.steps[0])
-        assert loop.steps[0].calls[0].result == "finished"
-        assert loop.ended
-        assert last(loop_of().answered(calls(call(FINISH, "")))) == End("finished")
-
-    def test_other_calls_of_the_step_run_before_it_finishes(self) -> None:
-        loop = loop_of()
-        commands = loop.answered(calls(finish("sent"), call("send_text_message", {"to": "a"})))
-        assert isinstance(commands[-1], RunTools)
-        assert [c.name for c in commands[-1].calls] == ["send_text_message"]
-        assert not loop.ended
-        after = loop.ran([CallResult("id_send_text_message", "m1")])
-        assert after == [Record(loop.steps[0]), End("finished", "sent")]
-
-    def test_a_finish_that_does_not_parse_is_no_finish(self) -> None:
-        loop = loop_of()
-        assert last(loop.answered(calls(call(FINISH, '{"reason": ')))) == AskModel(2)
-        assert loop.steps[0].calls[0].error == "invalid_arguments"
+def test_results_belong_to_their_calls_whatever_their_order() -> None:
+    loop = loop_of()
+    loop.answered(calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
+    loop.ran([CallResult("b", "two"), CallResult("a", "one")])
+    assert [c.result for c in loop.steps[0].calls] == ["one", "two"]
 
 
-class TestReplyRequired:
-    @pytest.mark.behaviour("W-10")
-    def test_a_silent_finish_is_refused_once_and_then_accepted(self) -> None:
-        loop = loop_of(reply_required=True)
-        assert last(loop.answered(calls(finish()))) == AskModel(2)
-        told = loop.steps[0].calls[0]
-        assert told.error == "reply_required"
-        assert (told.result or "").startswith("REPLY_REQUIRED")
-        assert last(loop.answered(calls(finish("silent")))) == End("finished", "silent")
-        assert last(loop_of().answered(calls(finish()))) == End("finished", "done"), "optional"
+@pytest.mark.behaviour("A-6")
+def test_equal_calls_of_one_step_all_run() -> None:
+    run_tools = last(loop_of().answered(calls(*(call("add", {"a": 6}, "dice"),) * 3)))
+    assert isinstance(run_tools, RunTools)
+    assert len({c.id for c in run_tools.calls}) == 3
 
-    def test_only_a_message_that_was_sent_counts_as_a_reply(self) -> None:
-        sends = call("send_text_message", {"to": "a"})
-        sent = loop_of(reply_required=True)
-        run(sent, calls(sends))
-        assert last(sent.answered(calls(finish()))) == End("finished", "done")
-        same_step = loop_of(reply_required=True)
-        assert last(run(same_step, calls(finish(), sends))) == End("finished", "done")
-        refused = loop_of(reply_required=True)
-        refused.answered(calls(sends))
-        refused.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
-        assert last(refused.answered(calls(finish()))) == AskModel(3)
-        only_read = loop_of(reply_required=True)
-        run(only_read, calls(call("read_thread", {"thread": "x"})))
-        assert last(only_read.answered(calls(finish()))) == AskModel(3)
+
+def test_finish_ends_the_turn_with_its_reason_on_record() -> None:
+    loop = loop_of()
+    *_, record, end = loop.answered(calls(finish("nothing to do")))
+    assert end == End("finished", "nothing to do")
+    assert record == Record(loop.steps[0])
+    assert loop.steps[0].calls[0].result == "finished"
+    assert loop.ended
+    assert last(loop_of().answered(calls(call(FINISH, "")))) == End("finished")
+
+
+def test_other_calls_of_the_step_run_before_it_finishes() -> None:
+    loop = loop_of()
+    commands = loop.answered(calls(finish("sent"), call("send_text_message", {"to": "a"})))
+    assert isinstance(commands[-1], RunTools)
+    assert [c.name for c in commands[-1].calls] == ["send_text_message"]
+    assert not loop.ended
+    after = loop.ran([CallResult("id_send_text_message", "m1")])
+    assert after == [Record(loop.steps[0]), End("finished", "sent")]
+
+
+def test_a_finish_that_does_not_parse_is_no_finish() -> None:
+    loop = loop_of()
+    assert last(loop.answered(calls(call(FINISH, '{"reason": ')))) == AskModel(2)
+    assert loop.steps[0].calls[0].error == "invalid_arguments"
+
+
+@pytest.mark.behaviour("W-10")
+def test_a_silent_finish_is_refused_once_and_then_accepted() -> None:
+    loop = loop_of(reply_required=True)
+    assert last(loop.answered(calls(finish()))) == AskModel(2)
+    told = loop.steps[0].calls[0]
+    assert told.error == "reply_required"
+    assert (told.result or "").startswith("REPLY_REQUIRED")
+    assert last(loop.answered(calls(finish("silent")))) == End("finished", "silent")
+    assert last(loop_of().answered(calls(finish()))) == End("finished", "done"), "optional"
+
+
+def test_only_a_message_that_was_sent_counts_as_a_reply() -> None:
+    sends = call("send_text_message", {"to": "a"})
+    sent = loop_of(reply_required=True)
+    run(sent, calls(sends))
+    assert last(sent.answered(calls(finish()))) == End("finished", "done")
+    same_step = loop_of(reply_required=True)
+    assert last(run(same_step, calls(finish(), sends))) == End("finished", "done")
+    refused = loop_of(reply_required=True)
+    refused.answered(calls(sends))
+    refused.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
+    assert last(refused.answered(calls(finish()))) == AskModel(3)
+    only_read = loop_of(reply_required=True)
+    run(only_read, calls(call("read_thread", {"thread": "x"})))
+    assert last(only_read.answered(calls(finish()))) == AskModel(3)
 
 
 def steered(reply: ReplyNeed = "required") -> Steering:
@@ -297,60 +300,61 @@ def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Ste
     return Step(n=n, calls=records)
 
 
-class TestRepetition:
-    @pytest.mark.behaviour("A-6")
-    def test_the_same_call_three_times_in_four_steps_or_two_in_turns(self) -> None:
-        cases: list[tuple[str, str | None]] = [
-            *[("A A", None), ("A A A", "A"), ("A B A A", "A"), ("A A B A", "A")],
-            *[("A B C A", None), ("A B A C A", None), ("A B A", None), ("A B A B", "B")],
-            *[("B A B A B", "B"), ("A B B A", None), ("AB AB", None), ("AB AC AD", "A")],
-            *[("AAA", None), ("AAA AAA", None), ("AAA A A", "A")],
-        ]
-        for steps, found in cases:
-            made = [step(n, *((x, 1) for x in names)) for n, names in enumerate(steps.split(), 1)]
-            assert repetition(made) == found, steps
-        assert repetition([step(n, ("A", n)) for n in range(1, 6)]) is None, "other arguments"
-
-    def test_the_call_that_closes_the_circle_does_not_run_however_it_is_written(self) -> None:
-        loop = loop_of()
-        run(loop, calls(call("add", '{"a": 1, "b": 2}')))
-        run(loop, calls(call("add", '{"b": 2, "a": 1}')))
-        commands = loop.answered(calls(call("add", '{"a": 1,"b": 2}')))
-        assert not any(isinstance(c, RunTools) for c in commands)
-        end = last(commands)
-        assert isinstance(end, End)
-        assert end.outcome == "loop_detected"
-        assert "add" in end.reason
-        assert loop.steps[2].calls[0].result is None
+@pytest.mark.behaviour("A-6")
+def test_the_same_call_three_times_in_four_steps_or_two_in_turns() -> None:
+    cases: list[tuple[str, str | None]] = [
+        *[("A A", None), ("A A A", "A"), ("A B A A", "A"), ("A A B A", "A")],
+        *[("A B C A", None), ("A B A C A", None), ("A B A", None), ("A B A B", "B")],
+        *[("B A B A B", "B"), ("A B B A", None), ("AB AB", None), ("AB AC AD", "A")],
+        *[("AAA", None), ("AAA AAA", None), ("AAA A A", "A")],
+    ]
+    for steps, found in cases:
+        made = [step(n, *((x, 1) for x in names)) for n, names in enumerate(steps.split(), 1)]
+        assert repetition(made) == found, steps
+    assert repetition([step(n, ("A", n)) for n in range(1, 6)]) is None, "other arguments"
 
 
-class TestTakingUp:
-    @pytest.mark.behaviour("T-2")
-    def test_calls_without_results_run_again_and_say_so(self) -> None:
-        loop = loop_of((step(1, ("add", 1), result=None),))
-        (command,) = loop.start()
-        assert isinstance(command, RunTools)
-        assert command.again
-        assert loop.ran([CallResult("1_0", "2")])[-1] == AskModel(2)
+def test_the_call_that_closes_the_circle_does_not_run_however_it_is_written() -> None:
+    loop = loop_of()
+    run(loop, calls(call("add", '{"a": 1, "b": 2}')))
+    run(loop, calls(call("add", '{"b": 2, "a": 1}')))
+    commands = loop.answered(calls(call("add", '{"a": 1,"b": 2}')))
+    assert not any(isinstance(c, RunTools) for c in commands)
+    end = last(commands)
+    assert isinstance(end, End)
+    assert end.outcome == "loop_detected"
+    assert "add" in end.reason
+    assert loop.steps[2].calls[0].result is None
 
-    def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends(self) -> None:
-        assert loop_of((step(1, ("add", 1)),)).start() == [AskModel(2)]
-        done = loop_of()
-        done.answered(calls(finish("all done")))
-        assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]
 
-    @pytest.mark.behaviour("H-80", "H-82", "H-84")
-    def test_a_step_with_a_call_that_waits_is_recorded_and_goes_on_with_that_call(self) -> None:
-        loop = loop_of()
-        loop.answered(calls(call("add"), call("read_thread"), finish()))
-        waits = CallResult("id_add", "", parked=("a1",))
-        record, park = loop.ran([waits, CallResult("id_read_thread", "ok")])
-        assert park == Park(1, ("a1",))
-        assert isinstance(record, Record)
-        assert [c.result for c in record.step.calls] == [None, "ok", None]
-        assert not loop.ended
-        again = loop_of(tuple(loop.steps))
-        (run_tools,) = again.start()
-        assert isinstance(run_tools, RunTools)
-        assert ([c.name for c in run_tools.calls], run_tools.again) == (["add"], True)
-        assert last(again.ran([CallResult("id_add", "3")])) == End("finished", "done")
+@pytest.mark.behaviour("T-2")
+def test_calls_without_results_run_again_and_say_so() -> None:
+    loop = loop_of((step(1, ("add", 1), result=None),))
+    (command,) = loop.start()
+    assert isinstance(command, RunTools)
+    assert command.again
+    assert loop.ran([CallResult("1_0", "2")])[-1] == AskModel(2)
+
+
+def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
+    assert loop_of((step(1, ("add", 1)),)).start() == [AskModel(2)]
+    done = loop_of()
+    done.answered(calls(finish("all done")))
+    assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]
+
+
+@pytest.mark.behaviour("H-80", "H-82", "H-84")
+def test_a_step_with_a_call_that_waits_is_recorded_and_goes_on_with_that_call() -> None:
+    loop = loop_of()
+    loop.answered(calls(call("add"), call("read_thread"), finish()))
+    waits = CallResult("id_add", "", parked=("a1",))
+    record, park = loop.ran([waits, CallResult("id_read_thread", "ok")])
+    assert park == Park(1, ("a1",))
+    assert isinstance(record, Record)
+    assert [c.result for c in record.step.calls] == [None, "ok", None]
+    assert not loop.ended
+    again = loop_of(tuple(loop.steps))
+    (run_tools,) = again.start()
+    assert isinstance(run_tools, RunTools)
+    assert ([c.name for c in run_tools.calls], run_tools.again) == (["add"], True)
+    assert last(again.ran([CallResult("id_add", "3")])) == End("finished", "done")

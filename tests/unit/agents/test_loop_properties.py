@@ -89,54 +89,31 @@ class World:
 
 
 WORLDS = st.builds(
-    World,
-    RULES,
-    st.lists(ANSWERS, max_size=8),
-    st.lists(st.booleans(), min_size=1, max_size=4),
+    World, RULES, st.lists(ANSWERS, max_size=8), st.lists(st.booleans(), min_size=1, max_size=4)
 )
 
 
 @pytest.mark.behaviour("A-6")
 @given(WORLDS)
-def test_every_turn_ends_within_its_steps(world: World) -> None:
-    world.run(Loop(world.rules, TOOLS))
+def test_every_turn_ends_in_order_and_its_record_is_what_happened(world: World) -> None:
+    loop = Loop(world.rules, TOOLS)
+    world.run(loop)
     assert world.end is not None
     assert world.asked == list(range(1, len(world.asked) + 1))
     assert len(world.asked) <= world.rules.max_steps
-
-
-@given(WORLDS)
-def test_the_record_at_the_end_is_what_happened(world: World) -> None:
-    loop = Loop(world.rules, TOOLS)
-    world.run(loop)
     assert [world.recorded[n] for n in sorted(world.recorded)] == loop.steps
-
-
-@given(WORLDS)
-def test_no_call_runs_twice_nor_a_wrong_one_at_all(world: World) -> None:
-    loop = Loop(world.rules, TOOLS)
-    world.run(loop)
-    assert len(world.ran) == len(set(world.ran))
+    everything = [(s.n, c) for s in loop.steps for c in s.calls]
     wrong = {
-        f"{s.n}/{c.id}"
-        for s in loop.steps
-        for c in s.calls
-        if c.name not in TOOLS or isinstance(c.arguments, str)
+        f"{n}/{c.id}" for n, c in everything if c.name not in TOOLS or isinstance(c.arguments, str)
     }
-    assert not wrong & set(world.ran)
-
-
-@given(WORLDS)
-def test_a_required_reply_is_only_missing_after_a_second_silent_finish(world: World) -> None:
-    loop = Loop(world.rules, TOOLS)
-    world.run(loop)
-    assert world.end is not None
-    everything = [c for s in loop.steps for c in s.calls]
-    sent = any(c.name == "send" and c.result == "ok" for c in everything)
-    if world.end.outcome == "finished" and world.rules.reply_required and not sent:
-        assert [c.error for c in everything].count("reply_required") >= 1
+    assert len(world.ran) == len(set(world.ran)), "no call runs twice"
+    assert not wrong & set(world.ran), "nor a wrong one at all"
+    reminded = [c.error for _, c in everything].count("reply_required")
+    sent = any(c.name == "send" and c.result == "ok" for _, c in everything)
     if not world.rules.reply_required:
-        assert all(c.error != "reply_required" for c in everything)
+        assert not reminded
+    elif world.end.outcome == "finished" and not sent:
+        assert reminded >= 1, "only after a second silent finish a reply is missing"
 
 
 @pytest.mark.behaviour("T-2")
@@ -185,7 +162,6 @@ def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> No
         {"role": "user", "content": CORRECTION},
     ]
     assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
-
     loop = Loop(Rules(), TOOLS)
     loop.answered(
         Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))

@@ -24,48 +24,41 @@ from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 
 
-class TestNames:
-    @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
-    def test_a_name_is_one_that_every_endpoint_takes(self, server: str, tool: str) -> None:
-        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(server, tool))
-
-    def test_long_names_stay_apart_and_the_rest_is_as_it_was(self) -> None:
-        names = {tool_name("files", "x" * 100 + str(n)) for n in range(10)}
-        assert len(names) == 10
-        assert all(name.startswith("files_xxx") for name in names)
-
-        assert tool_name("git-hub", "list_issues") == "git-hub_list_issues"
-        assert tool_name("files", "read/all.txt") == "files_read_all_txt"
+@given(st.text(min_size=1, max_size=20), st.text(max_size=200))
+def test_a_name_is_one_that_every_endpoint_takes(server: str, tool: str) -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(server, tool))
 
 
-class TestSpecs:
-    def test_a_spec_has_no_titles_and_a_shape(self) -> None:
-        spec = spec_of("files", Tool(name="list", input_schema={}))
-        assert spec.parameters == {"type": "object", "properties": {}}
-        assert spec.description == "list"
-
-        schema = {"title": "T", "type": "object", "properties": {"a": {"title": "A"}}}
-        spec = spec_of("files", Tool(name="x", description="Do x.", input_schema=schema))
-        assert spec.parameters == {"type": "object", "properties": {"a": {}}}
-        assert spec.description == "Do x."
+def test_long_names_stay_apart_and_the_rest_is_as_it_was() -> None:
+    names = {tool_name("files", "x" * 100 + str(n)) for n in range(10)}
+    assert len(names) == 10
+    assert all(name.startswith("files_xxx") for name in names)
+    assert tool_name("git-hub", "list_issues") == "git-hub_list_issues"
+    assert tool_name("files", "read/all.txt") == "files_read_all_txt"
 
 
-class TestResults:
-    def test_results_are_texts_structure_or_named(self) -> None:
-        parts = [TextContent(text="a"), TextContent(text="b")]
-        assert text_of(CallToolResult(content=[*parts])) == "a\nb"
+def test_a_spec_has_no_titles_and_a_shape() -> None:
+    spec = spec_of("files", Tool(name="list", input_schema={}))
+    assert spec.parameters == {"type": "object", "properties": {}}
+    assert spec.description == "list"
+    schema = {"title": "T", "type": "object", "properties": {"a": {"title": "A"}}}
+    spec = spec_of("files", Tool(name="x", description="Do x.", input_schema=schema))
+    assert spec.parameters == {"type": "object", "properties": {"a": {}}}
+    assert spec.description == "Do x."
 
-        assert text_of(CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
 
-        assert text_of(CallToolResult(content=[])) == "done"
-
-        sound = AudioContent(data="AAAA", mime_type="audio/wav")
-        blob = BlobResourceContents(uri="file:///x", blob="AAAA")
-        told = text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)]))
-        assert told == (
-            "[audio, audio/wav, 3 bytes: cannot be shown here]\n"
-            "[resource file:///x: cannot be shown here]"
-        )
+def test_results_are_texts_structure_or_named() -> None:
+    parts = [TextContent(text="a"), TextContent(text="b")]
+    assert text_of(CallToolResult(content=[*parts])) == "a\nb"
+    assert text_of(CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
+    assert text_of(CallToolResult(content=[])) == "done"
+    sound = AudioContent(data="AAAA", mime_type="audio/wav")
+    blob = BlobResourceContents(uri="file:///x", blob="AAAA")
+    told = text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)]))
+    assert told == (
+        "[audio, audio/wav, 3 bytes: cannot be shown here]\n"
+        "[resource file:///x: cannot be shown here]"
+    )
 
 
 def test_without_the_package_it_is_said_what_is_missing(

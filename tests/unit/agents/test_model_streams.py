@@ -75,7 +75,6 @@ async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is
         refusal = Refusal(status=500, retry_after=0.01)
         answer, _, _ = await asked(refusal, CALLING, stream=stream)
         assert answer.notes == ("the request failed for now and was repeated (1 times)",)
-
     for stream in [False, True]:
         words = Question(QUESTION.messages)
         _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
@@ -87,20 +86,17 @@ async def test_a_refusal_of_tools_is_one_and_another_is_not() -> None:
     for message in [
         "registry.example/gemma:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser',
-        "tool_choice 'required' is not supported",
-        "Unrecognized request argument supplied: tools",
+        "tool_choice 'required' is not supported", "Unrecognized request argument supplied: tools",
         "Function calling is not enabled for models/x",
         "No endpoints found that support tool use. Try disabling add.",
-        "tools param requires --jinja flag",
-        "Unsupported parameter: 'tool_choice'",
+        "tools param requires --jinja flag", "Unsupported parameter: 'tool_choice'",
         "This model doesn't support function calling.",
         "`tools` and `tool_choice` are not supported by this model",
         "Invalid value: 'required' for tool_choice",
         *("tools not supported", "Function calling isn't supported", "No support for tools"),
-        "body.tools: Extra inputs are not permitted",
-        "Unrecognized key(s) in object: 'tools'",
+        "body.tools: Extra inputs are not permitted", "Unrecognized key(s) in object: 'tools'",
         f"[{{'type': 'extra_forbidden', 'loc': ('body', 'tools'), {extra}",
-    ]:
+    ]:  # fmt: skip
         assert refuses_tools(message), message
     parameter = "Invalid parameter: messages with role 'tool' must be a response to a preceding "
     for message in [
@@ -163,12 +159,10 @@ class TestAsking:
         answer = await self.asker(endpoint).ask([], heard.append)
         assert [c.name for c in answer.calls] == ["finish"]
         assert [d.attempt for d in heard] == [1, 2, 3, 4]
-
         right = Answer(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
         endpoint = Endpoint(self.TALK, right)
         answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
         assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
-
         endpoint = Endpoint(self.TALK)
         asker = self.asker(endpoint, dialect="final_output")
         assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()

@@ -42,188 +42,178 @@ async def error(
     return str(caught.value)
 
 
-class TestWhole:
-    async def test_content_calls_and_finish_reasons_may_be_odd(self) -> None:
-        contents: list[tuple[JsonValue, str | None]] = [
-            ("hi", "hi"),
-            ([{"type": "text", "text": "hi"}, {"type": "text", "text": "!"}], "hi!"),
-            (["hi", None, {"type": "image"}], "hi"),
-            ({"type": "text", "text": "hi"}, "hi"),
-            ([], None),
-            (None, None),
-        ]
-        for content, text in contents:
-            answer = read_answer(completion(calling(CALL, content=content)))
-            assert (answer.text, seen(answer)) == (text, [("c1", "add", "{}")])
-        made: list[tuple[JsonValue, tuple[str, str, str]]] = [
-            (function(name="add", arguments={"a": 1}), ("c1", "add", '{"a": 1}')),
-            (function(name="add", arguments=None), ("c1", "add", "")),
-            (function(name="add", arguments=[1]), ("c1", "add", "[1]")),
-            (function(name=5, arguments="{}"), ("c1", "5", "{}")),
-            ({"id": 7, "function": {"name": "add", "arguments": "{}"}}, ("7", "add", "{}")),
-            ({"function": {"name": "add"}}, ("", "add", "")),
-            ({"id": [], "type": None, "function": {"name": None}}, ("", "", "")),
-        ]
-        for call, expected in made:
-            answer = read_answer(completion(calling(call)))
-            assert seen(answer) == [expected]
-            assert step_of(answer, 1, ["add"]).calls
-        reasons: list[tuple[JsonValue, str | None]] = [(3, "3"), (None, None), ({}, None)]
-        for reason, told in (*reasons, (True, None)):
-            assert read_answer(completion(calling(CALL), None, reason)).finish_reason == told
-        long = read_answer(completion(calling(CALL), None, "y" * 10**5 + "\ud800"))
-        assert len(long.finish_reason or "") < 200
-
-    async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing(self) -> None:
-        nothing: list[JsonValue] = [
-            None,
-            "12",
-            [1],
-            {},
-            {"prompt_tokens": "many"},
-            {"prompt_tokens": -5, "completion_tokens": -1},
-            {"prompt_tokens": 10**30, "completion_tokens": True},
-        ]
-        for usage in nothing:
-            answer, _ = await asked(
-                completion(calling(CALL), usage), price={"input": 1, "output": 1}
-            )
-            assert 5 < answer.tokens_in < 200
-            assert 2 < answer.tokens_out < 50
-            assert answer.cost_usd is None
-            (note,) = answer.notes
-            counted = r"the endpoint counts no tokens: \d+ in, \d+ out are estimates"
-            assert re.fullmatch(counted, note)
-            step_of(answer, 1, ["add"])
-        odd: list[JsonValue] = [
-            {"prompt_tokens": 12.5, "completion_tokens": 3.0},
-            {"prompt_tokens": "12", "completion_tokens": "3"},
-        ]
-        for usage in odd:
-            answer, _ = await asked(completion(calling(CALL), usage))
-            assert (answer.tokens_in, answer.tokens_out, answer.notes) == (12, 3, ())
-        half, _ = await asked(completion(calling(CALL), {"prompt_tokens": 12}))
-        assert half.tokens_in == 12
-        assert half.tokens_out > 0
-        assert "are estimates" in half.notes[0]
-
-    async def test_what_cannot_be_read_is_told_in_one_sentence(self) -> None:
-        cases: list[tuple[JsonValue, str]] = [
-            (completion(None), "without a message"),
-            ({"choices": [{"index": 0, "finish_reason": "stop"}]}, "without a message"),
-            *((1, "no chat completion"), (None, "no chat completion")),
-            ([1, 2], "no chat completion"),
-            ({"choices": [None]}, "no chat completion"),
-            ({"choices": "abc"}, "no chat completion"),
-            ({"choices": {"0": 1}}, "no chat completion"),
-            ({"choices": []}, "no chat completion"),
-            (completion(calling({"id": "a", "type": "function"})), "call without a function"),
-            (completion(calling({"id": "a", "function": None})), "call without a function"),
-            (completion(calling("finish")), "call without a function"),
-            (completion({"tool_calls": {"a": 1}}), "tool_calls that are no list"),
-            (completion({"tool_calls": "finish"}), "tool_calls that are no list"),
-            (completion({"content": 5}), "content that is no text"),
-            ({"error": {"message": "overloaded"}}, "an error instead of an answer: overloaded"),
-            ({"error": "overloaded"}, "an error instead of an answer: overloaded"),
-        ]
-        for body, says in cases:
-            with pytest.raises(Unreadable, match=says):
-                read_answer(body)
-        for data, says in ((b"[1, 2]", "no chat completion"), (b"[" * 200_000, "no JSON")):
-            told = await error(data)
-            assert told.startswith("the model endpoint http://127.0.0.1:")
-            assert says in told
-            assert "\n" not in told
+async def test_content_calls_and_finish_reasons_may_be_odd() -> None:
+    contents: list[tuple[JsonValue, str | None]] = [
+        ("hi", "hi"), ([{"type": "text", "text": "hi"}, {"type": "text", "text": "!"}], "hi!"),
+        (["hi", None, {"type": "image"}], "hi"), ({"type": "text", "text": "hi"}, "hi"), ([], None),
+        (None, None),
+    ]  # fmt: skip
+    for content, text in contents:
+        answer = read_answer(completion(calling(CALL, content=content)))
+        assert (answer.text, seen(answer)) == (text, [("c1", "add", "{}")])
+    made: list[tuple[JsonValue, tuple[str, str, str]]] = [
+        (function(name="add", arguments={"a": 1}), ("c1", "add", '{"a": 1}')),
+        (function(name="add", arguments=None), ("c1", "add", "")),
+        (function(name="add", arguments=[1]), ("c1", "add", "[1]")),
+        (function(name=5, arguments="{}"), ("c1", "5", "{}")),
+        ({"id": 7, "function": {"name": "add", "arguments": "{}"}}, ("7", "add", "{}")),
+        ({"function": {"name": "add"}}, ("", "add", "")),
+        ({"id": [], "type": None, "function": {"name": None}}, ("", "", "")),
+    ]
+    for call, expected in made:
+        answer = read_answer(completion(calling(call)))
+        assert seen(answer) == [expected]
+        assert step_of(answer, 1, ["add"]).calls
+    reasons: list[tuple[JsonValue, str | None]] = [(3, "3"), (None, None), ({}, None)]
+    for reason, told in (*reasons, (True, None)):
+        assert read_answer(completion(calling(CALL), None, reason)).finish_reason == told
+    long = read_answer(completion(calling(CALL), None, "y" * 10**5 + "\ud800"))
+    assert len(long.finish_reason or "") < 200
 
 
-class TestStreams:
-    async def test_a_chunk_that_says_nothing_does_no_harm(self) -> None:
-        last = chunk({"tool_calls": [piece(0, "a", "add", "{}")]}, "tool_calls")
-        choices: list[JsonValue] = [[{"index": 0, "finish_reason": None}], None, [], [None]]
-        odds: list[JsonValue] = [
-            *({"choices": each} for each in choices),
-            *(chunk(None), chunk({"content": []}), chunk({"tool_calls": None})),
-            *(None, "hello"),
-            [],
-            {"usage": {"prompt_tokens": "a"}},
-        ]
-        answer, _ = await asked([*odds, last, *odds])
-        assert seen(answer) == [("a", "add", "{}")]
+async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing() -> None:
+    nothing: list[JsonValue] = [
+        None, "12", [1], {}, {"prompt_tokens": "many"},
+        {"prompt_tokens": -5, "completion_tokens": -1},
+        {"prompt_tokens": 10**30, "completion_tokens": True},
+    ]  # fmt: skip
+    for usage in nothing:
+        answer, _ = await asked(completion(calling(CALL), usage), price={"input": 1, "output": 1})
+        assert 5 < answer.tokens_in < 200
+        assert 2 < answer.tokens_out < 50
+        assert answer.cost_usd is None
+        (note,) = answer.notes
+        counted = r"the endpoint counts no tokens: \d+ in, \d+ out are estimates"
+        assert re.fullmatch(counted, note)
+        step_of(answer, 1, ["add"])
+    odd: list[JsonValue] = [
+        {"prompt_tokens": 12.5, "completion_tokens": 3.0},
+        {"prompt_tokens": "12", "completion_tokens": "3"},
+    ]
+    for usage in odd:
+        answer, _ = await asked(completion(calling(CALL), usage))
+        assert (answer.tokens_in, answer.tokens_out, answer.notes) == (12, 3, ())
+    half, _ = await asked(completion(calling(CALL), {"prompt_tokens": 12}))
+    assert half.tokens_in == 12
+    assert half.tokens_out > 0
+    assert "are estimates" in half.notes[0]
 
-    async def test_calls_with_different_ids_stay_apart(self) -> None:
-        for index in (0, None, "0"):
-            answer, heard = await asked(
-                [
-                    chunk({"tool_calls": [piece(index, "a", "add", '{"a":')]}),
-                    chunk({"tool_calls": [piece(index, None, None, "1}")]}),
-                    chunk({"tool_calls": [piece(index, "b", "add", '{"a":2}')]}, "tool_calls"),
-                ]
-            )
-            assert seen(answer) == [("a", "add", '{"a":1}'), ("b", "add", '{"a":2}')]
-            assert [(d.call, d.text) for d in heard] == [(0, '{"a":'), (0, "1}"), (1, '{"a":2}')]
 
-    def test_calls_are_told_apart_by_what_there_is(self) -> None:
-        two = [("", "add", '{"a":1}'), ("", "add", '{"a":2}')]
-        cases: list[tuple[str, list[list[JsonValue]], list[tuple[str, str, str]]]] = [
-            ("no ids", [[piece(0, "", "add", '{"a":1}'), piece(0, "", "add", '{"a":2}')]], two),
-            (
-                "some indexes",
-                [
-                    [piece(0, "a", "add", "{}"), piece(None, "b", "add", '{"b":')],
-                    [piece(None, "b", None, "1}")],
-                ],
-                [("a", "add", "{}"), ("b", "add", '{"b":1}')],
-            ),
-            (
-                "in turns",
-                [
-                    *([piece(0, "a", "add", "{")], [piece(1, "b", "add", "{")]),
-                    *([piece(0, None, None, "}")], [piece(1, None, None, "}")]),
-                ],
-                [("a", "add", "{}"), ("b", "add", "{}")],
-            ),
-            (
-                "id and name with every piece",
-                [[piece(0, *p)] for p in (("a", "add", "{"), ("a", "add", "}"), ("", "add", ""))],
-                [("a", "add", "{}")],
-            ),
-            (
-                "a new id for every piece",
-                [[piece(0, "a", "add", "{")], [piece(0, "b", None, "}")]],
-                [("a", "add", "{}")],
-            ),
-        ]
-        for case, chunks, calls in cases:
-            assembly = Assembly()
-            for made in chunks:
-                assembly.add(chunk({"tool_calls": made}))
-            assembly.add(chunk({}, "tool_calls"))
-            assert seen(assembly.answer()) == calls, case
+async def test_what_cannot_be_read_is_told_in_one_sentence() -> None:
+    cases: list[tuple[JsonValue, str]] = [
+        (completion(None), "without a message"),
+        ({"choices": [{"index": 0, "finish_reason": "stop"}]}, "without a message"),
+        *((1, "no chat completion"), (None, "no chat completion")), ([1, 2], "no chat completion"),
+        ({"choices": [None]}, "no chat completion"), ({"choices": "abc"}, "no chat completion"),
+        ({"choices": {"0": 1}}, "no chat completion"), ({"choices": []}, "no chat completion"),
+        (completion(calling({"id": "a", "type": "function"})), "call without a function"),
+        (completion(calling({"id": "a", "function": None})), "call without a function"),
+        (completion(calling("finish")), "call without a function"),
+        (completion({"tool_calls": {"a": 1}}), "tool_calls that are no list"),
+        (completion({"tool_calls": "finish"}), "tool_calls that are no list"),
+        (completion({"content": 5}), "content that is no text"),
+        ({"error": {"message": "overloaded"}}, "an error instead of an answer: overloaded"),
+        ({"error": "overloaded"}, "an error instead of an answer: overloaded"),
+    ]  # fmt: skip
+    for body, says in cases:
+        with pytest.raises(Unreadable, match=says):
+            read_answer(body)
+    for data, says in ((b"[1, 2]", "no chat completion"), (b"[" * 200_000, "no JSON")):
+        told = await error(data)
+        assert told.startswith("the model endpoint http://127.0.0.1:")
+        assert says in told
+        assert "\n" not in told
 
-    async def test_arguments_may_be_an_object_and_usage_missing(self) -> None:
-        parts: JsonValue = [{"type": "text", "text": "hi"}]
-        call = piece(0, "a", "add", {"a": 1})
-        answer, heard = await asked([chunk({"content": parts, "tool_calls": [call]}, 3)])
-        assert (answer.text, seen(answer)) == ("hi", [("a", "add", '{"a": 1}')])
-        assert answer.finish_reason == "3"
-        assert [d.text for d in heard] == ["hi", '{"a": 1}']
-        assert min(answer.tokens_in, answer.tokens_out) > 0
-        assert "estimates" in answer.notes[0]
 
-    async def test_what_cannot_be_read_is_told_too(self) -> None:
-        cases: list[tuple[JsonValue, str]] = [
-            (chunk({"tool_calls": {"a": 1}}, "stop"), "tool_calls that are no list"),
-            (chunk({"tool_calls": ["x"]}, "stop"), "call without a function"),
-            ({"choices": "x"}, "no chat completion"),
-            (chunk({"content": 5}, "stop"), "content that is no text"),
-        ]
-        for event, says in cases:
-            assembly = Assembly()
-            with pytest.raises(Unreadable, match=says):
-                assembly.add(event)
-        begun = chunk({"content": "a"})
-        assert "overloaded" in await error([begun, {"error": {"message": "overloaded"}}])
-        assert "broke off" in await error([begun])
+async def test_a_chunk_that_says_nothing_does_no_harm() -> None:
+    last = chunk({"tool_calls": [piece(0, "a", "add", "{}")]}, "tool_calls")
+    choices: list[JsonValue] = [[{"index": 0, "finish_reason": None}], None, [], [None]]
+    odds: list[JsonValue] = [
+        *({"choices": each} for each in choices),
+        *(chunk(None), chunk({"content": []}), chunk({"tool_calls": None})), *(None, "hello"), [],
+        {"usage": {"prompt_tokens": "a"}},
+    ]  # fmt: skip
+    answer, _ = await asked([*odds, last, *odds])
+    assert seen(answer) == [("a", "add", "{}")]
+
+
+async def test_calls_with_different_ids_stay_apart() -> None:
+    for index in (0, None, "0"):
+        answer, heard = await asked(
+            [
+                chunk({"tool_calls": [piece(index, "a", "add", '{"a":')]}),
+                chunk({"tool_calls": [piece(index, None, None, "1}")]}),
+                chunk({"tool_calls": [piece(index, "b", "add", '{"a":2}')]}, "tool_calls"),
+            ]
+        )
+        assert seen(answer) == [("a", "add", '{"a":1}'), ("b", "add", '{"a":2}')]
+        assert [(d.call, d.text) for d in heard] == [(0, '{"a":'), (0, "1}"), (1, '{"a":2}')]
+
+
+def test_calls_are_told_apart_by_what_there_is() -> None:
+    two = [("", "add", '{"a":1}'), ("", "add", '{"a":2}')]
+    cases: list[tuple[str, list[list[JsonValue]], list[tuple[str, str, str]]]] = [
+        ("no ids", [[piece(0, "", "add", '{"a":1}'), piece(0, "", "add", '{"a":2}')]], two),
+        (
+            "some indexes",
+            [
+                [piece(0, "a", "add", "{}"), piece(None, "b", "add", '{"b":')],
+                [piece(None, "b", None, "1}")],
+            ],
+            [("a", "add", "{}"), ("b", "add", '{"b":1}')],
+        ),
+        (
+            "in turns",
+            [
+                *([piece(0, "a", "add", "{")], [piece(1, "b", "add", "{")]),
+                *([piece(0, None, None, "}")], [piece(1, None, None, "}")]),
+            ],
+            [("a", "add", "{}"), ("b", "add", "{}")],
+        ),
+        (
+            "id and name with every piece",
+            [[piece(0, *p)] for p in (("a", "add", "{"), ("a", "add", "}"), ("", "add", ""))],
+            [("a", "add", "{}")],
+        ),
+        (
+            "a new id for every piece",
+            [[piece(0, "a", "add", "{")], [piece(0, "b", None, "}")]],
+            [("a", "add", "{}")],
+        ),
+    ]
+    for case, chunks, calls in cases:
+        assembly = Assembly()
+        for made in chunks:
+            assembly.add(chunk({"tool_calls": made}))
+        assembly.add(chunk({}, "tool_calls"))
+        assert seen(assembly.answer()) == calls, case
+
+
+async def test_arguments_may_be_an_object_and_usage_missing() -> None:
+    parts: JsonValue = [{"type": "text", "text": "hi"}]
+    call = piece(0, "a", "add", {"a": 1})
+    answer, heard = await asked([chunk({"content": parts, "tool_calls": [call]}, 3)])
+    assert (answer.text, seen(answer)) == ("hi", [("a", "add", '{"a": 1}')])
+    assert answer.finish_reason == "3"
+    assert [d.text for d in heard] == ["hi", '{"a": 1}']
+    assert min(answer.tokens_in, answer.tokens_out) > 0
+    assert "estimates" in answer.notes[0]
+
+
+async def test_what_cannot_be_read_is_told_too() -> None:
+    cases: list[tuple[JsonValue, str]] = [
+        (chunk({"tool_calls": {"a": 1}}, "stop"), "tool_calls that are no list"),
+        (chunk({"tool_calls": ["x"]}, "stop"), "call without a function"),
+        ({"choices": "x"}, "no chat completion"),
+        (chunk({"content": 5}, "stop"), "content that is no text"),
+    ]
+    for event, says in cases:
+        assembly = Assembly()
+        with pytest.raises(Unreadable, match=says):
+            assembly.add(event)
+    begun = chunk({"content": "a"})
+    assert "overloaded" in await error([begun, {"error": {"message": "overloaded"}}])
+    assert "broke off" in await error([begun])
 
 
 KEYS = [
@@ -233,12 +223,7 @@ KEYS = [
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(KEYS),
-            inner,
-            max_size=5,
-        )
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5)
     ),
     max_leaves=20,
 )

@@ -137,70 +137,76 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
     assert waited == pauses
     model = await asking(cut, cut, stream=True, retries=1)
     assert model.server.base_url in await model.error()
+    for stream in (False, True):
+        model = await asking(Breakdown(breakdown="reset"), CALLING, stream=stream, retries=1)
+        assert len((await model.answer()).calls) == 2, "a lost connection is tried again"
 
 
-class TestErrors:
-    @pytest.mark.behaviour("A-7")
-    async def test_what_a_server_says_of_its_failure_is_told(self, asking: Ask) -> None:
-        refusal = Refusal(status=500, message="Failed to parse input at pos 0: #")
-        error = await (await asking(refusal, api_key="at pos 0")).error()
-        assert "failed (500) in every one of 1 attempts: Failed to parse input ***: #" in error
+@pytest.mark.behaviour("A-7")
+async def test_what_a_server_says_of_its_failure_is_told(asking: Ask) -> None:
+    refusal = Refusal(status=500, message="Failed to parse input at pos 0: #")
+    error = await (await asking(refusal, api_key="at pos 0")).error()
+    assert "failed (500) in every one of 1 attempts: Failed to parse input ***: #" in error
 
-    @pytest.mark.behaviour("A-7")
-    async def test_a_wrong_key_is_told_and_not_tried_again(self, asking: Ask) -> None:
-        model = await asking(CALLING, key="right", api_key="wrong", retries=3)
-        error = await model.error()
-        assert error == (
-            f"the model endpoint {model.server.base_url} refused the API key (401); "
-            "set models.small.api_key"
-        )
-        assert "wrong" not in error
-        assert model.server.requests == []
 
-    async def test_a_refusal_is_told_with_what_to_do(self, asking: Ask) -> None:
-        for status, says in [
-            (403, "refused the API key"), (404, "has no model 'm' .404.; check models.small.model"),
-            (429, "too many requests or a used-up quota"),
-            (500, "failed .500. in every one of 1 attempts"), (422, "refused the request .422."),
-        ]:  # fmt: skip
-            error = await (await asking(Refusal(status=status))).error()
-            assert error.startswith("the model endpoint http://127.0.0.1:")
-            assert re.search(says, error)
+@pytest.mark.behaviour("A-7")
+async def test_a_wrong_key_is_told_and_not_tried_again(asking: Ask) -> None:
+    model = await asking(CALLING, key="right", api_key="wrong", retries=3)
+    error = await model.error()
+    assert error == (
+        f"the model endpoint {model.server.base_url} refused the API key (401); "
+        "set models.small.api_key"
+    )
+    assert "wrong" not in error
+    assert model.server.requests == []
 
-    async def test_an_endpoint_that_does_not_know_required_is_told_how_to_go_on(
-        self, asking: Ask
-    ) -> None:
-        refusal = Refusal(status=400, message="tool_choice 'required' is not supported")
-        error = await (await asking(refusal)).error()
-        assert error.endswith("; set models.small.tool_choice to auto")
 
-    async def test_a_silent_endpoint_is_told_with_the_timeout(self, asking: Ask) -> None:
-        model = await asking(Breakdown(breakdown="hang"), timeout=0.05)
-        assert "did not answer within 0.05 s (1 attempts); raise models.small.timeout" in (
-            await model.error()
-        )
+async def test_a_refusal_is_told_with_what_to_do(asking: Ask) -> None:
+    for status, says in [
+        (403, "refused the API key"), (404, "has no model 'm' .404.; check models.small.model"),
+        (429, "too many requests or a used-up quota"),
+        (500, "failed .500. in every one of 1 attempts"), (422, "refused the request .422."),
+    ]:  # fmt: skip
+        error = await (await asking(Refusal(status=status))).error()
+        assert error.startswith("the model endpoint http://127.0.0.1:")
+        assert re.search(says, error)
 
-    async def test_an_endpoint_that_is_not_there_is_told(self) -> None:
-        config = ModelConfig(model="m", base_url="http://127.0.0.1:1/v1", retries=0)
+
+async def test_an_endpoint_that_does_not_know_required_is_told_how_to_go_on(asking: Ask) -> None:
+    refusal = Refusal(status=400, message="tool_choice 'required' is not supported")
+    error = await (await asking(refusal)).error()
+    assert error.endswith("; set models.small.tool_choice to auto")
+
+
+async def test_a_silent_endpoint_is_told_with_the_timeout(asking: Ask) -> None:
+    model = await asking(Breakdown(breakdown="hang"), timeout=0.05)
+    assert "did not answer within 0.05 s (1 attempts); raise models.small.timeout" in (
+        await model.error()
+    )
+
+
+async def test_an_endpoint_that_is_not_there_is_told() -> None:
+    config = ModelConfig(model="m", base_url="http://127.0.0.1:1/v1", retries=0)
+    model = OpenAIModel(config)
+    with pytest.raises(ModelError, match=r"cannot be reached.*is the server running"):
+        await model.answer(QUESTION)
+    await model.close()
+
+
+async def test_what_is_no_chat_completion_is_told_with_a_hint() -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        page = "<h1>Welcome</h1>"
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n{page}".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    config = ModelConfig(model="m", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
+    async with server:
         model = OpenAIModel(config)
-        with pytest.raises(ModelError, match=r"cannot be reached.*is the server running"):
+        with pytest.raises(ModelError, match=r"is base_url right\?"):
             await model.answer(QUESTION)
         await model.close()
-
-    async def test_what_is_no_chat_completion_is_told_with_a_hint(self) -> None:
-        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            page = "<h1>Welcome</h1>"
-            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n"
-            writer.write(f"{head}Connection: close\r\n\r\n{page}".encode())
-            await writer.drain()
-            writer.close()
-
-        server = await asyncio.start_server(greet, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        config = ModelConfig(model="m", base_url=f"http://127.0.0.1:{port}/v1", retries=0)
-        async with server:
-            model = OpenAIModel(config)
-            with pytest.raises(ModelError, match=r"is base_url right\?"):
-                await model.answer(QUESTION)
-            await model.close()

@@ -86,13 +86,10 @@ class TestTaint:
         assert "fetch" in note
         assert taint.outside
         assert taint.results(self.calls, [result("a", outside=True)]) == (), "it is known"
-
         (note,) = Taint().read(["m7"])
         assert Taint(steps=[Step(n=1), Step(n=2, notes=("x", note))]).outside
         assert not Taint(steps=[Step(n=1, notes=("x",), text=note)]).outside, "a model may say so"
-
         taint = Taint(outside=True)
         assert taint.read(["fetch"]) == ()
-
         other = message(2).model_copy(update={"outside": True})
         assert carriers([message(1), other]) == ["m2"]

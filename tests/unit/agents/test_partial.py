@@ -172,15 +172,13 @@ async def test_what_is_for_this_thread_is_told_there_and_nothing_else() -> None:
     elsewhere: list[tuple[str, dict[str, JsonValue]]] = [
         (send, {"to": "bob", "text": "about ann"}),
         (send, {"to": ["ann", "bob"], "text": "to both"}),
-        (send, {"to": "direct_bob", "text": "about ann"}),
-        (send, {"text": "to whom?"}),
-        (send, {"to": "ann", "text": 5}),
-        (send, {"to": {"x": 1}, "text": "to what?"}),
+        (send, {"to": "direct_bob", "text": "about ann"}), (send, {"text": "to whom?"}),
+        (send, {"to": "ann", "text": 5}), (send, {"to": {"x": 1}, "text": "to what?"}),
         ("post_to_channel", {"channel": "desk", "text": "for the desk"}),
         ("broadcast_text_message", {"text": "to all"}),
         ("reply", {"message_id": "m99", "text": "elsewhere"}),
         ("remember", {"key": "ann", "text": "a note"}),
-    ]
+    ]  # fmt: skip
     for name, arguments in elsewhere:
         assert (await whole(name, **arguments)).told == [], arguments
 
@@ -219,14 +217,10 @@ class _Guard(Hooks):
 
 def test_only_calls_that_nothing_can_refuse_are_told_of() -> None:
     cases: list[tuple[PermissionMode, bool, list[Hooks], list[str]]] = [
-        ("full", False, [], ["say"]),
-        ("ask", False, [], ["say"]),
-        ("read_only", False, [], ["say"]),
-        ("full", True, [], []),
-        ("ask", True, [], []),
-        ("full", False, [_Listener()], ["say"]),
-        ("full", False, [_Listener(), _Guard()], []),
-    ]
+        ("full", False, [], ["say"]), ("ask", False, [], ["say"]),
+        ("read_only", False, [], ["say"]), ("full", True, [], []), ("ask", True, [], []),
+        ("full", False, [_Listener()], ["say"]), ("full", False, [_Listener(), _Guard()], []),
+    ]  # fmt: skip
     for mode, confirm, hooks, told in cases:
         tools = [_Tool("say", confirm=confirm), _Tool("look", speaks=False)]
         assert sorted(unrefusable(tools, mode, hooks)) == told

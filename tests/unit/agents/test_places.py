@@ -20,7 +20,6 @@ def step(n: int, *calls: str, error: str | None = None) -> Step:
 
 def test_the_steps_of_helpers_say_whose_they_are() -> None:
     assert step_names([step(1, "look"), step(2), step(3, "finish")]) == {1: "1", 2: "2", 3: "3"}
-
     steps = [
         step(1, "look"), step(2, "fork", "look", "fork"), step(3, "fork"),
         step(10_001), step(10_002), step(27_001), step(44_001),
@@ -31,10 +30,8 @@ def test_the_steps_of_helpers_say_whose_they_are() -> None:
         (27_001, "1 of helper 2 of step 2"),
         (44_001, "1 of helper 3 of step 3"),
     ]
-
     steps = [step(1, "fork"), step(10_001), step(10_002, "fork"), step(11_001)]
     assert step_names(steps)[11_001] == "1 of helper 1 of step 2 of helper 1 of step 1"
-
     for error in ["unknown_tool", "too_many_helpers", "not_first"]:
         steps = [step(1, "fork", error=error), step(2, "fork"), step(10_001)]
         assert step_names(steps)[10_001] == "1 of helper 1 of step 2"

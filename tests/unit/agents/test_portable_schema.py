@@ -76,11 +76,9 @@ def test_an_argument_is_offered_in_what_all_engines_accept() -> None:
     ]
     for schema, offered in cases:
         assert argument(schema) == offered
-
     nullable: JsonValue = {"anyOf": [STRING, {"type": "null"}]}
     assert argument(nullable) == STRING
     assert argument(nullable, required=True) == nullable
-
     kinds = argument({})["anyOf"]
     assert isinstance(kinds, list)
     assert {kind["type"] for kind in kinds if isinstance(kind, dict)} == KINDS - {"integer", "null"}

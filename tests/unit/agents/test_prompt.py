@@ -97,48 +97,48 @@ def test_messages_say_who_what_when_and_under_which_id() -> None:
     }  # fmt: skip
 
 
-class TestHistory:
-    @pytest.mark.behaviour("A-2")
-    def test_the_last_ten_messages_are_shown_oldest_first_and_neither_the_future_nor_the_incoming(
-        self,
-    ) -> None:
-        known = [message(seq, content=f"text {seq}") for seq in range(1, 26)]
-        later = [message(27, content="later"), message(28, "bob", "later too")]
-        root = conversation(rendered([*known, *later], [message(26)]))
-        assert shown(root, "direct_alice") == [f"text {seq}" for seq in range(16, 26)]
-        assert [t.get("id") for t in root.iter("thread")] == ["direct_alice"]
+@pytest.mark.behaviour("A-2")
+def test_the_last_ten_messages_are_shown_oldest_first_and_neither_the_future_nor_the_incoming() -> (
+    None
+):
+    known = [message(seq, content=f"text {seq}") for seq in range(1, 26)]
+    later = [message(27, content="later"), message(28, "bob", "later too")]
+    root = conversation(rendered([*known, *later], [message(26)]))
+    assert shown(root, "direct_alice") == [f"text {seq}" for seq in range(16, 26)]
+    assert [t.get("id") for t in root.iter("thread")] == ["direct_alice"]
 
-    def test_messages_between_two_incoming_ones_are_history(self) -> None:
-        known = [message(2, "bob", "in between", thread="channel.desk")]
-        incoming = [message(n, content=f"{n}", thread="channel.desk") for n in (1, 3)]
-        root = conversation(rendered(known, incoming))
-        assert shown(root, "channel_desk") == ["in between"]
-        said = root.findall("current_interaction/incoming_message/content")
-        assert [content.text for content in said] == ["1", "3"]
 
-    def test_yaml_chooses_messages_threads_types_and_senders(self) -> None:
-        known = [
-            message(1, "carol", "c"),
-            message(2, "bob", "desk", thread="channel.desk"),
-            message(3, "noisy", "psst", thread="channel.desk"),
-            message(4, content="one"),
-            message(5, content="two"),
-        ]
-        incoming = [message(6)]
-        root = conversation(rendered(known, incoming, History(messages=1, threads=2)))
-        assert [t.get("id") for t in root.iter("thread")] == ["direct_alice", "channel_desk"]
-        assert shown(root, "direct_alice") == ["two"]
-        root = conversation(rendered(known, incoming, History(types=["channel"])))
-        assert [t.get("id") for t in root.iter("thread")] == ["channel_desk"]
-        root = conversation(rendered(known, incoming, History(hide_senders=["noisy"])))
-        assert shown(root, "channel_desk") == ["desk"]
+def test_messages_between_two_incoming_ones_are_history() -> None:
+    known = [message(2, "bob", "in between", thread="channel.desk")]
+    incoming = [message(n, content=f"{n}", thread="channel.desk") for n in (1, 3)]
+    root = conversation(rendered(known, incoming))
+    assert shown(root, "channel_desk") == ["in between"]
+    said = root.findall("current_interaction/incoming_message/content")
+    assert [content.text for content in said] == ["1", "3"]
 
-    def test_what_is_not_shown_of_many_is_counted_on_the_first_and_stays_history(self) -> None:
-        incoming = [message(seq, content=str(seq), kind="agent") for seq in range(1, 26)]
-        root = conversation(rendered([], incoming))
-        elements = root.findall("current_interaction/incoming_message")
-        assert [e.get("earlier_not_shown") for e in elements] == ["5", *[None] * 19]
-        assert shown(root, "direct_alice") == ["1", "2", "3", "4", "5"]
+
+def test_yaml_chooses_messages_threads_types_and_senders() -> None:
+    known = [
+        message(1, "carol", "c"), message(2, "bob", "desk", thread="channel.desk"),
+        message(3, "noisy", "psst", thread="channel.desk"), message(4, content="one"),
+        message(5, content="two"),
+    ]  # fmt: skip
+    incoming = [message(6)]
+    root = conversation(rendered(known, incoming, History(messages=1, threads=2)))
+    assert [t.get("id") for t in root.iter("thread")] == ["direct_alice", "channel_desk"]
+    assert shown(root, "direct_alice") == ["two"]
+    root = conversation(rendered(known, incoming, History(types=["channel"])))
+    assert [t.get("id") for t in root.iter("thread")] == ["channel_desk"]
+    root = conversation(rendered(known, incoming, History(hide_senders=["noisy"])))
+    assert shown(root, "channel_desk") == ["desk"]
+
+
+def test_what_is_not_shown_of_many_is_counted_on_the_first_and_stays_history() -> None:
+    incoming = [message(seq, content=str(seq), kind="agent") for seq in range(1, 26)]
+    root = conversation(rendered([], incoming))
+    elements = root.findall("current_interaction/incoming_message")
+    assert [e.get("earlier_not_shown") for e in elements] == ["5", *[None] * 19]
+    assert shown(root, "direct_alice") == ["1", "2", "3", "4", "5"]
 
 
 def test_content_is_its_text_representation_or_compact_json_of_any_size() -> None:

@@ -66,14 +66,11 @@ class TestTools:
         ]:  # fmt: skip
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("unknown-tool", "error")
-
         (finding,) = lint(subject("One.\nTwo, and call\n`send_text_mesage` then."))
         assert finding.place == Place("net.yaml", 12)
         assert "did you mean `send_text_message`?" in finding.message
         assert str(finding).startswith("net.yaml:12: error: the instruction names the tool")
-
         assert rules("Call `send_mail`.", tools=None, others=frozenset()) == []
-
         for text in [
             "Use `read_thread` and call `finish`.", "Answer in `direct_ann` or channel_desk.",
             "Call `librarian` by name.", "The field `order_id` is a number.",
@@ -88,7 +85,6 @@ class TestTools:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("disabled-tool", "error")
             assert "allow it in `tools`" in finding.message
-
         place = Place("net.yaml", 20)
         called = [("read_thread", place), ("reply", place), ("red_thread", place)]
         found = lint(subject(called=called))
@@ -105,7 +101,6 @@ class TestTools:
         ]:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("forbidden-tool", "warning")
-
         for text in [
             "Never call `read_thread` twice.", "Do not use `read_thread` before you have answered.",
             "Never call `finish`.", "Use `read_thread`.",
@@ -123,7 +118,6 @@ class TestTools:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("contradiction", "error")
             assert truth in finding.message
-
         for text in [
             "`send_text_message` sends an answer.", "`read_thread` only reads.",
             "`read_thread` never sends anything.", "Use `read_thread` to see what ann sends.",
@@ -144,7 +138,6 @@ class TestWayOut:
             "Do not ask the person. Don't decline.",
         ]:
             assert self.no_way_out(text)
-
         for text in [
             "Call `finish` when done.", "If you cannot, decline.",
             "When in doubt ask the customer.", "Ask back.", "If you do not know, say so.",
@@ -153,32 +146,30 @@ class TestWayOut:
             assert not self.no_way_out(text)
 
 
-class TestRules:
-    def test_more_than_seven_own_rules_are_too_many(self) -> None:
-        lines = [f"- You must do {n}." for n in range(MOST_RULES)]
-        assert rules("\n".join(lines)) == []
-        lines += ["- Never do that.", "- ALWAYS smile."]
-        (finding,) = lint(subject("\n".join(lines)))
-        assert (finding.rule, finding.level) == ("too-many-rules", "warning")
-        assert finding.place.line == 10 + MOST_RULES
-        assert "has 9 hard rules" in finding.message
+def test_more_than_seven_own_rules_are_too_many() -> None:
+    lines = [f"- You must do {n}." for n in range(MOST_RULES)]
+    assert rules("\n".join(lines)) == []
+    lines += ["- Never do that.", "- ALWAYS smile."]
+    (finding,) = lint(subject("\n".join(lines)))
+    assert (finding.rule, finding.level) == ("too-many-rules", "warning")
+    assert finding.place.line == 10 + MOST_RULES
+    assert "has 9 hard rules" in finding.message
+    part = "\n".join(f"- You must do {n}." for n in range(4))
+    assert rules(part, part) == ["too-many-rules"]
+    ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
+    told = Subject("a", Place("f"), [ours, passage(FINE)], tools=TOOLS)
+    assert lint(told) == []
 
-        part = "\n".join(f"- You must do {n}." for n in range(4))
-        assert rules(part, part) == ["too-many-rules"]
 
-        ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
-        told = Subject("a", Place("f"), [ours, passage(FINE)], tools=TOOLS)
-        assert lint(told) == []
-
-    def test_rules_only_in_the_middle_of_a_long_prompt(self) -> None:
-        filler = "This is how it is here. " * (LONG // 40)
-        middle = f"{filler}\nNever guess a price.\n{filler}"
-        (finding,) = lint(subject(middle))
-        assert (finding.rule, finding.place.line) == ("rules-in-the-middle", 11)
-        assert rules(f"Never guess a price.\n{filler}{filler}") == []
-        assert rules(f"{filler}{filler}\nNever guess a price.") == []
-        assert rules(middle, reminded=True) == []
-        assert rules("Here.\nNever guess a price.\nThere.") == []
+def test_rules_only_in_the_middle_of_a_long_prompt() -> None:
+    filler = "This is how it is here. " * (LONG // 40)
+    middle = f"{filler}\nNever guess a price.\n{filler}"
+    (finding,) = lint(subject(middle))
+    assert (finding.rule, finding.place.line) == ("rules-in-the-middle", 11)
+    assert rules(f"Never guess a price.\n{filler}{filler}") == []
+    assert rules(f"{filler}{filler}\nNever guess a price.") == []
+    assert rules(middle, reminded=True) == []
+    assert rules("Here.\nNever guess a price.\nThere.") == []
 
 
 def untrusted(source: str) -> list[Finding]:
@@ -186,46 +177,40 @@ def untrusted(source: str) -> list[Finding]:
     return lint(Subject("mine.j2", Place("mine.j2"), [passage(FINE)], [template]))
 
 
-class TestUntrusted:
-    def test_words_of_others_outside_of_elements(self) -> None:
-        for source, line in [
-            ("a\n{{ incoming_message.text }}", 2),
-            ("<x></x>{{ incoming_message.text }}", 1),
-            ("```\n{{ incoming_message.content }}\n```", 2),
-            ("{% for m in incoming_messages %}\n{{ m.text }}\n{% endfor %}", 2),
-            ("{% for i, t in message_threads.items() %}{{ t.messages[0].text }}{% endfor %}", 1),
-            ("{% set x = incoming_message %}{{ x.text | upper }}", 1),
-            ("<a>{% if x %}</a>{% endif %}{{ state }}", 1),
-            ("{% if x %}<a>{% endif %}</a>{% if y %}b{% else %}{{ state }}{% endif %}", 1),
-            ("{{ 'a' ~ participants[0].description }}", 1),
-            ("{{ participants if x else 'nobody' }}", 1),
-            ("{% macro m(t) %}{{ t.text }}{% endmacro %}<a>{{ m(incoming_message) }}</a>", 1),
-        ]:
-            found = untrusted(source)
-            assert [(f.rule, f.level, f.place) for f in found] == [
-                ("untrusted-text", "error", Place("mine.j2", line))
-            ]
-
-        for source in [
-            "<x>{{ incoming_message.text }}</x>",
-            "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",
-            '<x sender="{{ incoming_message.text }}">',
-            "{{ incoming_message.sender_id }} {{ incoming_messages | length }}",
-            "{{ 's' if incoming_messages | length > 1 }}{{ incoming_thread_id }}",
-            "{% for m in incoming_messages %}<m>{{ m.text }}</m>{% endfor %}",
-            "<t>{% for m in incoming_messages %}{{ m.text }}{% endfor %}</t>",
-            "{% macro m(t) %}<b>{{ t.text }}</b>{% endmacro %}{{ m(incoming_message) }}",
-            "{% macro rule(t) %}- {{ t }}{% endmacro %}{{ rule('be kind') }}",
-            "{{ shop }} {# {{ incoming_message.text }} #}",
-            "{{ broken",
-        ]:
-            assert untrusted(source) == []
-
-        (finding,) = untrusted("<x>{{ incoming_message.text | safe }}</x>")
-        assert "`| safe`" in finding.message
-
-        (finding,) = lint(subject("Hello.", warned=False))
-        assert (finding.rule, finding.level) == ("untrusted-rule", "warning")
+def test_words_of_others_outside_of_elements() -> None:
+    for source, line in [
+        ("a\n{{ incoming_message.text }}", 2),
+        ("<x></x>{{ incoming_message.text }}", 1),
+        ("```\n{{ incoming_message.content }}\n```", 2),
+        ("{% for m in incoming_messages %}\n{{ m.text }}\n{% endfor %}", 2),
+        ("{% for i, t in message_threads.items() %}{{ t.messages[0].text }}{% endfor %}", 1),
+        ("{% set x = incoming_message %}{{ x.text | upper }}", 1),
+        ("<a>{% if x %}</a>{% endif %}{{ state }}", 1),
+        ("{% if x %}<a>{% endif %}</a>{% if y %}b{% else %}{{ state }}{% endif %}", 1),
+        ("{{ 'a' ~ participants[0].description }}", 1),
+        ("{{ participants if x else 'nobody' }}", 1),
+        ("{% macro m(t) %}{{ t.text }}{% endmacro %}<a>{{ m(incoming_message) }}</a>", 1),
+    ]:
+        found = untrusted(source)
+        assert [(f.rule, f.level, f.place) for f in found] == [
+            ("untrusted-text", "error", Place("mine.j2", line))
+        ]
+    for source in [
+        "<x>{{ incoming_message.text }}</x>", "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",
+        '<x sender="{{ incoming_message.text }}">',
+        "{{ incoming_message.sender_id }} {{ incoming_messages | length }}",
+        "{{ 's' if incoming_messages | length > 1 }}{{ incoming_thread_id }}",
+        "{% for m in incoming_messages %}<m>{{ m.text }}</m>{% endfor %}",
+        "<t>{% for m in incoming_messages %}{{ m.text }}{% endfor %}</t>",
+        "{% macro m(t) %}<b>{{ t.text }}</b>{% endmacro %}{{ m(incoming_message) }}",
+        "{% macro rule(t) %}- {{ t }}{% endmacro %}{{ rule('be kind') }}",
+        "{{ shop }} {# {{ incoming_message.text }} #}", "{{ broken",
+    ]:  # fmt: skip
+        assert untrusted(source) == []
+    (finding,) = untrusted("<x>{{ incoming_message.text | safe }}</x>")
+    assert "`| safe`" in finding.message
+    (finding,) = lint(subject("Hello.", warned=False))
+    assert (finding.rule, finding.level) == ("untrusted-rule", "warning")
 
 
 def test_every_rule_has_a_name_of_its_own_and_says_what_it_looks_for() -> None:

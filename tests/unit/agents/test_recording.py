@@ -52,12 +52,10 @@ def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> N
         told = json.loads(call.result)
         assert "the key 'text' is given twice" in told["message"]
         assert told["retry"] is True
-
     line = 'TOOL_CALL {"tool_name": "add", "parameters": {"a": 1, "a": 2}}'
     answer = ToolCallLines().read(Answer(text=line))
     assert answer.calls == ()
     assert "the key 'a' is given twice" in answer.notes[0]
-
     for arguments, says in [
         ("[1]", "not a JSON object"),
         ("{oops", "not a JSON object"),
@@ -67,7 +65,6 @@ def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> N
         call = recorded(arguments)
         assert (call.arguments, call.error) == (arguments, "invalid_arguments")
         assert says in (call.result or "")
-
     refused = CallRequest("a", "tidy_steps", '{"discard": [1], "discard": [2]}')
     fine = CallRequest("b", "tidy_steps", '{"discard": [3]}')
     assert tidied(Answer(calls=(refused, fine))).discards == (3,)
@@ -85,10 +82,8 @@ def test_an_unknown_tool_is_answered_with_what_may_be_meant_or_with_the_agents_o
     for name, near in cases:
         call = step_of(Answer(calls=(CallRequest("a", name, "{}"),)), 1, NAMES).calls[0]
         assert json.loads(call.result or "")["valid_names"] == near
-
     many = [f"tool_{n:02}" for n in range(40)]
     call = step_of(Answer(calls=(CallRequest("a", "zzz", "{}"),)), 1, many).calls[0]
     assert json.loads(call.result or "")["valid_names"] == many[:10]
-
     call = step_of(Answer(calls=(CallRequest("a", "zzz", "{}"),)), 1, ["finish"]).calls[0]
     assert json.loads(call.result or "")["valid_names"] == ["finish"]

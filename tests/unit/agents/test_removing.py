@@ -25,7 +25,6 @@ def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(tmp_
     remove(str(gone))
     assert not gone.exists()
     assert (kept / "file").exists()
-
     inner = tmp_path / "shut" / "inner"
     inner.mkdir(parents=True)
     (inner / "file").touch()
@@ -33,7 +32,6 @@ def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(tmp_
         folder.chmod(0)
     remove(str(inner.parent))
     assert not inner.parent.exists()
-
     remove(str(tmp_path / "never"))
 
 

@@ -35,7 +35,6 @@ async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more
     assert turns.end("bot-m1", Ending("stopped", halted=True))
     assert turns.ending("bot-m1") == Ending("stopped", halted=True)
     assert await cancelled(task)
-
     cases: list[tuple[dict[str, object], str]] = [
         ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
         ({"turns": [], "by": "ann"}, "stopped by ann"),

@@ -24,8 +24,7 @@ def split(text: str) -> tuple[str, str]:
 
 def test_thoughts_are_told_apart() -> None:
     for text, said, thought in [
-        ("hello", "hello", ""),
-        ("  as it was ", "  as it was ", ""),
+        ("hello", "hello", ""), ("  as it was ", "  as it was ", ""),
         ("<scratchpad>hm</scratchpad>hello", "hello", "hm"),
         ("a <scratchpad>x</scratchpad> b <scratchpad>y</scratchpad>", "a  b", "x\ny"),
         ("hello <scratchpad>never closed", "hello", "never closed"),
@@ -33,12 +32,11 @@ def test_thoughts_are_told_apart() -> None:
         ("<scratchpad>a<scratchpad>b</scratchpad>c</scratchpad>d", "d", "a\nb\nc"),
         ("<SCRATCHPAD mood='x'>a</ Scratchpad >d", "d", "a"),
         ("&lt;scratchpad&gt;a&lt;/scratchpad&gt;d", "d", "a"),
-        ("&#60;scratchpad&#x3E;a</scratchpad>d", "d", "a"),
-        ("<scratchpad/>d", "d", ""),
+        ("&#60;scratchpad&#x3E;a</scratchpad>d", "d", "a"), ("<scratchpad/>d", "d", ""),
         ("<scratchpads>d", "<scratchpads>d", ""),
         ("<<scratchpad></scratchpad>scratchpad>a", "", "a"),
         ("the scratchpad of x < y", "the scratchpad of x < y", ""),
-    ]:
+    ]:  # fmt: skip
         assert split(text) == (said, thought)
 
 
@@ -54,10 +52,8 @@ class TestAnswers:
         quiet = without_thoughts(answer)
         assert (quiet.text, quiet.reasoning) == ("Yes", "is it?")
         assert (quiet.calls, quiet.tokens_in, quiet.tokens_out) == (answer.calls, 5, 6)
-
         answer = Answer("<scratchpad>b</scratchpad>", reasoning="a")
         assert without_thoughts(answer).reasoning == "a\nb"
-
         answer = Answer(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
         assert without_thoughts(answer) is answer
 
@@ -75,23 +71,18 @@ class TestAnswers:
         }
         assert quiet.reasoning == f"{SECRET}\n{SECRET}"
         assert quiet.notes == ("thoughts were taken out of the arguments of send_text_message",)
-
         text = '{"text": "\\u003cscratchpad\\u003eSECRET\\u003c/scratchpad\\u003ehello"}'
         quiet = without_thoughts(Answer(None, (call(text),)))
         assert json.loads(quiet.calls[0].arguments) == {"text": "hello"}
-
         quiet = without_thoughts(Answer(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
         assert json.loads(quiet.calls[0].arguments) == {"a": 1}
-
         given = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
         quiet = without_thoughts(Answer(None, (call(given),)))
         assert json.loads(quiet.calls[0].arguments) == {"content": ["", "", "", "hello"]}
-
         calls = (call({"text": "<scratchpad>SECRET"}), call({"text": "hello"}, "c2"))
         quiet = without_thoughts(Answer("<scratchpad>x", calls))
         assert json.loads(quiet.calls[0].arguments) == {"text": ""}
         assert json.loads(quiet.calls[1].arguments) == {"text": "hello"}
-
         for text in ['{"text": "<scratchpad>SECRET', "<scratchpad>SECRET", "["]:
             quiet = without_thoughts(Answer(None, (call(text),)))
             assert SECRET not in quiet.calls[0].arguments

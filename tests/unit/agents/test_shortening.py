@@ -97,100 +97,88 @@ def recorded(arguments: JsonValue, frame: int = 256 * 1024, levels: int = 32) ->
     return Step.model_validate(cut).calls[0].arguments
 
 
-class TestRecords:
-    @settings(max_examples=examples(30), deadline=None)
-    @given(RECORDS, st.integers(LEAST_RECORD + ROOM, 40_000), st.integers(8, 40))
-    def test_every_record_is_one_that_the_hub_accepts(
-        self, record: Step | TurnStart | TurnEnd, frame: int, levels: int
-    ) -> None:
-        cut = fitted(record.model_dump(mode="json"), frame - ROOM, levels - 2)
-        args = {"turn": "bot-m1", "step": cut}
-        encode_call("r" * 64, "record_step", args, "c" * 26, limits(frame, levels))
-        assert type(record).model_validate(cut)
-
-    def test_long_texts_are_cut_in_the_middle_until_the_record_fits(self) -> None:
-        for character in ["x", "é", "👩"]:
-            record: JsonValue = {
-                "prompt": character * 300_000,
-                "steps": [character * 5000],
-                "id": "m1",
-            }
-            cut = fitted(record, 20_000)
-            assert isinstance(cut, dict)
-            assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
-            assert cut["id"] == "m1"
-            prompt = cut["prompt"]
-            assert isinstance(prompt, str)
-            assert prompt.startswith(character)
-            assert prompt.endswith(character)
-            assert "(300000 characters)" in prompt
-
-    def test_of_many_items_or_members_the_first_are_recorded_and_how_many_follow(self) -> None:
-        items = recorded({"items": [0] * 200_000})["items"]
-        assert len(items) > 10_000
-        *first, told = items
-        assert set(first) == {0}
-        assert told == f"… {200_000 - len(first)} more"
-
-        members = recorded({str(n): n for n in range(60_000)})
-        assert members["7"] == 7
-        assert members["…"] == f"{60_000 - len(members) + 1} more"
-
-        ((key, value),) = recorded({"k" * 400_000: 1}).items()
-        assert "(400000 characters)" in key
-        assert value == 1
-
-    def test_what_is_nested_too_deep_is_a_note_and_the_last_resort_says_how_much_was_left_out(
-        self,
-    ) -> None:
-        cut = recorded({"deep": nested(15), "flat": [1]}, levels=8)
-        assert cut == {"deep": [["(nested too deep, left out)"]], "flat": [1]}
-
-        assert excerpt(10**400, 64, 3) == "(401 bytes of JSON, left out)"
-        assert excerpt([["x"] * 9] * 9, 64, 0) == "(nested too deep, left out)"
-
-        for flaw, shown in [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")]:
-            whole: JsonValue = {"notes": [f"a{flaw}"], flaw: "⟦U+0000⟧"}
-            assert fitted(whole, 1000) == {"notes": [f"a{shown}"], shown: "⟦U+0000⟧"}
-
-    def test_of_too_many_calls_the_first_are_recorded_and_a_note_says_so(self) -> None:
-        calls = tuple(
-            ToolCallRecord(id=f"c{n}", name="work", arguments={"n": n}) for n in range(9000)
-        )
-        step = Step(n=1, calls=calls, notes=("first",))
-        cut = Step.model_validate(fitted(step.model_dump(mode="json"), 100_000, 30))
-        assert 100 <= len(cut.calls) < 9000
-        assert cut.calls == calls[: len(cut.calls)]
-        assert cut.notes[0] == "first"
-        assert "at most" in cut.notes[-1]
+@settings(max_examples=examples(30), deadline=None)
+@given(RECORDS, st.integers(LEAST_RECORD + ROOM, 40_000), st.integers(8, 40))
+def test_every_record_is_one_that_the_hub_accepts(
+    record: Step | TurnStart | TurnEnd, frame: int, levels: int
+) -> None:
+    cut = fitted(record.model_dump(mode="json"), frame - ROOM, levels - 2)
+    args = {"turn": "bot-m1", "step": cut}
+    encode_call("r" * 64, "record_step", args, "c" * 26, limits(frame, levels))
+    assert type(record).model_validate(cut)
 
 
-class TestTakingUp:
-    def test_a_call_with_arguments_that_were_cut_does_not_run_again_but_others_do(self) -> None:
-        given = [{"text": "x" * 9000}, {"text": "short"}]
-        made = [ToolCallRecord(id=str(n), name="work", arguments=g) for n, g in enumerate(given)]
-        made.append(made[0].model_copy(update={"id": "2", "result": "done"}))
-        step = Step(n=1, calls=tuple(made), notes=("first",))
-        cut = Step.model_validate(fitted(step.model_dump(mode="json"), LEAST_RECORD, 30))
-        assert cut.notes[0] == "first"
-        taken_up = without_cut_calls(cut)
-        assert [call.error for call in taken_up.calls] == ["interrupted", "interrupted", None]
-        assert "may or may not have taken effect" in (taken_up.calls[0].result or "")
-        assert taken_up.calls[2].result == "done"
-
-        call = ToolCallRecord(id="c", name="work", arguments={"text": "short"})
-        step = Step(n=1, calls=(call,), text="x" * 9000)
-        cut = Step.model_validate(fitted(step.model_dump(mode="json"), LEAST_RECORD, 30))
-        assert cut.calls == step.calls
-        assert without_cut_calls(cut) is cut
+def test_long_texts_are_cut_in_the_middle_until_the_record_fits() -> None:
+    for character in ["x", "é", "👩"]:
+        record: JsonValue = {"prompt": character * 300_000, "steps": [character * 5000], "id": "m1"}
+        cut = fitted(record, 20_000)
+        assert isinstance(cut, dict)
+        assert len(json.dumps(cut, ensure_ascii=False).encode()) <= 20_000
+        assert cut["id"] == "m1"
+        prompt = cut["prompt"]
+        assert isinstance(prompt, str)
+        assert prompt.startswith(character)
+        assert prompt.endswith(character)
+        assert "(300000 characters)" in prompt
 
 
-class TestExcerpts:
-    @settings(max_examples=examples(50), deadline=None)
-    @given(JSON, st.integers(64, 50_000), st.integers(0, 12))
-    def test_any_json_fits_any_limit(self, value: JsonValue, limit: int, levels: int) -> None:
-        cut = excerpt(value, limit, levels)
-        assert len(to_json(cut)) <= limit
-        assert depth(cut) <= levels
-        if len(to_json(value)) <= limit and depth(value) <= levels:
-            assert cut is value
+def test_of_many_items_or_members_the_first_are_recorded_and_how_many_follow() -> None:
+    items = recorded({"items": [0] * 150_000})["items"]
+    assert len(items) > 10_000
+    *first, told = items
+    assert set(first) == {0}
+    assert told == f"… {150_000 - len(first)} more"
+    members = recorded({str(n): n for n in range(30_000)})
+    assert members["7"] == 7
+    assert members["…"] == f"{30_000 - len(members) + 1} more"
+    ((key, value),) = recorded({"k" * 400_000: 1}).items()
+    assert "(400000 characters)" in key
+    assert value == 1
+
+
+def test_what_is_nested_too_deep_is_a_note_and_the_last_resort_says_how_much_was_left_out() -> None:
+    cut = recorded({"deep": nested(15), "flat": [1]}, levels=8)
+    assert cut == {"deep": [["(nested too deep, left out)"]], "flat": [1]}
+    assert excerpt(10**400, 64, 3) == "(401 bytes of JSON, left out)"
+    assert excerpt([["x"] * 9] * 9, 64, 0) == "(nested too deep, left out)"
+    for flaw, shown in [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")]:
+        whole: JsonValue = {"notes": [f"a{flaw}"], flaw: "⟦U+0000⟧"}
+        assert fitted(whole, 1000) == {"notes": [f"a{shown}"], shown: "⟦U+0000⟧"}
+
+
+def test_of_too_many_calls_the_first_are_recorded_and_a_note_says_so() -> None:
+    calls = tuple(ToolCallRecord(id=f"c{n}", name="work", arguments={"n": n}) for n in range(2500))
+    step = Step(n=1, calls=calls, notes=("first",))
+    cut = Step.model_validate(fitted(step.model_dump(mode="json"), 100_000, 30))
+    assert 100 <= len(cut.calls) < 2500
+    assert cut.calls == calls[: len(cut.calls)]
+    assert cut.notes[0] == "first"
+    assert "at most" in cut.notes[-1]
+
+
+def test_a_call_with_arguments_that_were_cut_does_not_run_again_but_others_do() -> None:
+    given = [{"text": "x" * 9000}, {"text": "short"}]
+    made = [ToolCallRecord(id=str(n), name="work", arguments=g) for n, g in enumerate(given)]
+    made.append(made[0].model_copy(update={"id": "2", "result": "done"}))
+    step = Step(n=1, calls=tuple(made), notes=("first",))
+    cut = Step.model_validate(fitted(step.model_dump(mode="json"), LEAST_RECORD, 30))
+    assert cut.notes[0] == "first"
+    taken_up = without_cut_calls(cut)
+    assert [call.error for call in taken_up.calls] == ["interrupted", "interrupted", None]
+    assert "may or may not have taken effect" in (taken_up.calls[0].result or "")
+    assert taken_up.calls[2].result == "done"
+    call = ToolCallRecord(id="c", name="work", arguments={"text": "short"})
+    step = Step(n=1, calls=(call,), text="x" * 9000)
+    cut = Step.model_validate(fitted(step.model_dump(mode="json"), LEAST_RECORD, 30))
+    assert cut.calls == step.calls
+    assert without_cut_calls(cut) is cut
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(JSON, st.integers(64, 50_000), st.integers(0, 12))
+def test_any_json_fits_any_limit(value: JsonValue, limit: int, levels: int) -> None:
+    cut = excerpt(value, limit, levels)
+    assert len(to_json(cut)) <= limit
+    assert depth(cut) <= levels
+    if len(to_json(value)) <= limit and depth(value) <= levels:
+        assert cut is value

@@ -41,66 +41,65 @@ def test_without_the_section_the_prompt_is_what_it_always_was(tmp_path: Path) ->
 PLAIN_PARTS = ("network", "untrusted_data", "thread_ids", "speaking")
 
 
-class TestComponents:
-    def test_parts_are_removed_added_and_replaced_from_files_too(self, tmp_path: Path) -> None:
-        prompts = made(
-            tmp_path,
-            {
-                "components": {
-                    "remove": ["thread_ids", "speaking", "untrusted_data"],
-                    "add": {
-                        "style": {"text": "Be brief.", "priority": 97},
-                        "usual": {"text": "As always."},
-                    },
-                    "replace": {"network": {"text": "You are in town."}},
-                }
-            },
-            "Lead.",
-        )
-        prompt = prompts.of(context(), THREAD)
-        assert prompt.text == "Lead.\n\nBe brief.\n\nYou are in town.\n\nAs always."
-        assert prompt.components == ("identity", "style", "network", "usual")
+def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> None:
+    prompts = made(
+        tmp_path,
+        {
+            "components": {
+                "remove": ["thread_ids", "speaking", "untrusted_data"],
+                "add": {
+                    "style": {"text": "Be brief.", "priority": 97},
+                    "usual": {"text": "As always."},
+                },
+                "replace": {"network": {"text": "You are in town."}},
+            }
+        },
+        "Lead.",
+    )
+    prompt = prompts.of(context(), THREAD)
+    assert prompt.text == "Lead.\n\nBe brief.\n\nYou are in town.\n\nAs always."
+    assert prompt.components == ("identity", "style", "network", "usual")
+    replace = {"delegation": {"text": "D"}, "network": {"text": "N", "priority": 1000}}
+    prompts = made(tmp_path, {"components": {"replace": replace}}, "I")
+    prompt = prompts.of(context(participants=[Companion("b", "agent")]), THREAD)
+    assert prompt.components[:2] == ("network", "identity")
+    assert "delegation" not in prompt.components, "there is no tool to delegate with"
+    files = {"style.md": "Be {{ brief }}.\n", "shop.j2": "{{ shop }} in {{ network }}"}
+    prompts = made(
+        written(tmp_path, files),
+        {
+            "variables": {"shop": "A & B"},
+            "components": {"add": {"style": {"file": "style.md"}, "shop": {"file": "shop.j2"}}},
+        },
+    )
+    text = prompts.of(context(), THREAD).text
+    assert "Be {{ brief }}.\n\nA & B in town" in text
 
-        replace = {"delegation": {"text": "D"}, "network": {"text": "N", "priority": 1000}}
-        prompts = made(tmp_path, {"components": {"replace": replace}}, "I")
-        prompt = prompts.of(context(participants=[Companion("b", "agent")]), THREAD)
-        assert prompt.components[:2] == ("network", "identity")
-        assert "delegation" not in prompt.components, "there is no tool to delegate with"
 
-        files = {"style.md": "Be {{ brief }}.\n", "shop.j2": "{{ shop }} in {{ network }}"}
-        prompts = made(
-            written(tmp_path, files),
-            {
-                "variables": {"shop": "A & B"},
-                "components": {"add": {"style": {"file": "style.md"}, "shop": {"file": "shop.j2"}}},
-            },
-        )
-        text = prompts.of(context(), THREAD).text
-        assert "Be {{ brief }}.\n\nA & B in town" in text
+def test_conditions_are_those_of_the_turn(tmp_path: Path) -> None:
+    shy = {"text": "Nobody hears.", "when": ["in_direct_thread", "not has_mods"]}
+    prompts = made(tmp_path, {"components": {"add": {"shy": shy}}})
+    assert "shy" in prompts.of(context(thread="direct_ann"), THREAD).components
+    assert "shy" not in prompts.of(context(thread="channel_a"), THREAD).components
+    told = context(thread="direct_ann", mods=[Note("x")])
+    assert "shy" not in prompts.of(told, THREAD).components
 
-    def test_conditions_are_those_of_the_turn(self, tmp_path: Path) -> None:
-        shy = {"text": "Nobody hears.", "when": ["in_direct_thread", "not has_mods"]}
-        prompts = made(tmp_path, {"components": {"add": {"shy": shy}}})
-        assert "shy" in prompts.of(context(thread="direct_ann"), THREAD).components
-        assert "shy" not in prompts.of(context(thread="channel_a"), THREAD).components
-        told = context(thread="direct_ann", mods=[Note("x")])
-        assert "shy" not in prompts.of(told, THREAD).components
 
-    def test_mistakes_are_told_before_the_agent_runs(self, tmp_path: Path) -> None:
-        cases: list[tuple[object, str]] = [
-            ({"components": {"add": {"a": {"file": "gone.md"}}}}, r"gone\.md: .* cannot be read"),
-            ({"components": {"add": {"a": {"file": "gone.j2"}}}}, r"gone\.j2: .* cannot be read"),
-            ({"components": {"add": {"a": {"file": "x.j2"}}}}, r"x\.j2:1: .* variable 'shop'"),
-            (
-                {"variables": {"shpo": 1}, "components": {"add": {"a": {"file": "x.j2"}}}},
-                r"needs the variable 'shop'; did you mean 'shpo'",
-            ),
-            ({"variables": {"a": 1}}, "gives 'a', which no template uses"),
-            ({"variables": {"network": 1}}, "'network', which every prompt has: choose another"),
-        ]
-        for prompt, says in cases:
-            with pytest.raises(ConfigError, match=says):
-                made(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
+def test_mistakes_are_told_before_the_agent_runs(tmp_path: Path) -> None:
+    cases: list[tuple[object, str]] = [
+        ({"components": {"add": {"a": {"file": "gone.md"}}}}, r"gone\.md: .* cannot be read"),
+        ({"components": {"add": {"a": {"file": "gone.j2"}}}}, r"gone\.j2: .* cannot be read"),
+        ({"components": {"add": {"a": {"file": "x.j2"}}}}, r"x\.j2:1: .* variable 'shop'"),
+        (
+            {"variables": {"shpo": 1}, "components": {"add": {"a": {"file": "x.j2"}}}},
+            r"needs the variable 'shop'; did you mean 'shpo'",
+        ),
+        ({"variables": {"a": 1}}, "gives 'a', which no template uses"),
+        ({"variables": {"network": 1}}, "'network', which every prompt has: choose another"),
+    ]
+    for prompt, says in cases:
+        with pytest.raises(ConfigError, match=says):
+            made(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
 
 
 class TestVersioned:
@@ -118,11 +117,7 @@ class TestVersioned:
 
     def test_a_version_is_pinned_and_rolled_out_and_back_by_config(self, tmp_path: Path) -> None:
         written(tmp_path, self.FILES)
-        pinned: dict[str, object] = {
-            "name": "triage",
-            "version": "1.9",
-            "variables": {"shop": "A"},
-        }
+        pinned: dict[str, object] = {"name": "triage", "version": "1.9", "variables": {"shop": "A"}}
         rolled = {**pinned, "rollout": {"version": "1.10", "share": "50%"}}
         threads = [f"dm.bot.p{n}" for n in range(60)]
 
@@ -142,20 +137,16 @@ class TestVersioned:
         written(tmp_path, {"prompts/a/1.j2": "First: {{ instruction }}"})
         text = made(tmp_path, {"name": "a"}, "Lead.").of(context(), THREAD).text
         assert text.startswith("First: Lead.")
-
         written(tmp_path, {"prompts/a/1.j2": "First"})
         with pytest.raises(ConfigError, match=r"no place for the instruction of agents\.bot"):
             made(tmp_path, {"name": "a"}, "Lead.")
-
         written(tmp_path, {"prompts/a/1.j2": "x", "prompts/a/2.j2": "{{ more }}"})
         rollout: object = {"version": "2", "share": 0.0}
         with pytest.raises(ConfigError, match="a@2 needs the variable 'more'"):
             made(tmp_path, {"name": "a", "version": "1", "rollout": rollout})
-
         written(tmp_path, {"prompts/c/1.j2": "a\n{{ threads[5] }}"})
         with pytest.raises(ConfigError, match=r"1\.j2:2: the prompt fails"):
             made(tmp_path, {"name": "c"}).of(context(), THREAD)
-
         text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
         written(tmp_path, {"prompts/b/1.j2": text})
         others = [Companion("bob", "agent", "&lt;/p&gt;")]
@@ -163,11 +154,9 @@ class TestVersioned:
         assert prompt.text.startswith("<p>&lt;/p&gt;</p>")
 
 
-class TestClosing:
-    def test_the_reminder_can_be_put_behind_what_a_dialect_says(self, tmp_path: Path) -> None:
-        prompt = made(tmp_path, {"reminder": ["Be brief."]}, "x").of(context(), THREAD)
-        assert prompt.closing == "Above all:\n- Be brief."
-        assert prompt.text == f"{prompt.body}\n\n{prompt.closing}"
-
-        prompt = made(tmp_path, {}, "x").of(context(), THREAD)
-        assert (prompt.closing, prompt.text) == ("", prompt.body)
+def test_the_reminder_can_be_put_behind_what_a_dialect_says(tmp_path: Path) -> None:
+    prompt = made(tmp_path, {"reminder": ["Be brief."]}, "x").of(context(), THREAD)
+    assert prompt.closing == "Above all:\n- Be brief."
+    assert prompt.text == f"{prompt.body}\n\n{prompt.closing}"
+    prompt = made(tmp_path, {}, "x").of(context(), THREAD)
+    assert (prompt.closing, prompt.text) == ("", prompt.body)

@@ -17,7 +17,6 @@ def test_it_names_what_is_left_and_of_what() -> None:
     assert reminder([left("tokens", 18_800, 20_000)]) == (
         "Little is left for this task: 1,200 of 20,000 tokens. Finish now with what you have."
     )
-
     cases: list[tuple[LimitName, str]] = [
         ("usd", "$0.2500 of $3.0000"), ("wall_clock", "0 of 3 seconds"),
         ("wakes", "0 of 3 turns that messages may start"),
@@ -26,11 +25,8 @@ def test_it_names_what_is_left_and_of_what() -> None:
     ]  # fmt: skip
     for limit, told in cases:
         assert told in reminder([left(limit, 2.75 if limit == "usd" else 3, 3)])
-
     assert "0 of 10 tokens" in reminder([left("tokens", 12, 10)])
-
     assert reminder([]) == ""
-
     told = reminder([left("wakes", 63, 64)])
     assert "Finish" not in told
     assert told.endswith("Involve no other agent unless you must.")

@@ -24,7 +24,6 @@ def test_a_turn_begins_at_zero_and_counts_milliseconds() -> None:
     assert clock.ms == 0
     watch.now += 1.23456
     assert clock.ms == 1234.6
-
     watch = Watch()
     clock = TurnClock(monotonic=watch)
     watch.now += 0.5
@@ -40,13 +39,9 @@ def test_a_turn_that_is_taken_up_again_goes_on_where_its_record_ends() -> None:
     assert clock.ms == 230.5
     watch.now += 0.1
     assert clock.ms == 330.5
-
     assert worked_ms([]) == 0.0
-
     assert worked_ms([step(0.0, 10.0, call(10.0, 500.0), call(10.0, 20.0))]) == 510.0
-
     assert worked_ms([step(0.0, 10.0, call(12.0), call())]) == 12.0
-
     assert worked_ms([step(None, 70.0, call(None, 9.0)), step(None, None)]) == 70.0
 
 

@@ -35,7 +35,7 @@ WORDS = ["a", "foo", "Bar", "'s", ".", "//", "/", "é", "12", ";", "😀", "\ud8
 PIECES = st.sampled_from(
     [*LINE_ENDS, *WORDS, " ", "  ", "\t", "\u3000", "<message>", "</content>", "<|endoftext|>"]
 )
-TEXTS = st.lists(PIECES, max_size=30).map("".join)
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
 each_encoding = pytest.mark.parametrize("name", ENCODINGS)
 
 
@@ -164,7 +164,6 @@ def test_messages_calls_results_and_schemas_count_with_what_is_around_them() -> 
     sizes = [message_tokens(Letters(), message) for message in chat]
     assert sizes == [3 + 4, 4 + 4, 4 + 8 + len('c1look{"a": 1}'), 4 + len("seenc1")]
     assert question_tokens(Letters(), Question(chat)) == 3 + sum(sizes)
-
     tool = spec("look")
     size = 10 + len("look") + len(tool.description) + len(json.dumps(tool.parameters))
     assert spec_tokens(Letters(), tool) == size
@@ -176,7 +175,7 @@ THREADS = st.lists(
     st.sampled_from(
         ["</thread>\n", "</thread>", "\n", "  \n", "\u3000\n", "\r", "/", "word " * 300, "<thread>"]
     ),
-    max_size=60,
+    max_size=30,
 ).map("".join)
 
 

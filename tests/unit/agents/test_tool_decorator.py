@@ -63,128 +63,126 @@ async def paint_it(
     return Found(place, [colour] if label is None else [])
 
 
-class TestSchema:
-    @pytest.mark.behaviour("A-8")
-    def test_types_defaults_and_descriptions_are_told(self) -> None:
-        assert word_count.spec.parameters == {
-            "type": "object",
-            "properties": {
-                "text": {"type": "string", "description": "what to count in"},
-                "ignore_case": {
-                    "type": "boolean",
-                    "default": True,
-                    "description": "whether A and a are the same",
-                },
+@pytest.mark.behaviour("A-8")
+def test_types_defaults_and_descriptions_are_told() -> None:
+    assert word_count.spec.parameters == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "what to count in"},
+            "ignore_case": {
+                "type": "boolean",
+                "default": True,
+                "description": "whether A and a are the same",
             },
-            "required": ["text"],
-            "additionalProperties": False,
-        }
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    assert word_count.spec.description == "Count the different words of a text."
 
-        assert word_count.spec.description == "Count the different words of a text."
+    @tool
+    def now() -> str:
+        """The time."""
+        return "noon"
 
-        @tool
-        def now() -> str:
-            """The time."""
-            return "noon"
+    assert now.spec.parameters == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
 
-        assert now.spec.parameters == {
-            "type": "object",
-            "properties": {},
-            "additionalProperties": False,
-        }
+    @tool
+    def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:
+        """Odd names."""
+        return f"{json}{schema}{title}{model_config}{_x}"
 
-        @tool
-        def odd(json: str, schema: int, title: str, model_config: str, _x: int = 1) -> str:
-            """Odd names."""
-            return f"{json}{schema}{title}{model_config}{_x}"
+    properties = odd.spec.parameters["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties) == ["json", "schema", "title", "model_config", "_x"]
 
-        properties = odd.spec.parameters["properties"]
-        assert isinstance(properties, dict)
-        assert list(properties) == ["json", "schema", "title", "model_config", "_x"]
 
-    @pytest.mark.behaviour("A-8")
-    def test_nested_models_enums_unions_and_literals_are_told(self) -> None:
-        parameters = paint_it.spec.parameters
-        properties = parameters["properties"]
-        assert isinstance(properties, dict)
-        assert properties["mode"] == {
-            "enum": ["fast", "slow"],
-            "type": "string",
-            "default": "fast",
-        }
-        assert properties["label"] == {
-            "anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}],
-            "default": None,
-        }
-        assert properties["weight"] == {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "default": 1.0,
-            "description": "in kg",
-        }
-        definitions = parameters["$defs"]
-        assert isinstance(definitions, dict)
-        assert definitions["Colour"] == {"type": "string", "enum": ["red", "blue"]}
-        assert definitions["Point"] == {
-            "type": "object",
-            "description": "A place.",
-            "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
-            "required": ["x"],
-        }
-        assert parameters["required"] == ["place"]
+@pytest.mark.behaviour("A-8")
+def test_nested_models_enums_unions_and_literals_are_told() -> None:
+    parameters = paint_it.spec.parameters
+    properties = parameters["properties"]
+    assert isinstance(properties, dict)
+    assert properties["mode"] == {"enum": ["fast", "slow"], "type": "string", "default": "fast"}
+    assert properties["label"] == {
+        "anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}],
+        "default": None,
+    }
+    assert properties["weight"] == {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 1.0,
+        "description": "in kg",
+    }
+    definitions = parameters["$defs"]
+    assert isinstance(definitions, dict)
+    assert definitions["Colour"] == {"type": "string", "enum": ["red", "blue"]}
+    assert definitions["Point"] == {
+        "type": "object",
+        "description": "A place.",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
+        "required": ["x"],
+    }
+    assert parameters["required"] == ["place"]
 
-    def test_what_the_decorator_is_given_is_carried(self) -> None:
-        assert paint_it.name == "paint"
-        assert (paint_it.permission, paint_it.confirm) == ("write", True)
-        assert (paint_it.idempotent, paint_it.timeout) == (True, 5)
-        assert (word_count.permission, word_count.confirm) == ("read", False)
-        assert (word_count.idempotent, word_count.timeout) == (False, None)
 
-        @tool(confirm="tainted", outside=False)
-        def publish(text: str) -> str:
-            """Publish."""
-            return text
+def test_what_the_decorator_is_given_is_carried() -> None:
+    assert paint_it.name == "paint"
+    assert (paint_it.permission, paint_it.confirm) == ("write", True)
+    assert (paint_it.idempotent, paint_it.timeout) == (True, 5)
+    assert (word_count.permission, word_count.confirm) == ("read", False)
+    assert (word_count.idempotent, word_count.timeout) == (False, None)
 
-        assert (publish.confirm, publish.tuning.outside) == ("tainted", False)
-        assert word_count.tuning.outside is True
+    @tool(confirm="tainted", outside=False)
+    def publish(text: str) -> str:
+        """Publish."""
+        return text
 
-        def odd() -> None:
-            """Odd."""
+    assert (publish.confirm, publish.tuning.outside) == ("tainted", False)
+    assert word_count.tuning.outside is True
 
-        with pytest.raises(TypeError, match="odd: confirm is True, False or 'tainted'"):
-            tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
+    def odd() -> None:
+        """Odd."""
 
-    def test_python_code_calls_the_function_as_before(self) -> None:
-        assert word_count("a A b") == 2
-        assert word_count("a A b", ignore_case=False) == 3
-        assert (word_count.__doc__ or "").startswith("Count the different words of a text.\n\n")
+    with pytest.raises(TypeError, match="odd: confirm is True, False or 'tainted'"):
+        tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
 
-    def test_what_cannot_be_a_tool_is_refused_at_import(self) -> None:
-        def silent(x: int) -> int:
-            return x
 
-        def untyped(x) -> int:  # type: ignore[no-untyped-def]
-            """No type."""
-            return int(x)
+def test_python_code_calls_the_function_as_before() -> None:
+    assert word_count("a A b") == 2
+    assert word_count("a A b", ignore_case=False) == 3
+    assert (word_count.__doc__ or "").startswith("Count the different words of a text.\n\n")
 
-        def many(*x: int) -> int:
-            """Any number."""
-            return sum(x)
 
-        def positional(x: int, /) -> int:
-            """By position."""
-            return x
+def test_what_cannot_be_a_tool_is_refused_at_import() -> None:
+    def silent(x: int) -> int:
+        return x
 
-        def odd(x: threading.Thread) -> str:
-            """No JSON."""
-            return str(x)
+    def untyped(x) -> int:  # type: ignore[no-untyped-def]
+        """No type."""
+        return int(x)
 
-        for function, says in [
-            (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
-            (positional, "positional-only"), (odd, "cannot be told in JSON"),
-        ]:  # fmt: skip
-            with pytest.raises(TypeError, match=says):
-                tool(function)  # type: ignore[call-overload]  # what mypy would say, too
+    def many(*x: int) -> int:
+        """Any number."""
+        return sum(x)
+
+    def positional(x: int, /) -> int:
+        """By position."""
+        return x
+
+    def odd(x: threading.Thread) -> str:
+        """No JSON."""
+        return str(x)
+
+    for function, says in [
+        (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
+        (positional, "positional-only"), (odd, "cannot be told in JSON"),
+    ]:  # fmt: skip
+        with pytest.raises(TypeError, match=says):
+            tool(function)  # type: ignore[call-overload]  # what mypy would say, too
 
 
 def test_a_name_is_one_that_endpoints_take() -> None:
@@ -259,58 +257,60 @@ def giving(value: object) -> Tool:
     return give
 
 
-class TestRunning:
-    async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(self) -> None:
-        variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
-        variable.set("here")
+async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("here")
 
-        @tool
-        def where() -> str:
-            """Which thread."""
-            return f"{variable.get()} {threading.current_thread() is threading.main_thread()}"
+    @tool
+    def where() -> str:
+        """Which thread."""
+        return f"{variable.get()} {threading.current_thread() is threading.main_thread()}"
 
-        assert await where.run({}, SITE) == "here False"
-        result = await paint_it.run({"place": {"x": 1}, "colour": "blue"}, SITE)
-        assert result == '{"where":{"x":1,"y":0},"colours":["blue"]}'
+    assert await where.run({}, SITE) == "here False"
+    result = await paint_it.run({"place": {"x": 1}, "colour": "blue"}, SITE)
+    assert result == '{"where":{"x":1,"y":0},"colours":["blue"]}'
 
-    async def test_wrong_arguments_are_named(self) -> None:
-        cases: list[tuple[dict[str, JsonValue], str]] = [
-            ({}, "place: Field required"),
-            ({"place": {"x": "one"}}, "place.x: Input should be a valid integer"),
-            ({"place": {"x": 1}, "colour": "green"}, "colour: Input should be 'red' or 'blue'"),
-            ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
-        ]
-        for arguments, says in cases:
-            with pytest.raises(ToolFailed, match=says) as caught:
-                await paint_it.run(arguments, SITE)
-            assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
 
-    async def test_results_become_text_and_what_is_raised_comes_out(self) -> None:
-        class Odd:
-            def __str__(self) -> str:
-                return "odd"
+async def test_wrong_arguments_are_named() -> None:
+    cases: list[tuple[dict[str, JsonValue], str]] = [
+        ({}, "place: Field required"),
+        ({"place": {"x": "one"}}, "place.x: Input should be a valid integer"),
+        ({"place": {"x": 1}, "colour": "green"}, "colour: Input should be 'red' or 'blue'"),
+        ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
+    ]
+    for arguments, says in cases:
+        with pytest.raises(ToolFailed, match=says) as caught:
+            await paint_it.run(arguments, SITE)
+        assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
 
-        cases = [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")]
-        for value, text in (*cases, (Odd(), "odd")):
-            assert await giving(value).run({}, SITE) == text
-        for raised in (ValueError("no"), StopIteration("over"), KeyError("k")):
-            with pytest.raises((type(raised), RuntimeError)):
-                await giving(raised).run({}, SITE)
 
-    async def test_cancelling_leaves_the_thread_alone(self) -> None:
-        inside, go = asyncio.Event(), threading.Event()
-        loop = asyncio.get_running_loop()
+async def test_results_become_text_and_what_is_raised_comes_out() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            return "odd"
 
-        @tool
-        def block() -> str:
-            """Block."""
-            loop.call_soon_threadsafe(inside.set)
-            go.wait(10)
-            return "late"
+    cases = [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")]
+    for value, text in (*cases, (Odd(), "odd")):
+        assert await giving(value).run({}, SITE) == text
+    for raised in (ValueError("no"), StopIteration("over"), KeyError("k")):
+        with pytest.raises((type(raised), RuntimeError)):
+            await giving(raised).run({}, SITE)
 
-        task = asyncio.create_task(block.run({}, SITE))
-        await asyncio.wait_for(inside.wait(), 30)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        go.set()
+
+async def test_cancelling_leaves_the_thread_alone() -> None:
+    inside, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @tool
+    def block() -> str:
+        """Block."""
+        loop.call_soon_threadsafe(inside.set)
+        go.wait(10)
+        return "late"
+
+    task = asyncio.create_task(block.run({}, SITE))
+    await asyncio.wait_for(inside.wait(), 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go.set()

@@ -14,24 +14,10 @@ from pydantic import JsonValue
 
 from hubbub import tool
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.approval import (
-    ApprovalRequest,
-    Approved,
-    Begun,
-    Denied,
-    Parked,
-    Verdict,
-)
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Begun, Denied, Parked, Verdict
 from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, Tool, ToolFailed
 from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.policy import (
-    Allow,
-    NeedsApproval,
-    PermissionMode,
-    Refuse,
-    decide,
-    told,
-)
+from hubbub.agents.tools.policy import Allow, NeedsApproval, PermissionMode, Refuse, decide, told
 from hubbub.agents.tools.registry import Registry
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.tuning import Tuning
@@ -118,128 +104,120 @@ def names(mode: PermissionMode) -> set[str]:
     return set(Toolbox(TOOLS, Conduct(mode=mode)).names)
 
 
-class TestPolicy:
-    @pytest.mark.behaviour("K-1", "H-90")
-    def test_the_mode_decides_by_what_a_tool_does_and_confirm_asks_in_every_mode(self) -> None:
-        cases: list[tuple[Permission, type, type, type]] = [
-            ("read", Allow, Allow, Allow),
-            ("write", Refuse, NeedsApproval, Allow),
-            ("admin", Refuse, NeedsApproval, Allow),
-        ]
-        for permission, read_only, ask, full in cases:
-            decisions = [type(decide(Subject(permission), mode)) for mode in MODES]
-            assert decisions == [read_only, ask, full]
-
-        assert {type(decide(Subject("write", speaks=True), mode)) for mode in MODES} == {Allow}
-
-        assert isinstance(decide(Subject("admin", speaks=True), "read_only"), Refuse)
-
-        decision = decide(Subject("read", confirm=True), "full")
-        assert isinstance(decision, NeedsApproval)
-        assert "subject must be approved" in decision.reason
-
-        more: list[tuple[Confirm, bool, bool]] = [
-            (False, False, False), (False, True, False), ("tainted", False, False),
-            ("tainted", True, True), (True, False, True), (True, True, True),
-        ]  # fmt: skip
-        for confirm, outside, asks in more:
-            decision = decide(Subject("read", confirm), "full", outside=outside)
-            assert isinstance(decision, NeedsApproval) is asks
-
-    @pytest.mark.behaviour("H-90")
-    @given(subjects, st.sampled_from(MODES))
-    def test_a_turn_that_has_read_something_from_outside_is_never_allowed_more(
-        self, subject: Subject, mode: PermissionMode
-    ) -> None:
-        strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
-        clean, tainted = (
-            strictness[type(decide(subject, mode, outside=outside))] for outside in (False, True)
-        )
-        assert clean <= tainted
-
-    @given(subjects)
-    def test_a_stricter_mode_never_allows_more(self, subject: Subject) -> None:
-        strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
-        full, ask, read_only = (
-            strictness[type(decide(subject, mode))] for mode in ("full", "ask", "read_only")
-        )
-        assert full <= ask <= read_only
+@pytest.mark.behaviour("K-1", "H-90")
+def test_the_mode_decides_by_what_a_tool_does_and_confirm_asks_in_every_mode() -> None:
+    cases: list[tuple[Permission, type, type, type]] = [
+        ("read", Allow, Allow, Allow),
+        ("write", Refuse, NeedsApproval, Allow),
+        ("admin", Refuse, NeedsApproval, Allow),
+    ]
+    for permission, read_only, ask, full in cases:
+        decisions = [type(decide(Subject(permission), mode)) for mode in MODES]
+        assert decisions == [read_only, ask, full]
+    assert {type(decide(Subject("write", speaks=True), mode)) for mode in MODES} == {Allow}
+    assert isinstance(decide(Subject("admin", speaks=True), "read_only"), Refuse)
+    decision = decide(Subject("read", confirm=True), "full")
+    assert isinstance(decision, NeedsApproval)
+    assert "subject must be approved" in decision.reason
+    more: list[tuple[Confirm, bool, bool]] = [
+        (False, False, False), (False, True, False), ("tainted", False, False),
+        ("tainted", True, True), (True, False, True), (True, True, True),
+    ]  # fmt: skip
+    for confirm, outside, asks in more:
+        decision = decide(Subject("read", confirm), "full", outside=outside)
+        assert isinstance(decision, NeedsApproval) is asks
 
 
-class TestModes:
-    @pytest.mark.behaviour("K-1")
-    def test_a_mode_is_told_to_the_model_and_its_forbidden_tools_are_not_there(self) -> None:
-        assert names("read_only") == {"look", "say", "finish"}
-        assert (
-            names("ask") == names("full") == {"look", "pay", "close_shop", "burn", "say", "finish"}
-        )
-
-        assert "change nothing" in told("read_only")
-        assert "approved" in told("ask")
-        assert told("full") == ""
-
-    async def test_what_needs_approval_is_refused_where_nobody_can_be_asked(self) -> None:
-        told = await failed(Toolbox(TOOLS, Conduct(mode="ask")), "pay", amount=1)
-        assert told["error"] == "needs_approval"
-        assert "pay changes things (write)" in str(told["message"])
-        assert "nobody can be asked here" in str(told["message"])
-        assert told["retry"] is False
-
-    async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approval(self) -> None:
-        conduct = Conduct(mode="read_only", tuning={"look": Tuning(permission="write")})
-        assert "look" not in Toolbox(TOOLS, conduct).names
-        conduct = Conduct(mode="read_only", tuning={"pay": Tuning(permission="read")})
-        assert await text(Toolbox(TOOLS, conduct), "pay", amount=2) == "paid 2"
-
-        conduct = Conduct(tuning={"look": Tuning(confirm=True), "burn": Tuning(confirm=False)})
-        box = Toolbox(TOOLS, conduct)
-        assert (await failed(box, "look"))["error"] == "needs_approval"
-        assert await text(box, "burn", what="wood") == "burnt wood"
+@pytest.mark.behaviour("H-90")
+@given(subjects, st.sampled_from(MODES))
+def test_a_turn_that_has_read_something_from_outside_is_never_allowed_more(
+    subject: Subject, mode: PermissionMode
+) -> None:
+    strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
+    clean, tainted = (
+        strictness[type(decide(subject, mode, outside=outside))] for outside in (False, True)
+    )
+    assert clean <= tainted
 
 
-class TestApproval:
-    @pytest.mark.behaviour("K-2")
-    async def test_a_person_is_asked_with_all_that_they_must_know(self) -> None:
-        ann = Person()
-        box = Toolbox(TOOLS, Conduct(approver=ann))
-        assert await text(box, "burn", what="wood") == "burnt wood"
-        (asked,) = ann.asked
-        assert (asked.call_id, asked.schema) == ("c", burn.spec.parameters)
-        assert asked.site == CallSite("bot-m1", 1, 0)
-        assert (asked.tool, asked.description) == ("burn", "Burn something.")
-        assert (asked.permission, asked.arguments) == ("write", {"what": "wood"})
-        assert asked.reason == "each call of burn must be approved by a person"
+@given(subjects)
+def test_a_stricter_mode_never_allows_more(subject: Subject) -> None:
+    strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
+    full, ask, read_only = (
+        strictness[type(decide(subject, mode))] for mode in ("full", "ask", "read_only")
+    )
+    assert full <= ask <= read_only
 
-    @pytest.mark.behaviour("K-2")
-    async def test_a_persons_no_is_told_with_the_reason(self) -> None:
-        box = Toolbox(TOOLS, Conduct(approver=Person(Denied("too dangerous"))))
-        told = await failed(box, "burn", what="wood")
-        assert told["error"] == "denied"
-        assert "too dangerous" in str(told["message"])
 
-    async def test_a_person_may_change_the_arguments_which_are_checked_before_and_after(
-        self,
-    ) -> None:
-        box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": "paper"}))))
-        assert await text(box, "burn", what="wood") == "burnt paper"
+@pytest.mark.behaviour("K-1")
+def test_a_mode_is_told_to_the_model_and_its_forbidden_tools_are_not_there() -> None:
+    assert names("read_only") == {"look", "say", "finish"}
+    assert names("ask") == names("full") == {"look", "pay", "close_shop", "burn", "say", "finish"}
+    assert "change nothing" in told("read_only")
+    assert "approved" in told("ask")
+    assert told("full") == ""
 
-        box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": 5}))))
-        assert (await failed(box, "burn", what="wood"))["error"] == "invalid_arguments"
 
-        ann = Person()
-        box = Toolbox(TOOLS, Conduct(approver=ann))
-        assert (await failed(box, "burn", that="wood"))["error"] == "invalid_arguments"
-        assert ann.asked == []
+async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> None:
+    told = await failed(Toolbox(TOOLS, Conduct(mode="ask")), "pay", amount=1)
+    assert told["error"] == "needs_approval"
+    assert "pay changes things (write)" in str(told["message"])
+    assert "nobody can be asked here" in str(told["message"])
+    assert told["retry"] is False
 
-    async def test_the_tools_time_does_not_run_while_a_person_thinks(self) -> None:
-        class Slow(Person):
-            async def approve(self, call: ApprovalRequest) -> Verdict:
-                for _ in range(100):
-                    await sleep(0)
-                return Approved(call.arguments)
 
-        conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
-        assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
+async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approval() -> None:
+    conduct = Conduct(mode="read_only", tuning={"look": Tuning(permission="write")})
+    assert "look" not in Toolbox(TOOLS, conduct).names
+    conduct = Conduct(mode="read_only", tuning={"pay": Tuning(permission="read")})
+    assert await text(Toolbox(TOOLS, conduct), "pay", amount=2) == "paid 2"
+    conduct = Conduct(tuning={"look": Tuning(confirm=True), "burn": Tuning(confirm=False)})
+    box = Toolbox(TOOLS, conduct)
+    assert (await failed(box, "look"))["error"] == "needs_approval"
+    assert await text(box, "burn", what="wood") == "burnt wood"
+
+
+@pytest.mark.behaviour("K-2")
+async def test_a_person_is_asked_with_all_that_they_must_know() -> None:
+    ann = Person()
+    box = Toolbox(TOOLS, Conduct(approver=ann))
+    assert await text(box, "burn", what="wood") == "burnt wood"
+    (asked,) = ann.asked
+    assert (asked.call_id, asked.schema) == ("c", burn.spec.parameters)
+    assert asked.site == CallSite("bot-m1", 1, 0)
+    assert (asked.tool, asked.description) == ("burn", "Burn something.")
+    assert (asked.permission, asked.arguments) == ("write", {"what": "wood"})
+    assert asked.reason == "each call of burn must be approved by a person"
+
+
+@pytest.mark.behaviour("K-2")
+async def test_a_persons_no_is_told_with_the_reason() -> None:
+    box = Toolbox(TOOLS, Conduct(approver=Person(Denied("too dangerous"))))
+    told = await failed(box, "burn", what="wood")
+    assert told["error"] == "denied"
+    assert "too dangerous" in str(told["message"])
+
+
+async def test_a_person_may_change_the_arguments_which_are_checked_before_and_after() -> None:
+    box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": "paper"}))))
+    assert await text(box, "burn", what="wood") == "burnt paper"
+    box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": 5}))))
+    assert (await failed(box, "burn", what="wood"))["error"] == "invalid_arguments"
+    ann = Person()
+    box = Toolbox(TOOLS, Conduct(approver=ann))
+    assert (await failed(box, "burn", that="wood"))["error"] == "invalid_arguments"
+    assert ann.asked == []
+
+
+async def test_the_tools_time_does_not_run_while_a_person_thinks() -> None:
+    class Slow(Person):
+        async def approve(self, call: ApprovalRequest) -> Verdict:
+            for _ in range(100):
+                await sleep(0)
+            return Approved(call.arguments)
+
+    conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
+    assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
 
 
 class TestAgain:
@@ -266,9 +244,7 @@ class TestAgain:
 
         result = await self.once_more(Approved({"what": "wood"}, start))
         assert (result.result, begun) == ("burnt 1", [1])
-
         assert (await self.once_more(Approved({"what": "wood"}))).error == "interrupted"
-
         assert (await self.once_more(Begun({"what": "wood"}))).error == "interrupted"
         again = await self.once_more(Begun({"what": "wood"}), idempotent=True)
         assert again.result == "burnt 1"
@@ -277,7 +253,6 @@ class TestAgain:
             raise ToolFailed("it was used", error="not_pending")
 
         assert (await self.once_more(Approved({"what": "wood"}, used))).error == "not_pending"
-
         box = Toolbox(TOOLS, Conduct())
         assert (await call(box, "burn", {"what": "wood"}, again=True)).error == "interrupted"
 
@@ -292,7 +267,6 @@ class TestParked:
     async def test_a_call_that_waits_for_a_person_has_no_result_and_is_no_success(self) -> None:
         result = await call(Toolbox(TOOLS, Conduct(approver=self.Absent())), "burn", {"what": "x"})
         assert (result.parked, result.result, result.error) == (("a1",), "", None)
-
         box = Toolbox(TOOLS, Conduct(approver=self.Absent()))
         names = [("burn", {"what": "x"}), ("look", {})]
         calls = [ToolCallRecord(id=n, name=n, arguments=a) for n, a in names]
@@ -314,53 +288,48 @@ class TestParked:
         assert not Toolbox([settle], waived).must_be_recorded(calls)
 
 
-class TestOutside:
-    @pytest.mark.behaviour("H-88")
-    async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the_last_word(
-        self,
-    ) -> None:
-        @tool(outside=False)
-        def add() -> str:
-            """Add."""
-            return "2"
+@pytest.mark.behaviour("H-88")
+async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the_last_word() -> (
+    None
+):
+    @tool(outside=False)
+    def add() -> str:
+        """Add."""
+        return "2"
 
-        @tool(outside=False)
-        def relay() -> str:
-            """Hand on what may be from outside."""
-            return FromOutside("2")
+    @tool(outside=False)
+    def relay() -> str:
+        """Hand on what may be from outside."""
+        return FromOutside("2")
 
-        @tool
-        def broken() -> str:
-            """Fail with words of somebody else."""
-            raise ToolFailed("theirs")
+    @tool
+    def broken() -> str:
+        """Fail with words of somebody else."""
+        raise ToolFailed("theirs")
 
-        box = Toolbox([look, add, relay, broken, Speech()])
-        found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
-        assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
-
-        tuning = {"look": Tuning(outside=False), "say": Tuning(outside=True)}
-        box = Toolbox([look, Speech()], Conduct(tuning=tuning))
-        assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
-
-        box = Toolbox(TOOLS, Conduct(approver=Person(Denied("no"))))
-        assert not (await call(box, "burn", {"what": "x"})).outside
+    box = Toolbox([look, add, relay, broken, Speech()])
+    found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
+    assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
+    tuning = {"look": Tuning(outside=False), "say": Tuning(outside=True)}
+    box = Toolbox([look, Speech()], Conduct(tuning=tuning))
+    assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
+    box = Toolbox(TOOLS, Conduct(approver=Person(Denied("no"))))
+    assert not (await call(box, "burn", {"what": "x"})).outside
 
 
-class TestDisabled:
-    @pytest.mark.behaviour("K-3")
-    async def test_a_disabled_tool_is_nowhere(self) -> None:
-        box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
-        assert "pay" not in box.names
-        assert "pay" not in [spec.name for spec in box.specs]
-        assert "pay" not in box.registry.summaries()
-        assert "pay" not in box.registry.near("pay")
-        told = await failed(box, "pay", amount=1)
-        assert told["error"] == "unknown_tool"
-        assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
-
-        box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
-        result = await call(box, "pay", {"amount": 1}, again=True)
-        assert result.error == "unknown_tool"
+@pytest.mark.behaviour("K-3")
+async def test_a_disabled_tool_is_nowhere() -> None:
+    box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+    assert "pay" not in box.names
+    assert "pay" not in [spec.name for spec in box.specs]
+    assert "pay" not in box.registry.summaries()
+    assert "pay" not in box.registry.near("pay")
+    told = await failed(box, "pay", amount=1)
+    assert told["error"] == "unknown_tool"
+    assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
+    box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+    result = await call(box, "pay", {"amount": 1}, again=True)
+    assert result.error == "unknown_tool"
 
 
 class TestComingAndGoing:
@@ -387,13 +356,24 @@ class TestComingAndGoing:
         source.here = ()
         assert (first.names, second.names) == (("look", "finish"), ("look", "pay", "finish"))
         assert box.for_turn().names == ("finish",)
-
         source = self.Source(look, pay)
         box = Toolbox([look], source=source, always=[pay]).for_turn()
         assert box.names == ("look", "pay", "finish")
-
         conduct = Conduct(mode="read_only", disabled=frozenset({"look"}))
         assert Toolbox([], conduct, source=self.Source(look, pay)).names == ("finish",)
+
+    async def test_one_that_comes_back_with_other_arguments_is_checked_by_those(self) -> None:
+        @tool(name="look")
+        def look_closely(times: int) -> str:
+            """Look closely."""
+            return "seen" * times
+
+        source = self.Source(look)
+        box = Toolbox([], source=source)
+        assert await text(box.for_turn(), "look") == "seen"
+        source.here = (look_closely,)
+        assert (await failed(box.for_turn(), "look"))["error"] == "invalid_arguments"
+        assert await text(box.for_turn(), "look", times=2) == "seenseen"
 
     def test_each_turn_is_told_once_what_is_away(self) -> None:
         source = self.Source()
@@ -405,50 +385,50 @@ class TestComingAndGoing:
         assert len(first.for_turn().news()) == 1
 
 
-class TestRegistry:
-    def test_tools_are_found_by_name_permission_or_a_near_name(self) -> None:
-        registry = Registry(TOOLS)
-        assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
-        assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
-        assert len(registry.definitions()) == len(registry) == 5
+def test_tools_are_found_by_name_permission_or_a_near_name() -> None:
+    registry = Registry(TOOLS)
+    assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
+    assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
+    assert len(registry.definitions()) == len(registry) == 5
+    cases: list[tuple[str, list[str]]] = [
+        ("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", []),
+    ]  # fmt: skip
+    for word, near in cases:
+        assert Registry(TOOLS).near(word)[:1] == near
 
-        cases: list[tuple[str, list[str]]] = [
-            ("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", []),
-        ]  # fmt: skip
-        for word, near in cases:
-            assert Registry(TOOLS).near(word)[:1] == near
 
-    def test_summaries_are_the_first_sentence_on_one_line(self) -> None:
-        @tool
-        def long() -> str:
-            """Do the first
-            thing. Then do the second.
+def test_summaries_are_the_first_sentence_on_one_line() -> None:
+    @tool
+    def long() -> str:
+        """Do the first
+        thing. Then do the second.
 
-            And more.
-            """
+        And more.
+        """
+        return ""
+
+    @tool
+    def longer() -> str:
+        """Say aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+        bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"""
+        return ""
+
+    summaries = Registry([long, longer]).summaries()
+    assert summaries["long"] == "Do the first thing"
+    assert len(summaries["longer"]) == 120
+    assert summaries["longer"].endswith("…")
+
+
+def test_names_of_the_runtime_are_taken() -> None:
+    cases: list[Literal["finish", "use_tools"]] = ["finish", "use_tools"]
+    for name in cases:
+
+        @tool(name=name)
+        def own() -> str:
+            """Mine."""
             return ""
 
-        @tool
-        def longer() -> str:
-            """Say aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-            bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"""
-            return ""
-
-        summaries = Registry([long, longer]).summaries()
-        assert summaries["long"] == "Do the first thing"
-        assert len(summaries["longer"]) == 120
-        assert summaries["longer"].endswith("…")
-
-    def test_names_of_the_runtime_are_taken(self) -> None:
-        cases: list[Literal["finish", "use_tools"]] = ["finish", "use_tools"]
-        for name in cases:
-
-            @tool(name=name)
-            def own() -> str:
-                """Mine."""
-                return ""
-
-            with pytest.raises(ValueError, match=f"two tools called '{name}'"):
-                Registry([own])
-        with pytest.raises(ValueError, match="'look' is the name of a tool that every agent has"):
-            Registry([look], runtime=[look])
+        with pytest.raises(ValueError, match=f"two tools called '{name}'"):
+            Registry([own])
+    with pytest.raises(ValueError, match="'look' is the name of a tool that every agent has"):
+        Registry([look], runtime=[look])

@@ -42,153 +42,142 @@ json_values: st.SearchStrategy[JsonValue] = st.recursive(
 records_ = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=30), max_size=3)
 
 
-class TestText:
-    @pytest.mark.behaviour("K-7")
-    def test_what_is_too_long_keeps_its_beginning_and_tells_its_length(self) -> None:
-        assert fit("x" * 41, 10, COUNTER) == f"{'x' * 40}… (cut: the first 40 of 41 characters)"
-
-        assert fit("x" * 40, 10, COUNTER) == "x" * 40
-
-        assert fit("one two three four", 3, Words()).startswith("one two three ")
-        assert "four" not in fit("one two three four", 3, Words()).partition("…")[0]
-
-        told = fit("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
-        assert told.startswith("[1,1,1,")
-        assert "characters)" in told
-
-    @given(st.text(max_size=300), st.integers(1, 60))
-    def test_the_beginning_always_fits(self, text: str, budget: int) -> None:
-        told = fit(text, budget, COUNTER)
-        cut = re.search(r"… \(cut: the first (\d+) of (\d+) characters\)\Z", told)
-        if told == text:
-            assert COUNTER.count(text) <= budget
-        elif cut is not None and text[:1] not in ("[", "{"):
-            assert text.startswith(told[: cut.start()])
-            assert COUNTER.count(told[: cut.start()]) <= budget
-            assert (int(cut[1]), int(cut[2])) == (cut.start(), len(text))
+@pytest.mark.behaviour("K-7")
+def test_what_is_too_long_keeps_its_beginning_and_tells_its_length() -> None:
+    assert fit("x" * 41, 10, COUNTER) == f"{'x' * 40}… (cut: the first 40 of 41 characters)"
+    assert fit("x" * 40, 10, COUNTER) == "x" * 40
+    assert fit("one two three four", 3, Words()).startswith("one two three ")
+    assert "four" not in fit("one two three four", 3, Words()).partition("…")[0]
+    for no_json in ("{" + "x" * 50, "[1, 2, oh" + "x" * 50):
+        assert fit(no_json, 5, COUNTER).startswith(no_json[:20])
+    told = fit("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
+    assert told.startswith("[1,1,1,")
+    assert "characters)" in told
 
 
-class TestJson:
-    @pytest.mark.behaviour("K-7")
-    def test_lists_keep_their_first_records_and_tell_how_many_there_were(self) -> None:
-        told = json.loads(fit(json.dumps(records(100)), 100, COUNTER))
-        kept = len(told["records"])
-        assert 3 < kept < 100
-        assert told["records"] == records(kept)
-        assert told["records_cut"].startswith(f"the first {kept} of 100;")
-
-        value = {"thread": "direct_ann", "few": [1, 2], "messages": records(50), "more": True}
-        told = json.loads(fit(json.dumps(value), 150, COUNTER))
-        assert told["thread"] == "direct_ann"
-        assert told["few"] == [1, 2]
-        assert told["more"] is True
-        kept = len(told["messages"])
-        assert told["messages"] == records(kept)
-        assert told["messages_cut"].startswith(f"the first {kept} of 50;")
-
-        text = json.dumps(records(100))
-        told = json.loads(fit(text, 200, COUNTER))
-        told["records"].append(records(100)[len(told["records"])])
-        assert COUNTER.count(json.dumps(told)) > 200
-
-        text = json.dumps(records(3), indent=20)
-        assert json.loads(fit(text, 40, COUNTER)) == records(3)
-
-        cases: list[JsonValue] = [["x" * 1000], {"text": "x" * 1000}, {"a": []}, "x" * 500]
-        for small in cases:
-            told = fit(json.dumps(small), 20, COUNTER)
-            assert told == json.dumps(small) or "characters)" in told
-
-    @given(json_values, st.integers(20, 200))
-    def test_whatever_comes_out_is_near_its_budget(self, value: JsonValue, budget: int) -> None:
-        told = fit(json.dumps(value), budget, COUNTER)
-        assert COUNTER.count(told) <= budget + 20
-
-    @given(st.lists(records_, min_size=2, max_size=30), st.integers(25, 100))
-    def test_records_that_are_kept_are_the_first_ones(
-        self, value: list[JsonValue], budget: int
-    ) -> None:
-        text = fit(json.dumps(value), budget, COUNTER)
-        if "(cut:" in text:
-            return
-        told = json.loads(text)
-        if isinstance(told, dict):
-            assert told["records"] == value[: len(told["records"])]
-        else:
-            assert told == value
+@given(st.text(max_size=300), st.integers(1, 60))
+def test_the_beginning_always_fits(text: str, budget: int) -> None:
+    told = fit(text, budget, COUNTER)
+    cut = re.search(r"… \(cut: the first (\d+) of (\d+) characters\)\Z", told)
+    if told == text:
+        assert COUNTER.count(text) <= budget
+    elif cut is not None and text[:1] not in ("[", "{"):
+        assert text.startswith(told[: cut.start()])
+        assert COUNTER.count(told[: cut.start()]) <= budget
+        assert (int(cut[1]), int(cut[2])) == (cut.start(), len(text))
 
 
-class TestMuch:
-    """What takes no end, or as good as none."""
-
-    @pytest.mark.behaviour("K-7")
-    async def test_an_iterator_without_an_end_is_read_to_some_point(self) -> None:
-        @tool
-        async def counting() -> object:
-            """Count in the loop."""
-            return itertools.count()
-
-        @tool
-        def numbers() -> object:
-            """Count in a thread."""
-            return itertools.count()
-
-        box = Toolbox([counting, numbers], Conduct(budget=50))
-        for endless in (await text(box, "counting"), await text(box, "numbers")):
-            told = json.loads(endless)
-            assert (told["items"][:3], told["more"]) == ([0, 1, 2], True)
-
-        @tool
-        def three() -> object:
-            """Count to three."""
-            return iter([1, 2, 3])
-
-        assert await text(Toolbox([three]), "three") == "[1,2,3]"
-
-    @pytest.mark.behaviour("K-7")
-    def test_only_what_may_fit_is_counted_and_written_again(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        cases: list[JsonValue] = [
-            [{"n": n, "text": "x" * 20} for n in range(20_000)],
-            {f"k{n}": ["x" * 20] * 3 for n in range(10_000)}, [["x" * 500_000], *range(10_000)],
-            {"rest": "x" * 500_000, "list": list(range(10_000))}, {"list": list(range(10_000))},
-        ]  # fmt: skip
-        written, dumps = 0, json.dumps
-
-        class Bounded:
-            def count(self, text: str) -> int:
-                assert len(text) <= 1600
-                return len(text) // 4
-
-        def noted(value: object, **how: Any) -> str:
-            nonlocal written
-            told = dumps(value, **how)
-            written += len(told)
-            return told
-
-        monkeypatch.setattr(json, "dumps", noted)
-        for value in cases:
-            text, written = dumps(value), 0
-            assert len(fit(text, 100, Bounded())) < 2000
-            assert written < 5 * len(text)
+@pytest.mark.behaviour("K-7")
+def test_lists_keep_their_first_records_and_tell_how_many_there_were() -> None:
+    told = json.loads(fit(json.dumps(records(100)), 100, COUNTER))
+    kept = len(told["records"])
+    assert 3 < kept < 100
+    assert told["records"] == records(kept)
+    assert told["records_cut"].startswith(f"the first {kept} of 100;")
+    value = {"thread": "direct_ann", "few": [1, 2], "messages": records(50), "more": True}
+    told = json.loads(fit(json.dumps(value), 150, COUNTER))
+    assert told["thread"] == "direct_ann"
+    assert told["few"] == [1, 2]
+    assert told["more"] is True
+    kept = len(told["messages"])
+    assert told["messages"] == records(kept)
+    assert told["messages_cut"].startswith(f"the first {kept} of 50;")
+    text = json.dumps(records(100))
+    told = json.loads(fit(text, 200, COUNTER))
+    told["records"].append(records(100)[len(told["records"])])
+    assert COUNTER.count(json.dumps(told)) > 200
+    text = json.dumps(records(3), indent=20)
+    assert json.loads(fit(text, 40, COUNTER)) == records(3)
+    cases: list[JsonValue] = [["x" * 1000], {"text": "x" * 1000}, {"a": []}, "x" * 500]
+    for small in cases:
+        told = fit(json.dumps(small), 20, COUNTER)
+        assert told == json.dumps(small) or "characters)" in told
 
 
-class TestBudgets:
-    async def test_a_tool_may_have_a_budget_of_its_own_for_failures_too(self) -> None:
-        @tool(result_budget=5)
-        def much() -> str:
-            """Much."""
-            return "x" * 100
+@given(json_values, st.integers(20, 200))
+def test_whatever_comes_out_is_near_its_budget(value: JsonValue, budget: int) -> None:
+    told = fit(json.dumps(value), budget, COUNTER)
+    assert COUNTER.count(told) <= budget + 20
 
-        assert (await text(Toolbox([much]), "much")).startswith("x" * 20 + "…")
-        conduct = Conduct(tuning={"much": Tuning(budget=10)})
-        assert (await text(Toolbox([much], conduct), "much")).startswith("x" * 40 + "…")
 
-        @tool
-        def fail() -> str:
-            """Fail."""
-            raise ValueError("x" * 1000)
+@given(st.lists(records_, min_size=2, max_size=30), st.integers(25, 100))
+def test_records_that_are_kept_are_the_first_ones(value: list[JsonValue], budget: int) -> None:
+    text = fit(json.dumps(value), budget, COUNTER)
+    if "(cut:" in text:
+        return
+    told = json.loads(text)
+    if isinstance(told, dict):
+        assert told["records"] == value[: len(told["records"])]
+    else:
+        assert told == value
 
-        told = await failed(Toolbox([fail], Conduct(budget=10)), "fail")
-        assert str(told["message"]).endswith("… (cut: the first 800 of 1012 characters)")
+
+@pytest.mark.behaviour("K-7")
+async def test_an_iterator_without_an_end_is_read_to_some_point() -> None:
+    @tool
+    async def counting() -> object:
+        """Count in the loop."""
+        return itertools.count()
+
+    @tool
+    def numbers() -> object:
+        """Count in a thread."""
+        return itertools.count()
+
+    box = Toolbox([counting, numbers], Conduct(budget=50))
+    for endless in (await text(box, "counting"), await text(box, "numbers")):
+        told = json.loads(endless)
+        assert (told["items"][:3], told["more"]) == ([0, 1, 2], True)
+
+    @tool
+    def three() -> object:
+        """Count to three."""
+        return iter([1, 2, 3])
+
+    assert await text(Toolbox([three]), "three") == "[1,2,3]"
+
+
+@pytest.mark.behaviour("K-7")
+def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: list[JsonValue] = [
+        [{"n": n, "text": "x" * 20} for n in range(20_000)],
+        {f"k{n}": ["x" * 20] * 3 for n in range(10_000)}, [["x" * 500_000], *range(10_000)],
+        {"rest": "x" * 500_000, "list": list(range(10_000))}, {"list": list(range(10_000))},
+    ]  # fmt: skip
+    written, dumps = 0, json.dumps
+
+    class Bounded:
+        def count(self, text: str) -> int:
+            assert len(text) <= 1600
+            return len(text) // 4
+
+    def noted(value: object, **how: Any) -> str:
+        nonlocal written
+        told = dumps(value, **how)
+        written += len(told)
+        return told
+
+    monkeypatch.setattr(json, "dumps", noted)
+    for value in cases:
+        text, written = dumps(value), 0
+        assert len(fit(text, 100, Bounded())) < 2000
+        assert written < 5 * len(text)
+
+
+async def test_a_tool_may_have_a_budget_of_its_own_for_failures_too() -> None:
+    @tool(result_budget=5)
+    def much() -> str:
+        """Much."""
+        return "x" * 100
+
+    assert (await text(Toolbox([much]), "much")).startswith("x" * 20 + "…")
+    conduct = Conduct(tuning={"much": Tuning(budget=10)})
+    assert (await text(Toolbox([much], conduct), "much")).startswith("x" * 40 + "…")
+
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise ValueError("x" * 1000)
+
+    told = await failed(Toolbox([fail], Conduct(budget=10)), "fail")
+    assert str(told["message"]).endswith("… (cut: the first 800 of 1012 characters)")

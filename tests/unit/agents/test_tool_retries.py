@@ -100,95 +100,92 @@ def test_pauses_grow_up_to_a_bound(attempt: int, backoff: float, longest: float)
     assert 0 < retry.pause(attempt) <= retry.pause(attempt + 1) <= longest
 
 
-class TestKeys:
-    @pytest.mark.behaviour("K-5")
-    async def test_a_function_gets_the_same_key_whenever_the_call_is_made_again(self) -> None:
-        keys = []
+@pytest.mark.behaviour("K-5")
+async def test_a_function_gets_the_same_key_whenever_the_call_is_made_again() -> None:
+    keys = []
 
-        @tool(permission="write", idempotent=True)
-        def pay(amount: int, key: IdempotencyKey) -> str:
-            """Pay an amount."""
-            keys.append(key)
-            if len(keys) == 1:
-                raise ToolFailed("busy", retry=True)
-            return "paid"
+    @tool(permission="write", idempotent=True)
+    def pay(amount: int, key: IdempotencyKey) -> str:
+        """Pay an amount."""
+        keys.append(key)
+        if len(keys) == 1:
+            raise ToolFailed("busy", retry=True)
+        return "paid"
 
-        box = Toolbox([pay], Conduct(pause=Pauses()))
-        await call(box, "pay", {"amount": 1})
-        await call(box, "pay", {"amount": 1}, again=True)
-        assert keys == [write_id("bot-m1", 1, 0)] * 3
-        assert isinstance(keys[0], IdempotencyKey)
-
-    @pytest.mark.behaviour("K-5")
-    async def test_a_key_may_stand_beside_its_type_and_no_model_sees_or_fills_it(self) -> None:
-        @tool
-        def pay(key: Annotated[str, IdempotencyKey], stop: CancelToken, amount: int = 1) -> str:
-            """Pay an amount.
-
-            Args:
-                key: said for people who read the code
-            """
-            return key
-
-        assert await text(Toolbox([pay]), "pay") == SITE.cid
-        assert list(pay.spec.parameters["properties"]) == ["amount"]  # type: ignore[arg-type]
-        told = await failed(Toolbox([pay]), "pay", key="mine")
-        assert "there is no argument key" in str(told["message"])
+    box = Toolbox([pay], Conduct(pause=Pauses()))
+    await call(box, "pay", {"amount": 1})
+    await call(box, "pay", {"amount": 1}, again=True)
+    assert keys == [write_id("bot-m1", 1, 0)] * 3
+    assert isinstance(keys[0], IdempotencyKey)
 
 
-class TestCancelling:
-    @pytest.mark.behaviour("K-6")
-    async def test_a_thread_can_see_that_its_call_was_given_up_and_what_it_returns_is_lost(
-        self,
-    ) -> None:
-        over = threading.Event()
+@pytest.mark.behaviour("K-5")
+async def test_a_key_may_stand_beside_its_type_and_no_model_sees_or_fills_it() -> None:
+    @tool
+    def pay(key: Annotated[str, IdempotencyKey], stop: CancelToken, amount: int = 1) -> str:
+        """Pay an amount.
 
-        @tool(timeout=0.01)
-        def dig(stop: CancelToken) -> str:
-            """Dig."""
-            if stop.wait(30):
-                over.set()
-            return "late"
+        Args:
+            key: said for people who read the code
+        """
+        return key
 
-        assert (await failed(Toolbox([dig]), "dig"))["error"] == "timeout"
-        assert await asyncio.to_thread(over.wait, 10)
+    assert await text(Toolbox([pay]), "pay") == SITE.cid
+    assert list(pay.spec.parameters["properties"]) == ["amount"]  # type: ignore[arg-type]
+    told = await failed(Toolbox([pay]), "pay", key="mine")
+    assert "there is no argument key" in str(told["message"])
 
-    async def test_a_token_tells_and_raises_and_a_call_that_ends_by_itself_cancels_nothing(
-        self,
-    ) -> None:
-        tokens = []
 
-        @tool
-        async def look(stop: CancelToken) -> str:
-            """Look."""
-            tokens.append(stop)
-            return "seen"
+@pytest.mark.behaviour("K-6")
+async def test_a_thread_can_see_that_its_call_was_given_up_and_what_it_returns_is_lost() -> None:
+    over = threading.Event()
 
-        await look.run({}, SITE)
-        (token,) = tokens
+    @tool(timeout=0.01)
+    def dig(stop: CancelToken) -> str:
+        """Dig."""
+        if stop.wait(30):
+            over.set()
+        return "late"
+
+    assert (await failed(Toolbox([dig]), "dig"))["error"] == "timeout"
+    assert await asyncio.to_thread(over.wait, 10)
+
+
+async def test_a_token_tells_and_raises_and_a_call_that_ends_by_itself_cancels_nothing() -> None:
+    tokens = []
+
+    @tool
+    async def look(stop: CancelToken) -> str:
+        """Look."""
+        tokens.append(stop)
+        return "seen"
+
+    await look.run({}, SITE)
+    (token,) = tokens
+    token.check()
+    assert not token.cancelled
+    assert not token.wait(0)
+    token.cancel()
+    assert token.cancelled
+    with pytest.raises(Cancelled):
         token.check()
-        assert not token.cancelled
-        assert not token.wait(0)
-        token.cancel()
-        assert token.cancelled
-        with pytest.raises(Cancelled):
-            token.check()
 
-    async def test_cancelling_while_it_waits_for_another_attempt_ends_the_call(self) -> None:
-        waiting, work = asyncio.Event(), Flaky(5)
 
-        async def pause(seconds: float) -> None:
-            waiting.set()
-            await asyncio.Event().wait()
+async def test_cancelling_while_it_waits_for_another_attempt_ends_the_call() -> None:
+    waiting, work = asyncio.Event(), Flaky(5)
 
-        @tool(idempotent=True)
-        async def fetch() -> str:
-            """Fetch it."""
-            return work()
+    async def pause(seconds: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
 
-        task = asyncio.create_task(call(Toolbox([fetch], Conduct(pause=pause)), "fetch"))
-        await asyncio.wait_for(waiting.wait(), 30)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert work.ran == 1
+    @tool(idempotent=True)
+    async def fetch() -> str:
+        """Fetch it."""
+        return work()
+
+    task = asyncio.create_task(call(Toolbox([fetch], Conduct(pause=pause)), "fetch"))
+    await asyncio.wait_for(waiting.wait(), 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert work.ran == 1

@@ -41,70 +41,58 @@ def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
     return spec.description.splitlines()[1:]
 
 
-class TestStages:
-    @pytest.mark.behaviour("K-9")
-    def test_of_more_tools_the_model_reads_a_line_each_until_it_picks(self) -> None:
-        box = Toolbox(MANY)
-        assert described(box) == [SELECT, "finish"]
-        assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
-        assert len(summary_lines(box.specs)) == len(MANY)
-        assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
-
-        box = Toolbox(MANY)
-        one = called(1, SELECT, names=["tool_07", "tool_03"])
-        assert described(box, one) == ["tool_03", "tool_07", SELECT, "finish"]
-        two = called(2, SELECT, names=["tool_20"])
-        assert described(box, one, two) == ["tool_03", "tool_07", "tool_20", SELECT, "finish"]
-
-        box = Toolbox(MANY)
-        assert described(box, called(1, "tool_05")) == ["tool_05", SELECT, "finish"]
-
-        box = Toolbox([*MANY, made("send_text_message", "write"), made("ask_human")])
-        assert described(box) == ["send_text_message", "ask_human", SELECT, "finish"]
-
-        box = Toolbox(MANY[:SELECT_OVER])
-        assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
-        assert SELECT not in box.names
-
-    def test_a_pick_that_failed_or_is_nonsense_picks_nothing(self) -> None:
-        box = Toolbox(MANY)
-        open_ = called(1, SELECT, None, names=["tool_01"])
-        failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
-        failed_step = Step(n=2, calls=(failed_call.model_copy(update={"error": "unknown_tool"}),))
-        assert described(box, open_, failed_step) == [SELECT, "finish"]
-
-        cases: list[object] = ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}]
-        for names in cases:
-            record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
-            assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
+@pytest.mark.behaviour("K-9")
+def test_of_more_tools_the_model_reads_a_line_each_until_it_picks() -> None:
+    box = Toolbox(MANY)
+    assert described(box) == [SELECT, "finish"]
+    assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
+    assert len(summary_lines(box.specs)) == len(MANY)
+    assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
+    box = Toolbox(MANY)
+    one = called(1, SELECT, names=["tool_07", "tool_03"])
+    assert described(box, one) == ["tool_03", "tool_07", SELECT, "finish"]
+    two = called(2, SELECT, names=["tool_20"])
+    assert described(box, one, two) == ["tool_03", "tool_07", "tool_20", SELECT, "finish"]
+    box = Toolbox(MANY)
+    assert described(box, called(1, "tool_05")) == ["tool_05", SELECT, "finish"]
+    box = Toolbox([*MANY, made("send_text_message", "write"), made("ask_human")])
+    assert described(box) == ["send_text_message", "ask_human", SELECT, "finish"]
+    box = Toolbox(MANY[:SELECT_OVER])
+    assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
+    assert SELECT not in box.names
 
 
-class TestPicking:
-    @pytest.mark.behaviour("K-9")
-    async def test_names_are_picked_in_every_mode_and_unknown_ones_answered_with_near_ones(
-        self,
-    ) -> None:
-        told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tol_08"])
-        assert "tool_07" in told
-        assert "no tool 'tol_08'; near: tool_08" in told
-        nothing = await failed(Toolbox(MANY), SELECT, names=["tol_08"])
-        assert nothing["error"] == "unknown_tool"
-        assert "tool_08" in nothing["valid_names"]  # type: ignore[operator]  # it is a list
+def test_a_pick_that_failed_or_is_nonsense_picks_nothing() -> None:
+    box = Toolbox(MANY)
+    open_ = called(1, SELECT, None, names=["tool_01"])
+    failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
+    failed_step = Step(n=2, calls=(failed_call.model_copy(update={"error": "unknown_tool"}),))
+    assert described(box, open_, failed_step) == [SELECT, "finish"]
+    cases: list[object] = ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}]
+    for names in cases:
+        record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
+        assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
 
-        assert (await failed(Toolbox(MANY), SELECT))["error"] == "invalid_arguments"
-        assert (await failed(Toolbox(MANY), SELECT, names=[]))["error"] == "invalid_arguments"
-        many: list[JsonValue] = [tool.name for tool in MANY]
-        assert (await failed(Toolbox(MANY), SELECT, names=many))["error"] == "invalid_arguments"
 
-        assert await text(Toolbox(MANY), "tool_11", n=1) == "tool_11"
-
-        result = await call(Toolbox(MANY), SELECT, {"names": ["tool_01"]}, again=True)
-        assert result.error is None
-
-        cases: list[PermissionMode] = [*get_args(PermissionMode)]
-        for mode in cases:
-            box = Toolbox(MANY, Conduct(mode=mode))
-            assert "tool_01" in await text(box, SELECT, names=["tool_01"])
+@pytest.mark.behaviour("K-9")
+async def test_names_are_picked_in_every_mode_and_unknown_ones_answered_with_near_ones() -> None:
+    told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tol_08"])
+    assert "tool_07" in told
+    assert "no tool 'tol_08'; near: tool_08" in told
+    nothing = await failed(Toolbox(MANY), SELECT, names=["tol_08"])
+    assert nothing["error"] == "unknown_tool"
+    assert "tool_08" in nothing["valid_names"]  # type: ignore[operator]  # it is a list
+    assert (await failed(Toolbox(MANY), SELECT))["error"] == "invalid_arguments"
+    assert (await failed(Toolbox(MANY), SELECT, names=[]))["error"] == "invalid_arguments"
+    many: list[JsonValue] = [tool.name for tool in MANY]
+    assert (await failed(Toolbox(MANY), SELECT, names=many))["error"] == "invalid_arguments"
+    assert await text(Toolbox(MANY), "tool_11", n=1) == "tool_11"
+    result = await call(Toolbox(MANY), SELECT, {"names": ["tool_01"]}, again=True)
+    assert result.error is None
+    cases: list[PermissionMode] = [*get_args(PermissionMode)]
+    for mode in cases:
+        box = Toolbox(MANY, Conduct(mode=mode))
+        assert "tool_01" in await text(box, SELECT, names=["tool_01"])
 
 
 names = st.sampled_from([f"tool_{n:02}" for n in range(30)] + ["finish", SELECT, "no_tool"])
@@ -116,33 +104,31 @@ steps = st.lists(
 )
 
 
-class TestNever:
-    @pytest.mark.behaviour("K-9", "K-3", "K-1")
-    @given(
-        permissions=st.lists(st.sampled_from(["read", "write", "admin"]), min_size=1, max_size=30),
-        mode=st.sampled_from(get_args(PermissionMode)),
-        disabled=st.sets(names),
-        over=st.integers(1, 30),
-        history=steps,
-    )
-    def test_a_disabled_or_forbidden_tool_is_never_described(
-        self,
-        permissions: list[Permission],
-        mode: PermissionMode,
-        disabled: set[str],
-        over: int,
-        history: list[tuple[str, list[str]]],
-    ) -> None:
-        tools = [made(f"tool_{n:02}", permission) for n, permission in enumerate(permissions)]
-        box = Toolbox(tools, Conduct(mode=mode, disabled=frozenset(disabled), select_over=over))
-        gone = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
-        recorded = [called(n, name, names=[*p]) for n, (name, p) in enumerate(history, 1)]
-        for upto in range(len(recorded) + 1):
-            specs = box.described(recorded[:upto])
-            shown = {spec.name for spec in specs}
-            told = "\n".join(f"{spec.name} {spec.description}" for spec in specs)
-            assert not gone & shown
-            assert not any(name in told for name in gone)
-            assert shown <= set(box.names)
-        assert not gone & set(box.names)
-        assert not any(name in gone for near in gone for name in box.registry.near(near))
+@pytest.mark.behaviour("K-9", "K-3", "K-1")
+@given(
+    permissions=st.lists(st.sampled_from(["read", "write", "admin"]), min_size=1, max_size=30),
+    mode=st.sampled_from(get_args(PermissionMode)),
+    disabled=st.sets(names),
+    over=st.integers(1, 30),
+    history=steps,
+)
+def test_a_disabled_or_forbidden_tool_is_never_described(
+    permissions: list[Permission],
+    mode: PermissionMode,
+    disabled: set[str],
+    over: int,
+    history: list[tuple[str, list[str]]],
+) -> None:
+    tools = [made(f"tool_{n:02}", permission) for n, permission in enumerate(permissions)]
+    box = Toolbox(tools, Conduct(mode=mode, disabled=frozenset(disabled), select_over=over))
+    gone = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
+    recorded = [called(n, name, names=[*p]) for n, (name, p) in enumerate(history, 1)]
+    for upto in range(len(recorded) + 1):
+        specs = box.described(recorded[:upto])
+        shown = {spec.name for spec in specs}
+        told = "\n".join(f"{spec.name} {spec.description}" for spec in specs)
+        assert not gone & shown
+        assert not any(name in told for name in gone)
+        assert shown <= set(box.names)
+    assert not gone & set(box.names)
+    assert not any(name in gone for near in gone for name in box.registry.near(near))

@@ -80,13 +80,10 @@ def errors(results: Iterable[CallResult]) -> list[str | None]:
 
 async def test_all_any_and_majority_wait_for_as_many_as_they_say() -> None:
     assert errors(await Bench().run("all", "now", "fail", "now")) == [None, "tool_failed", None]
-
     assert errors(await Bench().run("any", "fail", "fail")) == ["tool_failed"] * 2
-
     results = await Bench().run("majority", "never", "now", "now", "fail", "now")
     assert errors(results) == ["cancelled", None, None, "tool_failed", None]
     assert "more than half have" in results[0].result
-
     results = await Bench().run("majority", "now", "never", "now", done=[record("finish", id="f")])
     assert errors(results) == [None, "cancelled", None]
 

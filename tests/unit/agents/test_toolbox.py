@@ -59,265 +59,258 @@ async def run(
         return await box.run("bot-m1", 1, made, made, clock=clock)
 
 
-class TestHubTools:
-    async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_part(self) -> None:
-        spec = HubTool(POST, Telephone(), "bot").spec
-        assert shown(POST) == {"channel", "text", "mentions", "quote", "attachments"}
-        assert spec.description == "what post_to_channel does"
-        assert "title" not in json.dumps(spec.parameters)
-        assert shown(operation("write_file", "write", WriteFile)) == {"name", "text", "thread"}
-        schema: dict[str, JsonValue] = {"properties": {"mode": {}, "outside": {}, "cause": {}}}
-        poll = OperationInfo(name="poll", description="", permission="write", input_schema=schema)
-        assert shown(poll) == {"mode", "outside"}, "what a mod calls so is its own"
+async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_part() -> None:
+    spec = HubTool(POST, Telephone(), "bot").spec
+    assert shown(POST) == {"channel", "text", "mentions", "quote", "attachments"}
+    assert spec.description == "what post_to_channel does"
+    assert "title" not in json.dumps(spec.parameters)
+    assert shown(operation("write_file", "write", WriteFile)) == {"name", "text", "thread"}
+    schema: dict[str, JsonValue] = {"properties": {"mode": {}, "outside": {}, "cause": {}}}
+    poll = OperationInfo(name="poll", description="", permission="write", input_schema=schema)
+    assert shown(poll) == {"mode", "outside"}, "what a mod calls so is its own"
+    phone = Telephone()
+    for name in ("cid", "cause"):
+        told = await failed(hub(phone), "post_to_channel", **SAY, **{name: "mine"})
+        assert told["error"] == "invalid_arguments"
+        assert f"there is no argument {name}" in str(told["message"])
+    with pytest.raises(ToolFailed, match="no argument cid"):
+        await HubTool(POST, phone, "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
+    assert phone.asked == []
+
+
+@pytest.mark.behaviour("H-89", "M-129")
+async def test_a_write_says_whether_its_author_has_read_something_from_outside() -> None:
+    calls = [
+        record("post_to_channel", SAY, "a"), record("read_thread", LOOK, "b"),
+        record("write_file", {"name": "x", "text": "y"}, "c"),
+    ]  # fmt: skip
+    for outside, expected in ((False, None), (True, True)):
         phone = Telephone()
-        for name in ("cid", "cause"):
-            told = await failed(hub(phone), "post_to_channel", **SAY, **{name: "mine"})
-            assert told["error"] == "invalid_arguments"
-            assert f"there is no argument {name}" in str(told["message"])
-        with pytest.raises(ToolFailed, match="no argument cid"):
-            await HubTool(POST, phone, "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
-        assert phone.asked == []
-
-    @pytest.mark.behaviour("H-89", "M-129")
-    async def test_a_write_says_whether_its_author_has_read_something_from_outside(self) -> None:
-        calls = [
-            record("post_to_channel", SAY, "a"), record("read_thread", LOOK, "b"),
-            record("write_file", {"name": "x", "text": "y"}, "c"),
-        ]  # fmt: skip
-        for outside, expected in ((False, None), (True, True)):
-            phone = Telephone()
-            box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
-            await box.run("bot-m1", 1, calls, calls, outside=outside)
-            said = {name: args.get("outside") for name, _, _, args in phone.asked}
-            assert said == {
-                "post_to_channel": expected,
-                "read_thread": None,
-                "write_file": expected,
-            }
-
-    @pytest.mark.behaviour("H-88", "M-125")
-    async def test_who_reads_something_from_outside_has_read_it(self) -> None:
-        cases: list[tuple[JsonValue, bool]] = [
-            ({"messages": [{"sender_id": "ann", "content": "x", "outside": True}]}, True),
-            ({"messages": [{"sender_id": "ann", "content": "x", "outside": False}]}, False),
-            ({"threads": [{"messages": [{"sender_id": "ann", "outside": True}]}]}, True),
-            ({"messages": [{"sender_id": "ann", "content": {"outside": True}}]}, False),
-            (None, False),
-            ({"text": "a file that says so of itself", "outside": True}, True),
-            ({"text": "x", "outside": False}, False),
-            ({"files": [{"id": "f1", "outside": True}]}, False),
-        ]
-        for value, outside in cases:
-            result = await call(hub(Telephone(value)), "read_thread", LOOK)
-            assert result.outside is outside, value
-
-    @pytest.mark.behaviour("T-2")
-    async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_neither(
-        self,
-    ) -> None:
-        phone = Telephone()
-        box = hub(phone)
-        assert box.speaking == {"post_to_channel"}
-        short = {"id": "m7", "thread_id": "direct_ann", "absent": ["ann"]}
-        assert json.loads(await text(box, "post_to_channel", **SAY)) == short
-        await call(box, "post_to_channel", SAY, again=True)
-        await call(box, "read_thread", LOOK)
-        sent = ("post_to_channel", write_id("bot-m1", 1, 0), "bot-m1", SAY)
-        assert phone.asked == [sent, sent, ("read_thread", None, None, LOOK)]
-        done, open_ = record("post_to_channel", SAY, "a"), record("post_to_channel", SAY, "b")
-        await box.run("bot-m1", 2, [done, open_], [open_])
-        assert phone.asked[-1][1] == write_id("bot-m1", 2, 1), "its place is that in the step"
-
-    async def test_a_refusal_or_a_lost_connection_is_the_result(self) -> None:
-        near = {"near": ["desk"]}
-        refused = OperationError("rate_limited", "too fast", temporary=True, details=near)
-        once = Conduct(tuning={"post_to_channel": Tuning(retry=Retry(attempts=1))})
-        box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
-        assert await failed(box, "post_to_channel", **SAY) == {
-            "error": "rate_limited", "message": "too fast", "retry": True, "valid_names": ["desk"],
-        }  # fmt: skip
-        told = await failed(hub(Telephone(ConnectionLost(1000))), "read_thread", **LOOK)
-        assert told["error"] == "connection_lost"
+        box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
+        await box.run("bot-m1", 1, calls, calls, outside=outside)
+        said = {name: args.get("outside") for name, _, _, args in phone.asked}
+        assert said == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
 
 
-class TestOrder:
-    @pytest.mark.behaviour("A-9")
-    async def test_calls_run_side_by_side_and_results_come_in_their_order(self) -> None:
-        meeting = asyncio.Barrier(3)
-
-        @tool
-        async def meet(n: int) -> int:
-            """Meet."""
-            await meeting.wait()
-            return 2 * n
-
-        made = [record("meet", {"n": n}, f"c{n}") for n in (3, 1, 2)]
-        results = await run(Toolbox([meet]), *made)
-        assert [(r.id, r.result) for r in results] == [("c3", "6"), ("c1", "2"), ("c2", "4")]
-        wrong = [record("double", {"n": "x"}, "a"), record("double", {"n": 2}, "b")]
-        results = await run(Toolbox([double]), *wrong)
-        assert [r.error for r in results] == ["invalid_arguments", None]
-
-    @pytest.mark.behaviour("A-9")
-    async def test_writes_wait_for_each_other_while_others_go_on(self) -> None:
-        phone, watch, looked = Telephone(), Watch(), asyncio.Event()
-        phone.go.clear()
-
-        @tool
-        async def peek() -> str:
-            """Peek."""
-            looked.set()
-            return "seen"
-
-        made = [
-            record("post_to_channel", {"channel": "c", "text": "1"}, "a"),
-            record("peek", {}, "b"),
-            record("post_to_channel", {"channel": "c", "text": "2"}, "c"),
-        ]
-        box = Toolbox([HubTool(POST, phone, "bot"), peek])
-        task = asyncio.create_task(run(box, *made, clock=TurnClock(monotonic=watch)))
-        async with asyncio.timeout(30):
-            await phone.rang.wait()
-            await looked.wait()
-        assert [asked[3]["text"] for asked in phone.asked] == ["1"]
-        watch.now += 2.0
-        phone.go.set()
-        first, _, second = await task
-        assert [asked[3]["text"] for asked in phone.asked] == ["1", "2"]
-        assert (first.at_ms, first.duration_ms) == (0.0, 2000.0)
-        assert (second.at_ms, second.duration_ms) == (2000.0, 0.0), "it begins when that has ended"
+@pytest.mark.behaviour("H-88", "M-125")
+async def test_who_reads_something_from_outside_has_read_it() -> None:
+    cases: list[tuple[JsonValue, bool]] = [
+        ({"messages": [{"sender_id": "ann", "content": "x", "outside": True}]}, True),
+        ({"messages": [{"sender_id": "ann", "content": "x", "outside": False}]}, False),
+        ({"threads": [{"messages": [{"sender_id": "ann", "outside": True}]}]}, True),
+        ({"messages": [{"sender_id": "ann", "content": {"outside": True}}]}, False),
+        (None, False),
+        ({"text": "a file that says so of itself", "outside": True}, True),
+        ({"text": "x", "outside": False}, False),
+        ({"files": [{"id": "f1", "outside": True}]}, False),
+    ]
+    for value, outside in cases:
+        result = await call(hub(Telephone(value)), "read_thread", LOOK)
+        assert result.outside is outside, value
 
 
-class TestFailures:
-    @pytest.mark.behaviour("A-5")
-    async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool(self) -> None:
-        sold_out = ToolFailed("no pie today", error="sold_out", retry=True, near=["soup"])
-        raised = {"1": ZeroDivisionError("by zero"), "2": sold_out, "3": TimeoutError("of theirs")}
+@pytest.mark.behaviour("T-2")
+async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_neither() -> None:
+    phone = Telephone()
+    box = hub(phone)
+    assert box.speaking == {"post_to_channel"}
+    short = {"id": "m7", "thread_id": "direct_ann", "absent": ["ann"]}
+    assert json.loads(await text(box, "post_to_channel", **SAY)) == short
+    await call(box, "post_to_channel", SAY, again=True)
+    await call(box, "read_thread", LOOK)
+    sent = ("post_to_channel", write_id("bot-m1", 1, 0), "bot-m1", SAY)
+    assert phone.asked == [sent, sent, ("read_thread", None, None, LOOK)]
+    done, open_ = record("post_to_channel", SAY, "a"), record("post_to_channel", SAY, "b")
+    await box.run("bot-m1", 2, [done, open_], [open_])
+    assert phone.asked[-1][1] == write_id("bot-m1", 2, 1), "its place is that in the step"
 
-        @tool
-        def order(dish: str) -> str:
-            """Order."""
-            raise raised[dish]
 
-        box = Toolbox([order])
-        assert await failed(box, "order", dish="1") == {
-            "error": "tool_failed", "message": "ZeroDivisionError: by zero", "retry": False,
-        }  # fmt: skip
-        assert await failed(box, "order", dish="2") == {
-            "error": "sold_out", "message": "no pie today", "retry": True, "valid_names": ["soup"],
-        }  # fmt: skip
-        assert (await failed(box, "order", dish="3"))["message"] == "TimeoutError: of theirs"
+async def test_a_refusal_or_a_lost_connection_is_the_result() -> None:
+    near = {"near": ["desk"]}
+    refused = OperationError("rate_limited", "too fast", temporary=True, details=near)
+    once = Conduct(tuning={"post_to_channel": Tuning(retry=Retry(attempts=1))})
+    box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
+    assert await failed(box, "post_to_channel", **SAY) == {
+        "error": "rate_limited", "message": "too fast", "retry": True, "valid_names": ["desk"],
+    }  # fmt: skip
+    told = await failed(hub(Telephone(ConnectionLost(1000))), "read_thread", **LOOK)
+    assert told["error"] == "connection_lost"
 
-    async def test_a_tool_that_takes_too_long_is_given_up(self) -> None:
-        for idempotent, own in ((False, 0.01), (True, None)):
 
-            @tool(idempotent=idempotent, timeout=own)
-            async def sleep() -> str:
-                """Sleep."""
-                await asyncio.Event().wait()
-                return "never"
+@pytest.mark.behaviour("A-9")
+async def test_calls_run_side_by_side_and_results_come_in_their_order() -> None:
+    meeting = asyncio.Barrier(3)
 
-            told = await failed(Toolbox([sleep], Conduct(timeout=own or 0.02)), "sleep")
-            assert (told["error"], told["retry"]) == ("timeout", idempotent)
-            assert f"{own or 0.02} s" in str(told["message"])
+    @tool
+    async def meet(n: int) -> int:
+        """Meet."""
+        await meeting.wait()
+        return 2 * n
 
-    async def test_cancelling_ends_every_call(self) -> None:
-        started, ended = asyncio.Event(), []
+    made = [record("meet", {"n": n}, f"c{n}") for n in (3, 1, 2)]
+    results = await run(Toolbox([meet]), *made)
+    assert [(r.id, r.result) for r in results] == [("c3", "6"), ("c1", "2"), ("c2", "4")]
+    wrong = [record("double", {"n": "x"}, "a"), record("double", {"n": 2}, "b")]
+    results = await run(Toolbox([double]), *wrong)
+    assert [r.error for r in results] == ["invalid_arguments", None]
 
-        @tool
-        async def wait() -> str:
-            """Wait."""
-            started.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(1)
+
+@pytest.mark.behaviour("A-9")
+async def test_writes_wait_for_each_other_while_others_go_on() -> None:
+    phone, watch, looked = Telephone(), Watch(), asyncio.Event()
+    phone.go.clear()
+
+    @tool
+    async def peek() -> str:
+        """Peek."""
+        looked.set()
+        return "seen"
+
+    made = [
+        record("post_to_channel", {"channel": "c", "text": "1"}, "a"),
+        record("peek", {}, "b"),
+        record("post_to_channel", {"channel": "c", "text": "2"}, "c"),
+    ]
+    box = Toolbox([HubTool(POST, phone, "bot"), peek])
+    task = asyncio.create_task(run(box, *made, clock=TurnClock(monotonic=watch)))
+    async with asyncio.timeout(30):
+        await phone.rang.wait()
+        await looked.wait()
+    assert [asked[3]["text"] for asked in phone.asked] == ["1"]
+    watch.now += 2.0
+    phone.go.set()
+    first, _, second = await task
+    assert [asked[3]["text"] for asked in phone.asked] == ["1", "2"]
+    assert (first.at_ms, first.duration_ms) == (0.0, 2000.0)
+    assert (second.at_ms, second.duration_ms) == (2000.0, 0.0), "it begins when that has ended"
+
+
+@pytest.mark.behaviour("A-5")
+async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool() -> None:
+    sold_out = ToolFailed("no pie today", error="sold_out", retry=True, near=["soup"])
+    raised = {"1": ZeroDivisionError("by zero"), "2": sold_out, "3": TimeoutError("of theirs")}
+
+    @tool
+    def order(dish: str) -> str:
+        """Order."""
+        raise raised[dish]
+
+    box = Toolbox([order])
+    assert await failed(box, "order", dish="1") == {
+        "error": "tool_failed", "message": "ZeroDivisionError: by zero", "retry": False,
+    }  # fmt: skip
+    assert await failed(box, "order", dish="2") == {
+        "error": "sold_out", "message": "no pie today", "retry": True, "valid_names": ["soup"],
+    }  # fmt: skip
+    assert (await failed(box, "order", dish="3"))["message"] == "TimeoutError: of theirs"
+
+
+async def test_a_tool_that_takes_too_long_is_given_up() -> None:
+    for idempotent, own in ((False, 0.01), (True, None)):
+
+        @tool(idempotent=idempotent, timeout=own)
+        async def sleep() -> str:
+            """Sleep."""
+            await asyncio.Event().wait()
             return "never"
 
-        made = [record("wait", {}, "a"), record("wait", {}, "b")]
-        task = asyncio.create_task(Toolbox([wait]).run("bot-m1", 1, made, made))
-        await asyncio.wait_for(started.wait(), 30)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert len(ended) == 2
+        told = await failed(Toolbox([sleep], Conduct(timeout=own or 0.02)), "sleep")
+        assert (told["error"], told["retry"]) == ("timeout", idempotent)
+        assert f"{own or 0.02} s" in str(told["message"])
 
 
-class TestTakingUp:
-    async def test_what_may_have_run_runs_again_only_where_that_does_no_harm(self) -> None:
-        assert (
-            await call(Toolbox([double]), "double", {"n": 1}, again=True)
-        ).error == "interrupted"
-        assert (await call(Toolbox([look]), "look", again=True)).result == "seen"
-        box = Toolbox([double, look, HubTool(POST, Telephone(), "bot")])
-        assert box.must_be_recorded([record("double")])
-        assert not box.must_be_recorded([record("look"), record("post_to_channel")])
-        assert Toolbox([double]).names == ("double", "finish")
-        assert [spec.name for spec in Toolbox([double]).specs] == ["double", "finish"]
+async def test_cancelling_ends_every_call() -> None:
+    started, ended = asyncio.Event(), []
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+        return "never"
+
+    made = [record("wait", {}, "a"), record("wait", {}, "b")]
+    task = asyncio.create_task(Toolbox([wait]).run("bot-m1", 1, made, made))
+    await asyncio.wait_for(started.wait(), 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(ended) == 2
 
 
-class TestCompact:
-    def test_a_message_is_who_when_what(self) -> None:
-        message: JsonValue = {
-            "id": "m3",
-            "seq": 3,
-            "thread_id": "dm.ann.bot.t2",
-            "tseq": 1,
-            "sender_id": "ann",
-            "sender_kind": "human",
-            "type": "direct",
-            "recipients": ["bot"],
-            "content": {"a": None, "b": []},
-            "mentions": ["bot"],
-            "attachments": [],
-            "interaction_id": "i1",
-            "hop": 0,
-            "sent_at": "2025-01-01T00:00:00Z",
-        }
-        assert compact(
-            {"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot"
-        ) == {
-            "thread_id": "direct_ann",
-            "messages": [
-                {
-                    "id": "m3",
-                    "thread": "direct_ann.t2",
-                    "sender": "ann",
-                    "kind": "human",
-                    "sent_at": "2025-01-01T00:00:00Z",
-                    "content": {"a": None, "b": []},
-                    "mentions": ["bot"],
-                }
-            ],
-            "more": False,
-        }
+async def test_what_may_have_run_runs_again_only_where_that_does_no_harm() -> None:
+    assert (await call(Toolbox([double]), "double", {"n": 1}, again=True)).error == "interrupted"
+    assert (await call(Toolbox([look]), "look", again=True)).result == "seen"
+    box = Toolbox([double, look, HubTool(POST, Telephone(), "bot")])
+    assert box.must_be_recorded([record("double")])
+    assert not box.must_be_recorded([record("look"), record("post_to_channel")])
+    assert Toolbox([double]).names == ("double", "finish")
+    assert [spec.name for spec in Toolbox([double]).specs] == ["double", "finish"]
 
-    @pytest.mark.behaviour("H-87")
-    def test_whose_words_they_are_and_that_they_are_from_outside_stays(self) -> None:
-        message: JsonValue = {
-            "id": "m3",
-            "sender_id": "clerk",
-            "sender_kind": "agent",
-            "content": "it is paid",
-            "spoken_by": "ann",
-            "outside": True,
-            "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
-        }
-        assert compact(message, "bot") == {
-            "id": "m3",
-            "sender": "clerk",
-            "kind": "agent",
-            "content": "it is paid",
-            "spoken_by": "ann",
-            "outside": True,
-            "request": {"id": "m2", "kind": "result"},
-        }
 
-    def test_a_short_form_keeps_ids_plain_values_and_texts(self) -> None:
-        value: JsonValue = {"id": "alice", "present": False, "card": {"description": ""}, "n": 0}
-        assert compact(value, "bot") == {"id": "alice", "present": False, "n": 0}
-        assert compact([1, "x", None], "bot") == [1, "x", None]
+def test_a_message_is_who_when_what() -> None:
+    message: JsonValue = {
+        "id": "m3",
+        "seq": 3,
+        "thread_id": "dm.ann.bot.t2",
+        "tseq": 1,
+        "sender_id": "ann",
+        "sender_kind": "human",
+        "type": "direct",
+        "recipients": ["bot"],
+        "content": {"a": None, "b": []},
+        "mentions": ["bot"],
+        "attachments": [],
+        "interaction_id": "i1",
+        "hop": 0,
+        "sent_at": "2025-01-01T00:00:00Z",
+    }
+    assert compact({"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot") == {
+        "thread_id": "direct_ann",
+        "messages": [
+            {
+                "id": "m3",
+                "thread": "direct_ann.t2",
+                "sender": "ann",
+                "kind": "human",
+                "sent_at": "2025-01-01T00:00:00Z",
+                "content": {"a": None, "b": []},
+                "mentions": ["bot"],
+            }
+        ],
+        "more": False,
+    }
 
-        short = compact({"sender_id": "a", "content": [1], "text_representation": "one"}, "bot")
-        assert isinstance(short, dict)
-        assert short["content"] == "one"
+
+@pytest.mark.behaviour("H-87")
+def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
+    message: JsonValue = {
+        "id": "m3",
+        "sender_id": "clerk",
+        "sender_kind": "agent",
+        "content": "it is paid",
+        "spoken_by": "ann",
+        "outside": True,
+        "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
+    }
+    assert compact(message, "bot") == {
+        "id": "m3",
+        "sender": "clerk",
+        "kind": "agent",
+        "content": "it is paid",
+        "spoken_by": "ann",
+        "outside": True,
+        "request": {"id": "m2", "kind": "result"},
+    }
+
+
+def test_a_short_form_keeps_ids_plain_values_and_texts() -> None:
+    value: JsonValue = {"id": "alice", "present": False, "card": {"description": ""}, "n": 0}
+    assert compact(value, "bot") == {"id": "alice", "present": False, "n": 0}
+    assert compact([1, "x", None], "bot") == [1, "x", None]
+    short = compact({"sender_id": "a", "content": [1], "text_representation": "one"}, "bot")
+    assert isinstance(short, dict)
+    assert short["content"] == "one"

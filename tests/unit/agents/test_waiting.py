@@ -21,11 +21,7 @@ ASKED = waiting({"question": "which?"})
 
 
 def turn(
-    id: str,
-    *steps: Step,
-    reason: str = ASKED,
-    woken: str = "m1",
-    outcome: Outcome = "finished",
+    id: str, *steps: Step, reason: str = ASKED, woken: str = "m1", outcome: Outcome = "finished"
 ) -> Turn:
     return Turn(
         start=TurnStart(id=id, thread_id=THREAD, messages=(woken,)),
@@ -126,11 +122,9 @@ def test_a_turn_waits_when_its_last_step_is_a_question_that_was_sent() -> None:
     assert waits([step(1), question_step(2)])
     unsent = ToolCallRecord(id="ask", name="ask_human", arguments={})
     for steps in (
-        [],
-        [question_step(1), step(2)],
-        [question_step(1, error="hop_limit")],
+        [], [question_step(1), step(2)], [question_step(1, error="hop_limit")],
         [Step(n=1, calls=(unsent,), notes=(ASKS,))],
-    ):
+    ):  # fmt: skip
         assert not waits(steps)
 
 
@@ -147,15 +141,11 @@ def calls(*names: str, error: str | None = None) -> Step:
 
 def test_a_person_is_asked_after_what_did_something() -> None:
     for made, asked in [
-        (calls("work"), True),
-        (calls("work", "say"), True),
-        (calls("work", error="timeout"), True),
-        (calls("say"), False),
-        (calls("finish"), False),
-        (calls("work", "ask_human"), False),
+        (calls("work"), True), (calls("work", "say"), True), (calls("work", error="timeout"), True),
+        (calls("say"), False), (calls("finish"), False), (calls("work", "ask_human"), False),
         (calls("work", error="invalid_arguments"), False),
         (calls("work", error="unknown_tool"), False),
-    ]:
+    ]:  # fmt: skip
         assert acted(made, QUIET) is asked, made
 
 

@@ -61,10 +61,8 @@ class TestWaysOut:
             assert "sent" in told
             said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
             assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
-
         tools = box()
         assert tools.speaking == {"ask_human", "decline", "show_plan"}
-
         tools = box(conduct=Conduct(mode="read_only"))
         assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
 
@@ -79,7 +77,6 @@ class TestWaysOut:
             _, error = await run(box(phone), "ask_human", wrong)
             assert error == "invalid_arguments"
             assert phone.asked == []
-
         phone = Telephone(OperationError("hop_limit", "too far"))
         told, error = await run(box(phone), "decline", {"reason": "x"})
         assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
@@ -93,7 +90,6 @@ class TestWaysOut:
             assert name not in tools.speaking
             assert name not in tools.for_turn().registry.near(name)
             assert (await run(tools, name, {}))[1] == "unknown_tool"
-
         dialect = DIALECTS["final_output"]
         assert isinstance(dialect, WordDialect)
         assert "AskUser" in dialect.told(offered(box(), dialect, ()))
@@ -129,7 +125,6 @@ class TestTidying:
             "2 steps marked",
             None,
         )
-
         cases: list[dict[str, JsonValue]] = [
             {"discard": [7]}, {"discard": ["x"]}, {"discard": [0]}, {"compress": [{"step": 1}]},
         ]  # fmt: skip
@@ -143,6 +138,5 @@ class TestTidying:
         for dialect in (DIALECTS["native"], DIALECTS["tool_call"]):
             read = dialect.read(answer)
             assert (read.discards, read.compresses) == ((1,), (Compressed(n=2, text="two"),))
-
         answer = Answer(calls=(CallRequest("c", "tidy_steps", '{"discard": ["x"]}'),))
         assert tidied(answer).discards == ()

@@ -101,69 +101,61 @@ def test_the_first_that_fits_is_found_with_few_looks() -> None:
 # Tools -----------------------------------------------------------------------------------------
 
 
-class TestTools:
-    def test_a_tool_has_a_short_and_a_bare_form(self) -> None:
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "title": "Look",
-            "properties": {
-                "description": {"type": "string", "description": "what it is", "default": "title"},
-                "kind": {"anyOf": [{"const": "a", "title": "A"}, {"$ref": "#/$defs/title"}]},
+def test_a_tool_has_a_short_and_a_bare_form() -> None:
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "title": "Look",
+        "properties": {
+            "description": {"type": "string", "description": "what it is", "default": "title"},
+            "kind": {"anyOf": [{"const": "a", "title": "A"}, {"$ref": "#/$defs/title"}]},
+        },
+        "$defs": {"title": {"type": "integer", "examples": [1], "enum": [1, 2]}},
+        "required": ["description"],
+        "additionalProperties": False,
+    }
+    whole = replace(spec("look"), description="Looks.  Then\nmore. And", parameters=schema)
+    made = short(whole)
+    assert made.description == "Looks"
+    assert made.parameters == {
+        "type": "object",
+        "properties": {
+            "description": {"type": "string", "default": "title"},
+            "kind": {
+                "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "enum": [1, 2]}]
             },
-            "$defs": {"title": {"type": "integer", "examples": [1], "enum": [1, 2]}},
-            "required": ["description"],
-            "additionalProperties": False,
-        }
-        whole = replace(spec("look"), description="Looks.  Then\nmore. And", parameters=schema)
-        made = short(whole)
-        assert made.description == "Looks"
-        assert made.parameters == {
-            "type": "object",
-            "properties": {
-                "description": {"type": "string", "default": "title"},
-                "kind": {
-                    "anyOf": [
-                        {"type": "string", "enum": ["a"]},
-                        {"type": "integer", "enum": [1, 2]},
-                    ]
-                },
-            },
-            "required": ["description"],
-        }
+        },
+        "required": ["description"],
+    }
+    made = bare(spec("look"))
+    assert made.parameters == {"type": "object"}
+    assert made.description == "Arguments: what"
+    assert bare(replace(spec("look"), parameters={})).description == ""
+    for name in ["finish", "use_tools"]:
+        assert short(spec(name)) == bare(spec(name)) == spec(name)
 
-        made = bare(spec("look"))
-        assert made.parameters == {"type": "object"}
-        assert made.description == "Arguments: what"
-        assert bare(replace(spec("look"), parameters={})).description == ""
 
-        for name in ["finish", "use_tools"]:
-            assert short(spec(name)) == bare(spec(name)) == spec(name)
-
-    def test_explanations_go_first_then_steps_and_schemas_of_tools_that_were_called_last(
-        self,
-    ) -> None:
-        tools = [spec("look", 30), spec("send", 60), spec("finish")]
-        case = Case(steps=steps_of(8, LONG), tools=tools)
-        little = cut(case, 1)
-        assert [t.description[:20] for t in little.question.tools] == [
-            tools[0].description[:20],
-            "send it",
-            tools[2].description[:20],
-        ]
-        more = cut(case, 1500)
-        assert cuts(more).keys() == {"tools", "steps"}
-        assert [len(t.parameters) for t in more.question.tools] == [3, 3, 3]
-
-        tools = [spec(f"t{n}") for n in range(9)] + [spec("look")]
-        steps = steps_of(2, LONG)
-        case = Case(steps=steps, tools=tools)
-        schemas = [
-            {t.name for t in cut(case, missing).question.tools if "properties" in t.parameters}
-            for missing in range(0, 500, 20)
-        ]
-        assert schemas[0] == {t.name for t in tools}
-        assert schemas[-1] < schemas[0]
-        assert all("look" in known for known in schemas if len(known) > 0)
+def test_explanations_go_first_then_steps_and_schemas_of_tools_that_were_called_last() -> None:
+    tools = [spec("look", 30), spec("send", 60), spec("finish")]
+    case = Case(steps=steps_of(8, LONG), tools=tools)
+    little = cut(case, 1)
+    assert [t.description[:20] for t in little.question.tools] == [
+        tools[0].description[:20],
+        "send it",
+        tools[2].description[:20],
+    ]
+    more = cut(case, 1500)
+    assert cuts(more).keys() == {"tools", "steps"}
+    assert [len(t.parameters) for t in more.question.tools] == [3, 3, 3]
+    tools = [spec(f"t{n}") for n in range(9)] + [spec("look")]
+    steps = steps_of(2, LONG)
+    case = Case(steps=steps, tools=tools)
+    schemas = [
+        {t.name for t in cut(case, missing).question.tools if "properties" in t.parameters}
+        for missing in range(0, 500, 20)
+    ]
+    assert schemas[0] == {t.name for t in tools}
+    assert schemas[-1] < schemas[0]
+    assert all("look" in known for known in schemas if len(known) > 0)
 
 
 # Steps -----------------------------------------------------------------------------------------
@@ -199,7 +191,6 @@ class TestSteps:
         assert numbers(older) == ["1", "2", "5", "0 line", "3 line"]
         cuts = ["7 cut", "8 cut", "3", "7 cut", "8 cut", "0", "4", "7 line", "7", "8 cut"]
         assert numbers(recent) == cuts
-
         older, _ = changes(self.STEPS, "window", 2, {"send"}, Estimate())
         assert numbers(older) == ["0", "1", "2", "3", "4", "5"]
 
@@ -269,15 +260,13 @@ async def rules_of(model: dict[str, object], **context: object) -> ContextRules:
 async def test_window_and_reserve_follow_from_the_config() -> None:
     small, large = {"context_window": "8k"}, {"context_window": "32k"}
     cases: list[tuple[dict[str, object], dict[str, object], int | None, int]] = [
-        ({}, {}, None, 0),
-        ({**large}, {}, 32768, 4096),
-        ({**small}, {}, 8192, 2048),
+        ({}, {}, None, 0), ({**large}, {}, 32768, 4096), ({**small}, {}, 8192, 2048),
         ({**small, "max_output_tokens": 500}, {}, 8192, 500),
         ({**small, "max_output_tokens": 8000}, {}, 8192, 2048),
         ({**large}, {"window": "16k"}, 16384, 4096),
         ({**small}, {"window": "16k", "reserve": 100}, 8192, 100),
         ({}, {"window": "16k"}, 16384, 4096),
-    ]
+    ]  # fmt: skip
     for model, context, size, reserve in cases:
         rules = await rules_of(model, **context)
         assert (rules.size, rules.reserve, rules.counter.exact) == (size, reserve, False)
@@ -363,7 +352,6 @@ class TestSummaries:
             assert made is not None
             assert (made.note, made.words) == (note, None)
             assert made.applied(self.STEPS) == self.STEPS
-
         rules = replace(self.RULES, size=60)
         assert summary_question([step(1), step(2)], rules) is None
         made = await summarised(Writer(self.NOTES), self.STEPS, rules, ())

@@ -84,14 +84,3 @@ def test_a_larger_window_never_shows_less(made: tuple[Case, ContextRules], more:
 
 def _messages(found: Fitted) -> set[str]:
     return set(re.findall(r' id="(m\d+)"', found.question.messages[1]["content"] or ""))
-
-
-@given(cases())
-def test_without_a_window_nothing_is_cut(made: tuple[Case, ContextRules]) -> None:
-    case, rules = made
-    whole = fitted(case, replace(rules, size=None))
-    assert whole.window is not None
-    assert whole.window.size is None
-    assert [layer.cut for layer in whole.window.layers] == [0] * 5
-    enough = question_tokens(rules.counter, whole.question) + rules.reserve
-    assert fitted(case, replace(rules, size=enough)).question == whole.question

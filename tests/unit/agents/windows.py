@@ -52,15 +52,11 @@ def history_of(threads: int, messages: int, text: str = "hello") -> dict[str, Th
 
 def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[Kept]:
     """So many steps with one call each."""
-    return [
-        Step(
-            n=n,
-            calls=(
-                ToolCallRecord(id=f"c{n}", name=tool, arguments={"what": f"w{n}"}, result=result),
-            ),
-        )
+    calls = [
+        ToolCallRecord(id=f"c{n}", name=tool, arguments={"what": f"w{n}"}, result=result)
         for n in range(1, count + 1)
     ]
+    return [Step(n=n, calls=(call,)) for n, call in enumerate(calls, 1)]
 
 
 @dataclass
@@ -82,16 +78,12 @@ class Case:
 def fitted(case: Case, rules: ContextRules) -> Fitted:
     """The question of a case, as far as the rules have room. Raises `WindowTooSmall`."""
     asker = Asker(_Never(), _Never(), case.system, "", closing=CLOSING)  # type: ignore[arg-type]  # only builds
-    dialect = _dialect(case.dialect)
+    dialect: Dialect = {**DIALECTS}[case.dialect]  # type: ignore[index]  # by name
 
     def build(prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Question:
         return asker._build(dialect, prompt, steps, tools)
 
     return Fitting(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
-
-
-def _dialect(name: str) -> Dialect:
-    return next(dialect for known, dialect in DIALECTS.items() if known == name)
 
 
 class _Never:
@@ -157,17 +149,16 @@ ERRORS = st.sampled_from([None, None, "timeout", "tool_failed"])
 
 @st.composite
 def _threads(draw: st.DrawFn) -> dict[str, ThreadView]:
-    views = history_of(draw(st.integers(0, 6)), 0)
+    names = ["direct_alice", *(f"direct_p{t}" for t in range(1, draw(st.integers(1, 6))))]
     made = {}
-    for t, name in enumerate(views):
+    for t, name in enumerate(names[draw(st.integers(0, 1)) :]):
         said = draw(st.lists(TEXTS, min_size=1, max_size=8))
-        first = 1000 - 100 * t
-        made[name] = ThreadView(
-            name, tuple(message(first + n, f"p{t}", text) for n, text in enumerate(said))
-        )
-    if draw(st.booleans()):
-        made.pop("direct_alice", None)
+        told = (message(1000 - 100 * t + n, f"p{t}", text) for n, text in enumerate(said))
+        made[name] = ThreadView(name, tuple(told))
     return made
+
+
+ARGUMENTS = st.one_of(TEXTS, st.builds(lambda text: {"what": text}, TEXTS))
 
 
 @st.composite
@@ -182,17 +173,20 @@ def _steps(draw: st.DrawFn) -> list[Kept]:
         elif kind == "words":
             made.append(Step(n=n, text=draw(TEXTS)))
         else:
-            calls = tuple(
+            names = draw(
+                st.lists(st.sampled_from(["look", "send", "nothing"]), min_size=1, max_size=3)
+            )
+            calls = [
                 ToolCallRecord(
                     id=f"c{n}_{i}",
-                    name=draw(st.sampled_from(["look", "send", "nothing"])),
-                    arguments=draw(st.one_of(TEXTS, st.builds(lambda t: {"what": t}, TEXTS))),
+                    name=name,
+                    arguments=draw(ARGUMENTS),
                     result=draw(TEXTS),
                     error=draw(ERRORS),
                 )
-                for i in range(draw(st.integers(1, 3)))
-            )
-            made.append(Step(n=n, text=draw(st.one_of(st.none(), TEXTS)), calls=calls))
+                for i, name in enumerate(names)
+            ]
+            made.append(Step(n=n, text=draw(st.none() | TEXTS), calls=tuple(calls)))
     return made
 
 

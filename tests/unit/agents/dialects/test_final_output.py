@@ -35,142 +35,129 @@ def doubt(text: str) -> str:
     return str(caught.value)
 
 
-class TestActions:
-    def test_each_action_is_a_call_or_several(self) -> None:
-        cases: list[tuple[dict[str, JsonValue], list[tuple[str, JsonValue]]]] = [
-            (
-                {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}},
-                [("add", {"a": 1})],
-            ),
-            ({"action": "CallTool", "selected_tool": "look"}, [("look", {})]),
-            (
-                {
-                    "action": "CallToolsParallel",
-                    "parallel_tools": [
-                        {"tool_name": "add", "parameters": {"a": 1}, "tool_id": "x"},
-                        {"tool_name": "look"},
-                    ],
-                },
-                [("add", {"a": 1}), ("look", {})],
-            ),
-            (
-                {"action": "ForkAutoAgent", "parameters": {"goal": "g", "timeout": 5}},
-                [("fork", {"goal": "g", "timeout": 5})],
-            ),
-            (
-                {"action": "AskUser", "message_to_user": "Which?", "options": ["a", "b"]},
-                [("ask_human", {"question": "Which?", "options": ["a", "b"]})],
-            ),
-            (
-                {"action": "AskUser", "message_to_user": "Why?"},
-                [("ask_human", {"question": "Why?"})],
-            ),
-            (
-                {"action": "Plan", "message_to_user": "First look."},
-                [("show_plan", {"plan": "First look."})],
-            ),
-            (FINISH, [("finish", {"reason": "all done"})]),
-            ({"action": "Finish"}, [("finish", {"reason": ""})]),
-            ({"action": "Finish", "parameters": {"reason": "r"}}, [("finish", {"reason": "r"})]),
-            (
-                {"action": "Finish", "selected_tool": "finish", "parameters": None},
-                [("finish", {"reason": ""})],
-            ),
-        ]
-        for fields, expected in cases:
-            assert calls(output(**fields)) == expected
-
-        everything: dict[str, JsonValue] = dict.fromkeys(
-            ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
+def test_each_action_is_a_call_or_several() -> None:
+    cases: list[tuple[dict[str, JsonValue], list[tuple[str, JsonValue]]]] = [
+        (
+            {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}},
+            [("add", {"a": 1})],
+        ),
+        ({"action": "CallTool", "selected_tool": "look"}, [("look", {})]),
+        (
+            {
+                "action": "CallToolsParallel",
+                "parallel_tools": [
+                    {"tool_name": "add", "parameters": {"a": 1}, "tool_id": "x"},
+                    {"tool_name": "look"},
+                ],
+            },
+            [("add", {"a": 1}), ("look", {})],
+        ),
+        (
+            {"action": "ForkAutoAgent", "parameters": {"goal": "g", "timeout": 5}},
+            [("fork", {"goal": "g", "timeout": 5})],
+        ),
+        (
+            {"action": "AskUser", "message_to_user": "Which?", "options": ["a", "b"]},
+            [("ask_human", {"question": "Which?", "options": ["a", "b"]})],
+        ),
+        ({"action": "AskUser", "message_to_user": "Why?"}, [("ask_human", {"question": "Why?"})]),
+        (
+            {"action": "Plan", "message_to_user": "First look."},
+            [("show_plan", {"plan": "First look."})],
+        ),
+        (FINISH, [("finish", {"reason": "all done"})]),
+        ({"action": "Finish"}, [("finish", {"reason": ""})]),
+        ({"action": "Finish", "parameters": {"reason": "r"}}, [("finish", {"reason": "r"})]),
+        (
+            {"action": "Finish", "selected_tool": "finish", "parameters": None},
+            [("finish", {"reason": ""})],
+        ),
+    ]
+    for fields, expected in cases:
+        assert calls(output(**fields)) == expected
+    everything: dict[str, JsonValue] = dict.fromkeys(
+        ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
+    )
+    assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
+    for wait in ["all", "any", "majority"]:
+        tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
+        parsed = DIALECT.parse(
+            output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
         )
-        assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
+        assert parsed.wait == wait
+        assert [c.id for c in parsed.calls] == ["1", ""]
 
-        for wait in ["all", "any", "majority"]:
-            tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
-            parsed = DIALECT.parse(
-                output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
-            )
-            assert parsed.wait == wait
-            assert [c.id for c in parsed.calls] == ["1", ""]
 
-    def test_reasoning_marks_and_messages_stand_beside_the_action(self) -> None:
-        shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
-        fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
-        text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
+def test_reasoning_marks_and_messages_stand_beside_the_action() -> None:
+    shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
+    fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
+    text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
+    read = DIALECT.read(Answer(text=text))
+    assert read.reasoning == "hm\n\nenough"
+    assert read.discards == (1,)
+    assert read.compresses == (Compressed(n=2, text="nothing new"),)
+    fields = {"action": "CallTool", "selected_tool": "look", "message_to_user": "One moment"}
+    assert DIALECT.parse(output(json.dumps(fields))).text == "One moment"
+    assert DIALECT.parse(output(**FINISH)).text == ""
+
+
+def test_one_object_however_it_is_dressed() -> None:
+    for text in [
+        output(**FINISH), f"Done now.\n{output(**FINISH)}\nBye.",
+        f"<final_output>```json\n{json.dumps(FINISH)}\n```</final_output>",
+        f"```\n{output(**FINISH)}\n```", f"<FINAL_OUTPUT>{json.dumps(FINISH)}</Final_Output>",
+        f"<final_output>{json.dumps(FINISH)}",
+        f"<final_output>{json.dumps(FINISH)[:-1]}, }}</final_output>", json.dumps(FINISH),
+        f"```json\n{json.dumps(FINISH)}\n```",
+        f"<think>{output(action='Plan', message_to_user='x')}</think>{output(**FINISH)}",
+        f"I put it into <final_output> as asked: {output(**FINISH)}",
+    ]:  # fmt: skip
+        assert calls(text) == [("finish", {"reason": "all done"})]
+    quoted = output(**FINISH)
+    assert calls(output(action="Plan", message_to_user=quoted)) == [("show_plan", {"plan": quoted})]
+    for text in ["Hello!", "[1]", "<think>hm"]:
+        assert DIALECT.parse(text).calls == ()
+
+
+def test_what_does_not_validate_is_told_and_nothing_is_called() -> None:
+    for text, why in [
+        (output(**FINISH) * 2, "two JSON objects"),
+        (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
+        (output("{'action': 'Finish'}"), "no JSON"), (output("Finish"), "no JSON object between"),
+        ("<final_output>", "no JSON object between"),
+        (f"<final_output {json.dumps(FINISH)}", "no JSON object between"),
+        ('{"answer": 42}', "action"), (output(action="Fly"), "action"),
+        (output(reasoning="x"), "action"), (output(action="CallTool"), "needs selected_tool"),
+        (output(action="CallTool", selected_tool=["a"]), "selected_tool"),
+        (output(action="CallTool", selected_tool="a", parameters=[1]), "parameters"),
+        (output(action="CallTool", selected_tool="a", arguments={"x": 1}), "arguments"),
+        (output(action="CallToolsParallel", parallel_tools=[]), "needs parallel_tools"),
+        (output(action="CallToolsParallel", parallel_tools=[{}]), "tool_name"),
+        (
+            output(
+                action="CallToolsParallel",
+                parallel_tools=[{"tool_name": "a"}],
+                wait_strategy="some",
+            ),
+            "wait_strategy",
+        ),
+        (
+            output(action="Finish", parallel_tools=[{"tool_name": "a"}]),
+            "does not go with parallel_tools",
+        ),
+        (output(action="Finish", selected_tool="a"), "does not go with selected_tool"),
+        (output(action="ForkAutoAgent"), "needs parameters"),
+        (output(action="AskUser", options=["a"]), "needs message_to_user"),
+        (output(action="AskUser", message_to_user="?", options=[1]), "options"),
+        (output(action="Plan", message_to_user={"a": 1}), "message_to_user"),
+        (output(action="Finish", discardable_steps=[0]), "discardable_steps"),
+        (output(action="Finish", discardable_steps=[10**7]), "discardable_steps"),
+        (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
+    ]:  # fmt: skip
+        assert why in doubt(text)
         read = DIALECT.read(Answer(text=text))
-        assert read.reasoning == "hm\n\nenough"
-        assert read.discards == (1,)
-        assert read.compresses == (Compressed(n=2, text="nothing new"),)
-
-        fields = {"action": "CallTool", "selected_tool": "look", "message_to_user": "One moment"}
-        assert DIALECT.parse(output(json.dumps(fields))).text == "One moment"
-        assert DIALECT.parse(output(**FINISH)).text == ""
-
-
-class TestText:
-    def test_one_object_however_it_is_dressed(self) -> None:
-        for text in [
-            output(**FINISH), f"Done now.\n{output(**FINISH)}\nBye.",
-            f"<final_output>```json\n{json.dumps(FINISH)}\n```</final_output>",
-            f"```\n{output(**FINISH)}\n```", f"<FINAL_OUTPUT>{json.dumps(FINISH)}</Final_Output>",
-            f"<final_output>{json.dumps(FINISH)}",
-            f"<final_output>{json.dumps(FINISH)[:-1]}, }}</final_output>", json.dumps(FINISH),
-            f"```json\n{json.dumps(FINISH)}\n```",
-            f"<think>{output(action='Plan', message_to_user='x')}</think>{output(**FINISH)}",
-            f"I put it into <final_output> as asked: {output(**FINISH)}",
-        ]:  # fmt: skip
-            assert calls(text) == [("finish", {"reason": "all done"})]
-
-        quoted = output(**FINISH)
-        assert calls(output(action="Plan", message_to_user=quoted)) == [
-            ("show_plan", {"plan": quoted})
-        ]
-
-        for text in ["Hello!", "[1]", "<think>hm"]:
-            assert DIALECT.parse(text).calls == ()
-
-    def test_what_does_not_validate_is_told_and_nothing_is_called(self) -> None:
-        for text, why in [
-            (output(**FINISH) * 2, "two JSON objects"),
-            (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
-            (output("{'action': 'Finish'}"), "no JSON"),
-            (output("Finish"), "no JSON object between"),
-            ("<final_output>", "no JSON object between"),
-            (f"<final_output {json.dumps(FINISH)}", "no JSON object between"),
-            ('{"answer": 42}', "action"),
-            (output(action="Fly"), "action"),
-            (output(reasoning="x"), "action"),
-            (output(action="CallTool"), "needs selected_tool"),
-            (output(action="CallTool", selected_tool=["a"]), "selected_tool"),
-            (output(action="CallTool", selected_tool="a", parameters=[1]), "parameters"),
-            (output(action="CallTool", selected_tool="a", arguments={"x": 1}), "arguments"),
-            (output(action="CallToolsParallel", parallel_tools=[]), "needs parallel_tools"),
-            (output(action="CallToolsParallel", parallel_tools=[{}]), "tool_name"),
-            (
-                output(
-                    action="CallToolsParallel",
-                    parallel_tools=[{"tool_name": "a"}],
-                    wait_strategy="some",
-                ),
-                "wait_strategy",
-            ),
-            (
-                output(action="Finish", parallel_tools=[{"tool_name": "a"}]),
-                "does not go with parallel_tools",
-            ),
-            (output(action="Finish", selected_tool="a"), "does not go with selected_tool"),
-            (output(action="ForkAutoAgent"), "needs parameters"),
-            (output(action="AskUser", options=["a"]), "needs message_to_user"),
-            (output(action="AskUser", message_to_user="?", options=[1]), "options"),
-            (output(action="Plan", message_to_user={"a": 1}), "message_to_user"),
-            (output(action="Finish", discardable_steps=[0]), "discardable_steps"),
-            (output(action="Finish", discardable_steps=[10**7]), "discardable_steps"),
-            (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
-        ]:
-            assert why in doubt(text)
-            read = DIALECT.read(Answer(text=text))
-            assert (read.calls, read.text, read.discards) == ((), text, ())
-            assert why in read.notes[0]
+        assert (read.calls, read.text, read.discards) == ((), text, ())
+        assert why in read.notes[0]
 
 
 class TestQuestion:
@@ -188,17 +175,14 @@ class TestQuestion:
         assert listed == ["add", "decline"]
         for action in ("CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan"):
             assert f"* {action}: " in told
-
         assert "ForkAutoAgent" not in self.told("add", "ask_human", "finish")
         assert "AskUser" not in self.told("add", "finish")
-
         tidy = TidySteps().spec
         told = DIALECT.told([*self.SPECS, tidy])
         assert "`discardable_steps`" in told
         assert "`compressed_steps`" in told
         assert "tidy_steps" not in told
         assert "discardable_steps" not in DIALECT.told(self.SPECS)
-
         for disabled in [False, True]:
             conduct = Conduct(disabled=frozenset({"tidy_steps"} if disabled else ()))
             toolbox = Toolbox([], conduct, always=[TidySteps()])
@@ -227,11 +211,9 @@ class TestQuestion:
                 zip(names, arguments, strict=True)
             )
             assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
-
         broken = ToolCallRecord(id="c", name="add", arguments="{oops", result="no")
         question = DIALECT.question("s", "p", [Step(n=1, calls=(broken,))], self.SPECS)
         (call,) = DIALECT.parse(question.messages[2]["content"] or "").calls
         assert call.arguments == "{oops"
-
         question = DIALECT.question("s", "p", [Step(n=1, text="Hello!")], self.SPECS)
         assert "one JSON object between <final_output>" in (question.messages[-1]["content"] or "")

@@ -42,7 +42,6 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused() -> None
     ]  # fmt: skip
     for text, value in cases:
         assert read_value(text) == (value, len(text))
-
     for text, why in [
         ('{"a": 1, "a": 2}', "given twice"), ('{"a": {"b": 1, "b": 1, }}', "given twice"),
         ('{"a": NaN}', "NaN"), ('{"a": -Infinity}', "Infinity"), ('{"a": 1e999}', "too large"),

@@ -17,12 +17,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Step
-from tests.unit.agents.dialects.malformed import (
-    DIALECT_NAMES,
-    KINDS,
-    MEGABYTE,
-    answer_text,
-)
+from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, MEGABYTE, answer_text
 
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
 FINISH = CallRequest("f", "finish", '{"reason": "enough"}')
@@ -89,7 +84,6 @@ async def test_broken_arguments_or_thousands_of_native_calls_run_nothing() -> No
         assert notes.taken == []
         assert end.outcome == "finished"
         assert loop.steps[0].calls[0].error is not None
-
     notes = Notes()
     call = CallRequest("", "note", '{"text": "x", "times": 1}')
     _, loop = await turn(DIALECTS["native"], notes.box, [Answer(calls=(call,) * 5000)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,247 +27,232 @@ We take goods back within 30 days.
 Send a photo; refunds are paid within three days.
 """
 
-Write = Callable[..., Path]
 
+class Docs:
+    """A folder `docs`, and what is found in it."""
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Writes a file below the folder `docs`."""
+    def __init__(self, place: Path):
+        self.folder = place / "docs"
+        self.folder.mkdir()
+        self.base = KnowledgeBase([self.folder])
 
-    def write(name: str, text: str | bytes, *, age_s: float = 3600) -> Path:
-        path = tmp_path / "docs" / name
+    def write(self, name: str, text: str | bytes, *, age_s: float = 3600) -> Path:
+        path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         before = path.stat().st_mtime - age_s
         os.utime(path, (before, before))
         return path
 
-    (tmp_path / "docs").mkdir()
-    return write
+    def files(self, query: str) -> list[str]:
+        return files(self.base, query)
 
 
 @pytest.fixture
-def docs(tmp_path: Path, write: Write) -> KnowledgeBase:
-    return KnowledgeBase([tmp_path / "docs"])
+def docs(tmp_path: Path) -> Docs:
+    return Docs(tmp_path)
 
 
 def files(base: KnowledgeBase, query: str, limit: int = 20) -> list[str]:
     return [hit.file for hit in base.search(query, limit).hits]
 
 
-class TestFinding:
-    @pytest.mark.behaviour("E-1")
-    def test_a_hit_names_its_file_line_and_headings(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        write("shop/returns.md", "\ufeff" + RETURNS)
-        found = docs.search("refund")
-        text = "Send a photo; refunds are paid within three days."
-        assert found.hits == (Hit("shop/returns.md", 7, "Returns > Damaged goods", text),)
-        assert (found.matches, found.problems, found.titles) == (1, (), ())
-
-    def test_what_matches_better_comes_first_names_of_files_count_and_phrases_must_occur(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        write("a.md", "# Lamps\nThey shine. Delivery takes days.")
-        write("b.md", "# Delivery\nTwo days.")
-        write("warranty.md", "# Chairs\nNothing else.")
-        assert files(docs, "delivery") == ["b.md", "a.md"]
-        assert files(docs, "how long is the delivery of lamps") == ["a.md", "b.md"]
-        assert files(docs, "warranty") == ["warranty.md"]
-        write("c.md", "money back soon, for everybody and everything")
-        write("d.md", "back to money, with lamps")
-        write("e.md", "money back for lamps")
-        assert files(docs, '"money back" lamps') == ["e.md", "c.md"]
-
-    def test_beginnings_are_found_with_a_star_or_where_nothing_else_is(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        write("a.md", "Lampenschirme und Kabel")
-        write("b.md", "Lamm")
-        assert files(docs, "lamp*") == files(docs, "Lampen") == ["a.md"]
-        write("c.md", "Lampen und Kabel")
-        assert files(docs, "Lampen") == ["c.md"]
-
-    def test_case_accents_and_scripts_without_spaces_are_no_hindrance(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        write("a.md", "Café Größe")
-        assert files(docs, "CAFE") == files(docs, "große") == files(docs, "cafe\u0301") == ["a.md"]
-        write("c.md", "# 営業時間\n東京駅の近くです。")
-        write("b.md", "京の東")
-        (hit,) = docs.search("東京").hits
-        assert (hit.heading, hit.text) == ("営業時間", "東京駅の近くです。")
-
-    def test_no_hit_tells_what_there_is(self, docs: KnowledgeBase, write: Write) -> None:
-        assert docs.search("anything") == ((), 0, (), ())
-        write("a.md", "# Opening hours\nNine to five.")
-        write("b.md", "plain")
-        found = docs.search("xyzzy")
-        assert (found.hits, found.matches) == ((), 0)
-        assert found.titles == ("Opening hours (a.md)", "untitled (b.md)")
-
-    def test_a_search_is_bounded_ordered_and_shared_by_threads(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        for n in range(29, 9, -1):
-            write(f"{n}.md", "the same words")
-        found = docs.search("words", 3)
-        assert ([hit.file for hit in found.hits], found.matches) == (
-            ["10.md", "11.md", "12.md"],
-            20,
-        )
-        for limit in (0, 21):
-            with pytest.raises(ValueError, match="expected 1 to 20"):
-                docs.search("words", limit)
-        with ThreadPoolExecutor(4) as threads:
-            matches = threads.map(lambda _: docs.search("words").matches, range(8))
-            assert list(matches) == [20] * 8
-
-    def test_names_of_several_folders_stand_before_the_files(
-        self, tmp_path: Path, write: Write
-    ) -> None:
-        for name in ("shop/docs", "faq", "desk/docs"):
-            (tmp_path / name).mkdir(parents=True)
-            (tmp_path / name / "a.md").write_text("words")
-        base = KnowledgeBase([tmp_path / "shop/docs", tmp_path / "faq", tmp_path / "desk/docs"])
-        assert sorted(files(base, "words")) == ["docs-2/a.md", "docs/a.md", "faq/a.md"]
-        write("api/a.md", "words")
-        docs = tmp_path / "docs"
-        assert files(KnowledgeBase([docs, docs / "api"]), "words") == ["docs/api/a.md"]
-        with pytest.raises(ConfigError, match="nowhere: this folder does not exist"):
-            KnowledgeBase([tmp_path / "nowhere"])
+@pytest.mark.behaviour("E-1")
+def test_a_hit_names_its_file_line_and_headings(docs: Docs) -> None:
+    docs.write("shop/returns.md", "\ufeff" + RETURNS)
+    found = docs.base.search("refund")
+    text = "Send a photo; refunds are paid within three days."
+    assert found.hits == (Hit("shop/returns.md", 7, "Returns > Damaged goods", text),)
+    assert (found.matches, found.problems, found.titles) == (1, (), ())
 
 
-class TestChanges:
-    @pytest.mark.behaviour("E-2")
-    def test_new_changed_removed_and_renamed_files_are_noticed(
-        self, tmp_path: Path, docs: KnowledgeBase, write: Write
-    ) -> None:
-        path = write("a.md", "old words")
-        assert files(docs, "words") == ["a.md"]
-        write("a.md", "new text", age_s=1800)
-        write("sub/b.md", "more words")
-        assert files(docs, "words") == ["sub/b.md"]
-        assert files(docs, "text") == ["a.md"]
-        path.rename(path.with_name("b.md"))
-        assert files(docs, "text") == ["b.md"]
-        path.with_name("b.md").unlink()
-        assert files(docs, "text") == []
-        (tmp_path / "docs").rename(tmp_path / "away")
-        found = docs.search("words")
-        assert (found.hits, found.problems) == ((), ("docs: No such file or directory",))
-        (tmp_path / "away").rename(tmp_path / "docs")
-        assert files(docs, "words") == ["sub/b.md"]
-
-    def test_two_files_that_change_their_names_are_not_mixed_up(
-        self, docs: KnowledgeBase, write: Write
-    ) -> None:
-        a, b = write("a.md", "cats!"), write("b.md", "dogs!")
-        moment = a.stat().st_mtime
-        os.utime(b, (moment, moment))
-        assert files(docs, "cats") == ["a.md"]
-        a.rename(a.with_name("c.tmp"))
-        b.rename(a)
-        a.with_name("c.tmp").rename(b)
-        assert (files(docs, "cats"), files(docs, "dogs")) == (["b.md"], ["a.md"])
-
-    @pytest.mark.parametrize(("age_s", "noticed"), [(0, True), (3600, False)])
-    def test_a_change_of_the_same_time_and_size_is_noticed_within_one_tick_of_the_clock_only(
-        self, docs: KnowledgeBase, write: Write, age_s: float, noticed: bool
-    ) -> None:
-        path = write("a.md", "cats", age_s=age_s)
-        moment = path.stat()
-        assert files(docs, "cats") == ["a.md"]
-        path.write_text("dogs")
-        os.utime(path, ns=(moment.st_atime_ns, moment.st_mtime_ns))
-        assert files(docs, "dogs") == (["a.md"] if noticed else [])
-        os.utime(path, ns=(moment.st_atime_ns, moment.st_mtime_ns + 1))
-        assert (files(docs, "cats"), files(docs, "dogs")) == ([], ["a.md"])
+def test_what_matches_better_comes_first_and_phrases_must_occur(docs: Docs) -> None:
+    docs.write("a.md", "# Lamps\nThey shine. Delivery takes days.")
+    docs.write("b.md", "# Delivery\nTwo days.")
+    docs.write("warranty.md", "# Chairs\nNothing else.")
+    assert docs.files("delivery") == ["b.md", "a.md"]
+    assert docs.files("how long is the delivery of lamps") == ["a.md", "b.md"]
+    assert docs.files("warranty") == ["warranty.md"]
+    docs.write("c.md", "money back soon, for everybody and everything")
+    docs.write("d.md", "back to money, with lamps")
+    docs.write("e.md", "money back for lamps")
+    assert docs.files('"money back" lamps') == ["e.md", "c.md"]
 
 
-class TestLeftOut:
-    @pytest.mark.behaviour("E-3")
-    def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
-        self, tmp_path: Path, docs: KnowledgeBase, write: Write
-    ) -> None:
-        for name in ("a.md", "B.MARKDOWN", "c.txt", ".d.md", ".git/e.md", "f.md~", "g.mdx"):
-            write(name, "words")
-        folder, secret = tmp_path / "docs", tmp_path / "docs-other"  # a name that begins alike
-        secret.mkdir()
-        (secret / "a.md").write_text("words")
-        for link, to in (
-            *(("file.md", secret / "a.md"), ("folder", secret), ("folder.md", secret)),
-            *(
-                ("loop", folder),
-                ("gone.md", folder / "nothing.md"),
-                ("self.md", folder / "self.md"),
-            ),
-            *(("inside.md", folder / "c.txt"), ("again.md", folder / "a.md")),
-        ):
-            (folder / link).symlink_to(to)
-        os.mkfifo(folder / "pipe.md")
-        (Path(os.fsdecode(bytes(folder) + b"/\xff.md"))).write_text("words")
-        assert files(docs, "words") == ["B.MARKDOWN", "\\xff.md", "a.md", "inside.md"]
-        (tmp_path / "link").symlink_to(folder)
-        assert len(files(KnowledgeBase([tmp_path / "link"]), "words")) == 4
-
-    @pytest.mark.behaviour("E-3")
-    def test_what_takes_a_files_place_after_the_look_is_not_read(
-        self, tmp_path: Path, write: Write
-    ) -> None:
-        path = write("a.md", "words")
-        (tmp_path / "secret").write_text("secret words")
-        (found,) = scan({"": tmp_path / "docs"}, Limits()).files
-        assert read_text(found, Limits()) == "words"
-        path.rename(tmp_path / "moved")
-        path.symlink_to(tmp_path / "secret")
-        with pytest.raises(Unreadable):
-            read_text(found, Limits())
-        path.unlink()
-        os.mkfifo(path)
-        with pytest.raises(Unreadable, match="replaced"):
-            read_text(found, Limits())
-        path.unlink()
-        (tmp_path / "secret").rename(path)
-        with pytest.raises(Unreadable, match="replaced"):
-            read_text(found, Limits())
-
-    @pytest.mark.behaviour("E-4")
-    def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
-        self, tmp_path: Path, write: Write
-    ) -> None:
-        base = KnowledgeBase([tmp_path / "docs"], Limits(max_file=100))
-        write("b.md", "words")
-        cases = [
-            (b"one\ntwo\xff", "a.md: not UTF-8 text (line 2)"),
-            ("words".encode("utf-16"), "a.md: not UTF-8 text (line 1)"),
-            (b"a\0b", "a.md: not text: it has a NUL character"),
-            (b"x" * 101, "a.md: larger than 100 bytes (max_file)"),
-        ]
-        for n, (data, problem) in enumerate(cases, 1):
-            write("a.md", f"words {n}", age_s=1000 / n)
-            assert files(base, "words") == ["b.md", "a.md"]
-            write("a.md", data, age_s=1000 / n - 60)
-            for _ in range(2):  # told every time, not only when it is read
-                found = base.search("words")
-                assert [hit.file for hit in found.hits] == ["b.md"]
-                assert found.problems == (problem,)
-
-    @pytest.mark.behaviour("E-4")
-    def test_too_many_files_are_left_out(self, tmp_path: Path, write: Write) -> None:
-        for n in range(5):
-            write(f"{n}.md", "words")
-        for limits in (Limits(max_files=2), Limits(max_size=10)):
-            found = KnowledgeBase([tmp_path / "docs"], limits).search("words")
-            assert [hit.file for hit in found.hits] == ["0.md", "1.md"]
-            (problem,) = found.problems
-            assert problem.startswith("3 further files: there are more than ")
+def test_beginnings_are_found_with_a_star_or_where_nothing_else_is(docs: Docs) -> None:
+    docs.write("a.md", "Lampenschirme und Kabel")
+    docs.write("b.md", "Lamm")
+    assert docs.files("lamp*") == docs.files("Lampen") == ["a.md"]
+    docs.write("c.md", "Lampen und Kabel")
+    assert docs.files("Lampen") == ["c.md"]
 
 
-def test_an_index_that_nobody_has_any_more_is_closed(write: Write, tmp_path: Path) -> None:
-    write("a.md", "words")
-    base = KnowledgeBase([tmp_path / "docs"])
+def test_case_accents_and_scripts_without_spaces_are_no_hindrance(docs: Docs) -> None:
+    docs.write("a.md", "Café Größe")
+    assert docs.files("CAFE") == docs.files("große") == docs.files("cafe\u0301") == ["a.md"]
+    docs.write("c.md", "# 営業時間\n東京駅の近くです。")
+    docs.write("b.md", "京の東")
+    (hit,) = docs.base.search("東京").hits
+    assert (hit.heading, hit.text) == ("営業時間", "東京駅の近くです。")
+
+
+def test_no_hit_tells_what_there_is(docs: Docs) -> None:
+    assert docs.base.search("anything") == ((), 0, (), ())
+    docs.write("a.md", "# Opening hours\nNine to five.")
+    docs.write("b.md", "plain")
+    found = docs.base.search("xyzzy")
+    assert (found.hits, found.matches) == ((), 0)
+    assert found.titles == ("Opening hours (a.md)", "untitled (b.md)")
+
+
+def test_a_search_is_bounded_ordered_and_shared_by_threads(docs: Docs) -> None:
+    for n in range(29, 9, -1):
+        docs.write(f"{n}.md", "the same words")
+    found = docs.base.search("words", 3)
+    assert ([hit.file for hit in found.hits], found.matches) == (["10.md", "11.md", "12.md"], 20)
+    for limit in (0, 21):
+        with pytest.raises(ValueError, match="expected 1 to 20"):
+            docs.base.search("words", limit)
+    with ThreadPoolExecutor(4) as threads:
+        matches = threads.map(lambda _: docs.base.search("words").matches, range(8))
+        assert list(matches) == [20] * 8
+
+
+def test_names_of_several_folders_stand_before_the_files(tmp_path: Path, docs: Docs) -> None:
+    for name in ("shop/docs", "faq", "desk/docs"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.md").write_text("words")
+    base = KnowledgeBase([tmp_path / "shop/docs", tmp_path / "faq", tmp_path / "desk/docs"])
+    assert sorted(files(base, "words")) == ["docs-2/a.md", "docs/a.md", "faq/a.md"]
+    docs.write("api/a.md", "words")
+    both = [docs.folder, docs.folder / "api"]
+    assert files(KnowledgeBase(both), "words") == ["docs/api/a.md"]
+    with pytest.raises(ConfigError, match="nowhere: this folder does not exist"):
+        KnowledgeBase([tmp_path / "nowhere"])
+
+
+@pytest.mark.behaviour("E-2")
+def test_new_changed_removed_and_renamed_files_are_noticed(tmp_path: Path, docs: Docs) -> None:
+    path = docs.write("a.md", "old words")
+    assert docs.files("words") == ["a.md"]
+    docs.write("a.md", "new text", age_s=1800)
+    docs.write("sub/b.md", "more words")
+    assert docs.files("words") == ["sub/b.md"]
+    assert docs.files("text") == ["a.md"]
+    path.rename(path.with_name("b.md"))
+    assert docs.files("text") == ["b.md"]
+    path.with_name("b.md").unlink()
+    assert docs.files("text") == []
+    docs.folder.rename(tmp_path / "away")
+    found = docs.base.search("words")
+    assert (found.hits, found.problems) == ((), ("docs: No such file or directory",))
+    (tmp_path / "away").rename(docs.folder)
+    assert docs.files("words") == ["sub/b.md"]
+
+
+def test_two_files_that_change_their_names_are_not_mixed_up(docs: Docs) -> None:
+    a, b = docs.write("a.md", "cats!"), docs.write("b.md", "dogs!")
+    moment = a.stat().st_mtime
+    os.utime(b, (moment, moment))
+    assert docs.files("cats") == ["a.md"]
+    a.rename(a.with_name("c.tmp"))
+    b.rename(a)
+    a.with_name("c.tmp").rename(b)
+    assert (docs.files("cats"), docs.files("dogs")) == (["b.md"], ["a.md"])
+
+
+@pytest.mark.parametrize(("age_s", "noticed"), [(0, True), (3600, False)])
+def test_a_change_of_the_same_time_and_size_is_noticed_within_one_tick_of_the_clock_only(
+    docs: Docs, age_s: float, noticed: bool
+) -> None:
+    path = docs.write("a.md", "cats", age_s=age_s)
+    moment = path.stat()
+    assert docs.files("cats") == ["a.md"]
+    path.write_text("dogs")
+    os.utime(path, ns=(moment.st_atime_ns, moment.st_mtime_ns))
+    assert docs.files("dogs") == (["a.md"] if noticed else [])
+    os.utime(path, ns=(moment.st_atime_ns, moment.st_mtime_ns + 1))
+    assert (docs.files("cats"), docs.files("dogs")) == ([], ["a.md"])
+
+
+@pytest.mark.behaviour("E-3")
+def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
+    tmp_path: Path, docs: Docs
+) -> None:
+    for name in ("a.md", "B.MARKDOWN", "c.txt", ".d.md", ".git/e.md", "f.md~", "g.mdx"):
+        docs.write(name, "words")
+    folder, secret = docs.folder, tmp_path / "docs-other"  # a name that begins alike
+    secret.mkdir()
+    (secret / "a.md").write_text("words")
+    for link, to in (
+        *(("file.md", secret / "a.md"), ("folder", secret), ("folder.md", secret)),
+        *(("loop", folder), ("gone.md", folder / "nothing.md"), ("self.md", folder / "self.md")),
+        *(("inside.md", folder / "c.txt"), ("again.md", folder / "a.md")),
+    ):
+        (folder / link).symlink_to(to)
+    os.mkfifo(folder / "pipe.md")
+    (Path(os.fsdecode(bytes(folder) + b"/\xff.md"))).write_text("words")
+    assert docs.files("words") == ["B.MARKDOWN", "\\xff.md", "a.md", "inside.md"]
+    (tmp_path / "link").symlink_to(folder)
+    assert len(files(KnowledgeBase([tmp_path / "link"]), "words")) == 4
+
+
+@pytest.mark.behaviour("E-3")
+def test_what_takes_a_files_place_after_the_look_is_not_read(tmp_path: Path, docs: Docs) -> None:
+    path = docs.write("a.md", "words")
+    (tmp_path / "secret").write_text("secret words")
+    (found,) = scan({"": docs.folder}, Limits()).files
+    assert read_text(found, Limits()) == "words"
+    path.rename(tmp_path / "moved")
+    path.symlink_to(tmp_path / "secret")
+    with pytest.raises(Unreadable):
+        read_text(found, Limits())
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(Unreadable, match="replaced"):
+        read_text(found, Limits())
+    path.unlink()
+    (tmp_path / "secret").rename(path)
+    with pytest.raises(Unreadable, match="replaced"):
+        read_text(found, Limits())
+
+
+@pytest.mark.behaviour("E-4")
+def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
+    tmp_path: Path, docs: Docs
+) -> None:
+    base = KnowledgeBase([docs.folder], Limits(max_file=100))
+    docs.write("b.md", "words")
+    cases = [
+        (b"one\ntwo\xff", "a.md: not UTF-8 text (line 2)"),
+        ("words".encode("utf-16"), "a.md: not UTF-8 text (line 1)"),
+        (b"a\0b", "a.md: not text: it has a NUL character"),
+        (b"x" * 101, "a.md: larger than 100 bytes (max_file)"),
+    ]
+    for n, (data, problem) in enumerate(cases, 1):
+        docs.write("a.md", f"words {n}", age_s=1000 / n)
+        assert files(base, "words") == ["b.md", "a.md"]
+        docs.write("a.md", data, age_s=1000 / n - 60)
+        for _ in range(2):  # told every time, not only when it is read
+            found = base.search("words")
+            assert [hit.file for hit in found.hits] == ["b.md"]
+            assert found.problems == (problem,)
+
+
+@pytest.mark.behaviour("E-4")
+def test_too_many_files_are_left_out(tmp_path: Path, docs: Docs) -> None:
+    for n in range(5):
+        docs.write(f"{n}.md", "words")
+    for limits in (Limits(max_files=2), Limits(max_size=10)):
+        found = KnowledgeBase([docs.folder], limits).search("words")
+        assert [hit.file for hit in found.hits] == ["0.md", "1.md"]
+        (problem,) = found.problems
+        assert problem.startswith("3 further files: there are more than ")
+
+
+def test_an_index_that_nobody_has_any_more_is_closed(tmp_path: Path, docs: Docs) -> None:
+    docs.write("a.md", "words")
+    base = KnowledgeBase([docs.folder])
     base.search("words")
     assert base._index is not None
     db = base._index._db

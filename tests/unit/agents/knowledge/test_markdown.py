@@ -41,11 +41,8 @@ def test_a_passage_knows_the_headings_above_it_and_its_line() -> None:
         Passage("Returns > Empty", 15, "Empty"),
         Passage("Contact", 17, "Contact"),
     ]
-
     assert headings("# A\n## B\ntext") == ["A > B"]
-
     assert headings("# A\n### B\nb\n## C\nc\n# D\nd") == ["A > B", "A > C", "D"]
-
     assert passages("") == passages("\n \n\t\n") == []
     assert title_of([]) == ""
 
@@ -63,16 +60,10 @@ def test_what_a_heading_is_and_says() -> None:
     ]
     for text, expected in cases:
         assert headings(text) == expected
-
     for line, title in [
-        ("# A", "A"),
-        ("   ## A ##  ", "A"),
-        ("# A#", "A#"),
-        ("#", ""),
-        ("# # #", "#"),
-    ]:
+        ("# A", "A"), ("   ## A ##  ", "A"), ("# A#", "A#"), ("#", ""), ("# # #", "#"),
+    ]:  # fmt: skip
         assert headings(f"{line}\ntext") == [title]
-
     for line in ["#A", "    # A", "####### A", "\\# A", "# " + "x" * 300]:
         assert headings(f"{line}\ntext") == [""]
 
@@ -80,7 +71,6 @@ def test_what_a_heading_is_and_says() -> None:
 def test_headings_in_code_are_code() -> None:
     for fence, closes in [("```", "```"), ("~~~", "~~~~"), ("````md", "````"), ("~~~ `x`", "~~~")]:
         assert headings(f"{fence}\n# no\n``\n# no\n{closes}\n# yes\ntext") == ["", "yes"]
-
     assert headings("````\n```\n# no\n````\n# yes\n```\n# no") == ["", "yes"]
 
 
@@ -88,7 +78,6 @@ def test_the_title_of_a_front_matter_stands_above_all_headings() -> None:
     found = passages('---\ntitle: "The shop"\ntags: [a]\n---\n\nHello.\n\n# Hours\n\nNine.')
     assert found == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
     assert title_of(found) == "The shop"
-
     (rule,) = passages("---\ntext: without an end")
     assert rule.text == "---\ntext: without an end"
 
@@ -102,7 +91,6 @@ def test_a_long_section_is_cut_between_paragraphs_or_words() -> None:
     assert [p.text[0] for p in found] == [p.text.split()[0] for p in found]
     assert [int(p.text.split()[0]) for p in found] == [0, 2, 4, 6]
     assert [p.line for p in found] == [3, 7, 11, 15]
-
     found = passages("word " * 1000)
     assert all(len(p.text) <= LONGEST and p.line == 1 for p in found)
     assert " ".join(p.text for p in found).split() == ["word"] * 1000

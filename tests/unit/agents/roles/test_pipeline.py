@@ -48,14 +48,12 @@ def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     assert driver.called == [("look_up", {"q": "y"})]
     driver.ran(lambda name: ("8", None))
     assert driver.called == [("add", {"n": 8})]
-
     driver = planned()
     driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
     assert driver.asks == ["reflector"]
     (consult,) = driver.commands
     assert isinstance(consult, Consult)
     assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
-
     for verdict in ["retry_step", "replan"]:
         driver = planned(bounds=Bounds(max_retries=2))
         for _ in range(2):
@@ -95,7 +93,6 @@ def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> 
     assert consult.work.retries == 0
     second.says(judge("retry_step", step=1))
     assert second.called == [("look_up", {"q": "x"})]
-
     driver = planned()
     driver.ran(lambda name: (f"{name} says 7", None))
     driver.ran()
@@ -115,7 +112,6 @@ def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
     assert second.called == [("ask_agent", {"agent": "ann", "text": "do it"})]
     second.ran(lambda name: ("did it", None))
     assert second.called == [("answer_asker", {"text": "did it"})]
-
     driver = Driver("router")
     driver.says(route("add", 0.1))
     ((name, arguments),) = driver.called
@@ -189,13 +185,11 @@ class TestInvalid:
         given = answer("add", text="It is $step_3_result.")
         (word,) = self.ends(driver, "executor", given, given)
         assert "`$step_3_result` stands for no result: there is none yet" in word
-
         driver = Driver()
         driver.says(Answer(text="hm"))
         driver.says(route("make_plan"))
         driver.says(Answer(text="hm"))
         assert driver.asks == ["planner"]
-
         driver = Driver()
         driver.says(route("make_plan"))
         bare: list[JsonValue] = [
@@ -222,7 +216,6 @@ def test_who_may_stay_silent_may_finish_before_it_begins_and_not_later() -> None
     silent = Driver(may_finish=True)
     silent.says(answer("finish", reason="news"))
     assert silent.end == End("finished", "news")
-
     driver = Driver()
     driver.says(route("answer", request="hi"))
     driver.ran(lambda name: ("too long", "too_large"))

@@ -37,13 +37,11 @@ def test_what_is_said_while_roles_work_is_heard_by_all_that_follow() -> None:
     assert [told.message for told in driver.consult.heard] == ["m2", "m3"]
     again = Driver(steps=driver.steps)
     assert again.consult.heard == driver.consult.heard
-
     driver = Driver()
     driver.says(Answer(text="hm"), steered=[said("m2")])
     (wrong,) = driver.consult.wrong
     assert (wrong.text, wrong.steered) == ("hm", ())
     assert driver.consult.heard == (said("m2"),)
-
     first = Driver("router")
     first.says(route("add", 0.1, question="add what?"), steered=[said("m2")])
     first.ran()
@@ -90,7 +88,6 @@ def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
     assert "n is missing" in (told.result or "")
     driver.says(answer("add", n="3"))
     assert driver.called == [("add", {"n": "3"})], "what the tool reads as a number is fine"
-
     steps: list[JsonValue] = [
         {"id": 1, "goal": "a", "executor": "look_up", "arguments": {}},
         {"id": 2, "goal": "b", "executor": "add", "depends_on": [1]},
@@ -101,7 +98,6 @@ def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
     driver.ran(lambda name: ("7", None))
     driver.says(answer("add", n="$step_1_result"))
     assert driver.called == [("add", {"n": 7})]
-
     driver = Driver(executors=strict())
     driver.says(route("add", request="1"))
     driver.says(answer("add", n=1))
@@ -110,7 +106,6 @@ def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
     assert driver.asks == ["reflector"]
     driver.says(judge("retry_step", step=1, arguments={"n": 2}))
     assert driver.called == [("add", {"n": 2})]
-
     driver = Driver("executor", executors=Executors({"add": {"type": 3}}))
     driver.says(answer("add", n=1))
     assert driver.called == [("add", {"n": 1})]

@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.roles.plan import (
-    Plan,
-    WrongPlan,
-    fill,
-    fill_arguments,
-    fill_text,
-    references,
-)
+from hubbub.agents.roles.plan import Plan, WrongPlan, fill, fill_arguments, fill_text, references
 
 EXECUTORS = ("look_up", "add", "ann")
 
@@ -43,10 +36,8 @@ def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
     assert "at most 2 are allowed" in wrong(plan(step(1), step(2), step(3)), 2)
     odd = plan(step(1), step(2, arguments={"a": "$step_1_output"}))
     assert "step 2: `$step_1_output` stands for no result" in wrong(odd)
-
     made = plan(step(3, 1, 2), step(1), step(2))
     assert made.checked(EXECUTORS, 8) is made
-
     cases: list[list[JsonValue]] = [
         [], [step(0)], [{"id": 1, "goal": "", "executor": "add"}], [{"id": 1, "goal": "a"}],
         [{**step(1), "arguments": "none"}], [{**step(1), "surprise": True}],
@@ -68,7 +59,6 @@ def test_a_reference_is_a_dependency_even_if_it_is_not_named() -> None:
     assert [s.id for s in made.ready([1], [1])] == [2]
     assert made.after(1) == {1, 2, 3}
     assert made.after(2) == {2, 3}
-
     made = plan(step(1), step(2, 1), step(3))
     assert [s.id for s in made.ready([], [1])] == [3]
     assert [s.id for s in made.ready([3], [1, 3])] == []
@@ -84,25 +74,21 @@ def test_a_reference_alone_is_the_result_and_in_a_text_its_words() -> None:
     assert filled == {
         "n": 24.5, "o": [{"a": [1]}], "t": "blue", "s": "it is 24.5, blue.", "k": 1,
     }  # fmt: skip
-
     schema: dict[str, JsonValue] = {
         "properties": {"zip": {"type": "string"}, "n": {"type": "integer"}}
     }
     given: dict[str, JsonValue] = {"zip": "$step_1_result", "n": "$step_1_result", "x": None}
     assert fill_arguments(given, {1: "01234"}, schema) == {"zip": "01234", "n": "01234", "x": None}
     assert fill_arguments(given, {1: "1234"}, schema) == {"zip": "1234", "n": 1234, "x": None}
-
     for text in [
         "$step_0_result", "$step_1_results", "$step_x_result", "step_1_result", "$step_1_result_x",
     ]:  # fmt: skip
         assert fill(text, {0: "zero", 1: "one"}) == text
         assert references(text) == frozenset()
-
     results = {1: "$step_2_result", 2: "secret"}
     assert fill("$step_1_result", results) == "$step_2_result"
     assert fill_text("got $step_1_result", results) == "got $step_2_result"
     assert fill("$step_3_result", results) == "$step_3_result"
-
     for result in ["1e999", "NaN", '"\\ud800"', "[" * 15 + "]" * 15, "{1}"]:
         filled = fill(["$step_1_result"], {1: result})
         assert isinstance(filled, list)

@@ -33,74 +33,69 @@ def wrong(tmp_path: Path, content: str | bytes) -> str:
     return str(caught.value).removeprefix(str(path))
 
 
-class TestFiles:
-    def test_a_skill_has_a_name_a_description_and_instructions(self, tmp_path: Path) -> None:
+def test_a_skill_has_a_name_a_description_and_instructions(tmp_path: Path) -> None:
+    path = tmp_path / "s.md"
+    path.write_text(
+        "\ufeff---\nname: refunds\ndescription: >\n  Pay\n  money back.\nlicense: MIT\n"
+        "metadata: {by: [ann]}\n---\n# Refunds\n\n---\nBe kind.\n\n"
+    )
+    assert read_skill(path) == Skill(
+        "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
+    )
+    for name in ["no", "2024", "null", "1.10e3"]:
         path = tmp_path / "s.md"
-        path.write_text(
-            "\ufeff---\nname: refunds\ndescription: >\n  Pay\n  money back.\nlicense: MIT\n"
-            "metadata: {by: [ann]}\n---\n# Refunds\n\n---\nBe kind.\n\n"
-        )
-        assert read_skill(path) == Skill(
-            "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
-        )
-
-        for name in ["no", "2024", "null", "1.10e3"]:
-            path = tmp_path / "s.md"
-            path.write_text(skill(name.replace(".", "-"), description="true"))
-            assert read_skill(path).name == name.replace(".", "-")
-            assert read_skill(path).description == "true"
-
-    @pytest.mark.behaviour("E-7")
-    def test_a_broken_skill_is_told_with_its_line(self, tmp_path: Path) -> None:
-        cases: list[tuple[str | bytes, int, str]] = [
-            ("Just text.", 1, "needs a front matter: begin it with a line ---"),
-            ("", 1, "needs a front matter"),
-            ("---\nname: a\ndescription: b\n", 1, "has no end: put a line --- below it"),
-            ("---\nname: a\n---\nbody", 1, "needs the key 'description', with a text"),
-            ("---\ndescription: b\nnmae: a\n---\nbody", 3, "(there is 'nmae')"),
-            ("---\ndescription: b\nname:\n---\nbody", 3, "needs the key 'name', with a text"),
-            ("---\nname: [a]\ndescription: b\n---\nx", 2, "needs the key 'name', with a text"),
-            ("---\ndescription: b\nname: a b\n---\nx", 3, "'a b' cannot be the name of a skill"),
-            ("---\nname: a\ndescription: b: c\n---\nx", 3, "not valid YAML"),
-            ("---\nname: a\n\tdescription: b\n---\nx", 3, "not valid YAML"),
-            ("---\nname: *a\n---\nx", 2, "not valid YAML"),
-            ("---\nname: \x07\n---\nx", 1, "not valid YAML"),
-            ("---\n- name\n---\nx", 1, "needs the keys name and description"),
-            ("---\n---\nx", 1, "needs the keys name and description"),
-            ("---\nname: a\ndescription: b\n---\n \n", 4, "has no instructions"),
-            (b"---\nname: a\ndescription: \xff\n---\nx", 3, "is not UTF-8 text"),
-        ]
-        for content, line, words in cases:
-            told = wrong(tmp_path, content)
-            assert told.startswith(f":{line}: ")
-            assert words in told
-
-        assert "at most 65536 can be loaded" in wrong(tmp_path, skill(body="x" * 65_537))
-
-        with pytest.raises(ConfigError, match="cannot be read: No such file"):
-            read_skill(tmp_path / "nothing.md")
+        path.write_text(skill(name.replace(".", "-"), description="true"))
+        assert read_skill(path).name == name.replace(".", "-")
+        assert read_skill(path).description == "true"
 
 
-class TestFolders:
-    def test_a_folder_has_its_files_and_the_folders_of_skills(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="has no skills"):
-            load_skills([tmp_path])
-        os.mkfifo(tmp_path / "pipe.md")
-        with pytest.raises(ConfigError, match="cannot be read: it is no file"):
-            load_skills([tmp_path])
-        (tmp_path / "pipe.md").unlink()
-        for name in ("a.md", "b.md"):
-            (tmp_path / name).write_text(skill())
-        with pytest.raises(ConfigError, match=r"b\.md: there is a skill 'refunds' already, in .*a"):
-            load_skills([tmp_path])
+@pytest.mark.behaviour("E-7")
+def test_a_broken_skill_is_told_with_its_line(tmp_path: Path) -> None:
+    cases: list[tuple[str | bytes, int, str]] = [
+        ("Just text.", 1, "needs a front matter: begin it with a line ---"),
+        ("", 1, "needs a front matter"),
+        ("---\nname: a\ndescription: b\n", 1, "has no end: put a line --- below it"),
+        ("---\nname: a\n---\nbody", 1, "needs the key 'description', with a text"),
+        ("---\ndescription: b\nnmae: a\n---\nbody", 3, "(there is 'nmae')"),
+        ("---\ndescription: b\nname:\n---\nbody", 3, "needs the key 'name', with a text"),
+        ("---\nname: [a]\ndescription: b\n---\nx", 2, "needs the key 'name', with a text"),
+        ("---\ndescription: b\nname: a b\n---\nx", 3, "'a b' cannot be the name of a skill"),
+        ("---\nname: a\ndescription: b: c\n---\nx", 3, "not valid YAML"),
+        ("---\nname: a\n\tdescription: b\n---\nx", 3, "not valid YAML"),
+        ("---\nname: *a\n---\nx", 2, "not valid YAML"),
+        ("---\nname: \x07\n---\nx", 1, "not valid YAML"),
+        ("---\n- name\n---\nx", 1, "needs the keys name and description"),
+        ("---\n---\nx", 1, "needs the keys name and description"),
+        ("---\nname: a\ndescription: b\n---\n \n", 4, "has no instructions"),
+        (b"---\nname: a\ndescription: \xff\n---\nx", 3, "is not UTF-8 text"),
+    ]
+    for content, line, words in cases:
+        told = wrong(tmp_path, content)
+        assert told.startswith(f":{line}: ")
+        assert words in told
+    assert "at most 65536 can be loaded" in wrong(tmp_path, skill(body="x" * 65_537))
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        read_skill(tmp_path / "nothing.md")
 
-        (tmp_path / "a.md").unlink()
-        for name in ("b.md", "a/SKILL.md", "a/notes.md", ".hidden.md", "deep/er/SKILL.md"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(skill(name.replace("/", "_").split(".")[0] or "x"))
-        (tmp_path / "readme.txt").write_text("no skill")
-        assert list(load_skills([tmp_path])) == ["a_SKILL", "b"]
-        assert list(load_skills([tmp_path / "b.md", tmp_path])) == ["b", "a_SKILL"]
+
+def test_a_folder_has_its_files_and_the_folders_of_skills(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no skills"):
+        load_skills([tmp_path])
+    os.mkfifo(tmp_path / "pipe.md")
+    with pytest.raises(ConfigError, match="cannot be read: it is no file"):
+        load_skills([tmp_path])
+    (tmp_path / "pipe.md").unlink()
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text(skill())
+    with pytest.raises(ConfigError, match=r"b\.md: there is a skill 'refunds' already, in .*a"):
+        load_skills([tmp_path])
+    (tmp_path / "a.md").unlink()
+    for name in ("b.md", "a/SKILL.md", "a/notes.md", ".hidden.md", "deep/er/SKILL.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(skill(name.replace("/", "_").split(".")[0] or "x"))
+    (tmp_path / "readme.txt").write_text("no skill")
+    assert list(load_skills([tmp_path])) == ["a_SKILL", "b"]
+    assert list(load_skills([tmp_path / "b.md", tmp_path])) == ["b", "a_SKILL"]
 
 
 class TestLoading:
@@ -115,7 +110,6 @@ class TestLoading:
         self, tool: LoadSkill
     ) -> None:
         assert await text(Toolbox([tool]), "load_skill", name=" refunds ") == "About refunds."
-
         told = await failed(Toolbox([tool]), "load_skill", name="Refund")
         assert told["error"] == "unknown_skill"
         names = told["valid_names"]
