@@ -63,7 +63,7 @@ async def test_operations_are_told_with_a_hash_and_described_once(network: Netwo
 
 
 @pytest.mark.behaviour("P-3")
-@pytest.mark.parametrize("others", [0, 1000])
+@pytest.mark.parametrize("others", [0, 1200])
 async def test_ready_is_small_for_a_newcomer_of_the_quickstart(
     in_memory: Networks, others: int
 ) -> None:

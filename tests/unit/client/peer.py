@@ -64,6 +64,8 @@ class Answer:
     close: tuple[int, str] | None = None
     """Close instead of `ready` (after the error, if there is one)."""
     silent: bool = False
+    left_out: list[JsonValue] = field(default_factory=list)
+    """What `ready` leaves out, for the client to ask for."""
 
 
 class Connection:
@@ -126,6 +128,7 @@ class Connection:
             head=1000,
             cursor=cursor,
             operations=operations,
+            left_out=answer.left_out,
         )
 
     # What a test does -------------------------------------------------------------------------

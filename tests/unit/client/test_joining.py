@@ -73,6 +73,29 @@ async def test_who_is_turned_away_learns_why_when_entering(any_peer: Peer) -> No
     assert caught.value.code == "unsupported_version"
 
 
+async def test_what_ready_leaves_out_is_asked_for_and_what_comes_meanwhile_is_not_lost(
+    peer: Peer,
+) -> None:
+    peer.answers += [Answer(left_out=["participants"]), Answer(left_out=["participants"])]
+    client = peer.client()
+    entering = asyncio.create_task(client.__aenter__())
+    connection = await peer.connection()
+    asked = await connection.call()
+    assert asked["name"] == "list_participants"
+    connection.event(1, 0)
+    connection.result(asked, {"participants": [], "more": False})
+    await soon(entering)
+    consumer = Consumer(client)
+    await consumer.ready()
+    assert (await consumer.event()).seq == 1
+    await client.__aexit__(None, None, None)
+    entering = asyncio.create_task(peer.client().__aenter__())
+    connection = await peer.connection()
+    connection.refuse(await connection.call(), "store_unavailable")
+    with pytest.raises(OperationError, match="store_unavailable"):
+        await soon(entering)
+
+
 async def test_a_hub_that_never_answers_is_given_up(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
