@@ -30,7 +30,9 @@ def test_a_stream_starts_where_it_was_told_and_a_gap_moves_nothing() -> None:
         assert stream.cursor == Cursor(epoch="e", seq=4)
     assert stream.receive(event(6, 5)) is Verdict.GAP
     assert stream.received == 4
+    assert stream.resume == Cursor(epoch="e", seq=4)
     assert stream.receive(event(6, 4)) is Verdict.NEW
+    assert stream.resume == Cursor(epoch="e", seq=4, received=6)
 
 
 def test_after_a_resume_what_is_known_may_come_again_and_bounds_what_the_hub_is_told() -> None:
