@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 CONFIG ?= configs/quickstart.yaml
 MODEL ?=
+PART ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-model check bench bench-guard docs screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-model mutants check bench bench-guard docs screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,10 @@ test-page: $(VENV)/.installed-dev ## the page in Chromium
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
+
+mutants: $(VENV)/.installed-mutants ## break rules and state machines in thousands of places: do the tests see it? (PART='hubbub.network.wakes*')
+	@$(BIN)/mutmut run $(PART)
+	@$(BIN)/mutmut results
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/ruff check .
@@ -64,6 +69,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt scripts/install.sh
 $(VENV)/.installed-dev: pyproject.toml constraints.txt scripts/install.sh
 	@sh scripts/install.sh $(VENV) '.[dev]'
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-mutants: pyproject.toml constraints.txt scripts/install.sh
+	@sh scripts/install.sh $(VENV) '.[dev,mutants]'
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh
 	@sh scripts/install.sh $(VENV) '.[dev]'
