@@ -58,7 +58,8 @@ async def _take(
         Room.open({"name": "newsroom"}, plan=NEWSROOM, model=model) as room,
     ):
         morning = await a_morning(room, model)
-        desk = await desks.sit(room, color=color, size=SIZES[size])
+        name = None if views[0].name == "join" else "ann"
+        desk = await desks.sit(room, name, color=color, size=SIZES[size])
         for view in views:
             await view.arrange(desk, morning)
             await _keep(desk, f"{view.name}-{size}-{color}.png")
