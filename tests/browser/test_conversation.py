@@ -240,8 +240,8 @@ async def test_the_keyboard_goes_from_message_to_message_also_to_those_that_were
     desks: Desks, long: Room
 ) -> None:
     desk = await desks.sit(long, "fay", GENERAL)
-    await desk.says("the last one")
-    last = int(str(await desk.message("the last one").get_attribute("data-message"))[1:])
+    await desk.says("mine, at the very end")
+    last = int(str(await desk.message("mine, at the very end").get_attribute("data-message"))[1:])
     await desk.composer.press("Escape")
     for key, back in (("k", 0), ("k", 1), ("ArrowUp", 2), ("j", 1), ("ArrowDown", 0), ("j", 0)):
         await desk.page.keyboard.press(key)
