@@ -148,16 +148,18 @@ class Terminal:
         self.drawn += data.decode(errors="replace")
 
     def leaves(self) -> int:
-        """Press Ctrl-D; the exit code."""
+        """Press Ctrl-D, again if a prompt was just being drawn; the exit code."""
         self.types("\x04")
         deadline = time.monotonic() + DEADLINE_S
         while self._process.poll() is None:
             assert time.monotonic() < deadline, "the chat does not end"
-            if select.select([self._master], [], [], 0.1)[0]:
-                try:
+            try:
+                if select.select([self._master], [], [], 0.1)[0]:
                     self._read()
-                except OSError:  # nobody holds the other end any more
-                    break
+                else:
+                    self.types("\x04")
+            except OSError:  # nobody holds the other end any more
+                break
         return self._process.wait(DEADLINE_S)
 
     def close(self) -> None:
