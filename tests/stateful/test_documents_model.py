@@ -125,4 +125,4 @@ class DocumentsMachine(ModMachine):
             assert gone <= accepted.removed, "lines go only when somebody removes them"
 
 
-TestDocuments, TestDocumentsAtLength = both_parts(DocumentsMachine, 40)
+TestDocuments, TestDocumentsAtLength = both_parts(DocumentsMachine, 20)

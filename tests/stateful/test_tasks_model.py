@@ -148,4 +148,4 @@ def assert_no_circle(needs: dict[str, list[str]]) -> None:
             del left[id]
 
 
-TestTasks, TestTasksAtLength = both_parts(TasksMachine, 40)
+TestTasks, TestTasksAtLength = both_parts(TasksMachine, 20)
