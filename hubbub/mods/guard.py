@@ -10,9 +10,11 @@ All hubs of a process share the thread, the timer and the handler.
 
 from __future__ import annotations
 
+import _weakrefset
 import atexit
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
 from types import FrameType
@@ -93,11 +95,24 @@ class _Interrupts:
                 signal.pthread_kill(main, signal.SIGVTALRM)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """In the main thread. The hook may have come to its end since the signal was sent."""
-        if monotonic() > self.until:
+        """In the main thread. The hook may have come to its end since the signal was sent; where an
+        error would be lost, the next signal finds it elsewhere."""
+        if monotonic() > self.until and not _loses_errors(frame):
             self.until = monotonic() + AGAIN_S
             raise LateHook
 
+
+def _loses_errors(frame: FrameType | None) -> bool:
+    """Whether the interpreter has called this by itself, and only reports what is raised in it: the
+    end of an object, or what hears of it."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename in _HEAR_OF_ENDS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_HEAR_OF_ENDS = frozenset({weakref.__file__, _weakrefset.__file__})
 
 _interrupts = _Interrupts()
 

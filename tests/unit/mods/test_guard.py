@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from weakref import WeakSet
 
 import pytest
 
@@ -40,6 +41,25 @@ def stubborn() -> str:
             time.sleep(60)
         except Exception:  # noqa: BLE001  what a careless hook would do
             continue
+
+
+def forgetful() -> None:
+    """Spends its time in what the interpreter calls by itself, where nothing can be raised."""
+
+    class Thing:
+        def __del__(self) -> None:
+            for _ in range(10):
+                pass
+
+    known: WeakSet[Thing] = WeakSet()
+    while True:
+        known.add(Thing())
+
+
+def test_a_late_hook_is_not_interrupted_where_an_error_would_be_lost(watch: Watch) -> None:
+    for _ in range(5):
+        with pytest.raises(LateHook):  # and with no warning about one that nobody could raise
+            watch.run(0.01, forgetful)
 
 
 @pytest.mark.behaviour("M-69")
