@@ -11,10 +11,10 @@ for name; do
     part=$((part + 1))
     profile=fast prepare=
     case $name in
-    fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
-    slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="2 to 3 minutes" \
+    fast) markers="not slow and not browser" what="what runs within one process" time="a minute and a half" ;;
+    slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="4 minutes" \
         profile=full prepare=tests.interaction.nginx ;;
-    page) markers=browser what="the page in Chromium" time="2 to 3 minutes" prepare=tests.browser.support.chromium ;;
+    page) markers=browser what="the page in Chromium" time="4 minutes" prepare=tests.browser.support.chromium ;;
     *) echo "no such part: $name (fast, slow, page)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"

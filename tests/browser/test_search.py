@@ -49,7 +49,7 @@ async def test_what_was_said_is_found_from_everywhere_and_a_click_leads_to_it(
     await expect(hits(desk)).to_have_count(25)
     await expect(desk.main.get_by_role("button", name="Show more")).to_have_count(0)
     await desk.page.keyboard.press("Control+k")
-    await desk.page.keyboard.type("annual")
+    await desk.page.get_by_role("combobox", name="Go to or do anything").fill("annual")
     await desk.page.get_by_role("option", name="Search everything for “annual”").click()
     await expect(hits(desk)).to_have_count(1)
     await desk.visit("thread", THREAD)

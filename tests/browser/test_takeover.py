@@ -103,6 +103,7 @@ async def test_an_agent_that_was_handed_back_knows_what_was_said_in_its_place(
     await takes_over(desk, "editor")
     await bob.tells("editor", "Which headline?")
     await desk.details.get_by_role("link", name="Which headline?").click()
+    await expect(desk.page.get_by_role("textbox", name="Message bob, as editor")).to_be_visible()
     await desk.says("The largest of all.")
     assert (await bob.hears("editor")).spoken_by == "ann"
     await held(desk, "You speak for editor").get_by_role("button", name="Hand back").click()
