@@ -34,7 +34,6 @@ from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
-from hubbub.clock import Clock
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
@@ -59,7 +58,6 @@ async def run_agent(
     base_dir: Path,
     models: Mapping[str, ModelConfig],
     *,
-    clock: Clock | None = None,
     grace_s: float = GRACE_S,
     greet_cid: str | None = None,
     mods: Sequence[Note] = (),
@@ -83,9 +81,7 @@ async def run_agent(
     """
     if config.kind == "python":
         agent = construct(load_agent_class(config, base_dir))
-        await run_python_agent(
-            agent, client, config, clock=clock, grace_s=grace_s, greet_cid=greet_cid
-        )
+        await run_python_agent(agent, client, config, grace_s=grace_s, greet_cid=greet_cid)
         return
     inbox = _inbox(config, name)
     voice = Voice(client, inbox)
@@ -138,7 +134,6 @@ async def run_python_agent(
     client: Client,
     config: AgentConfig | None = None,
     *,
-    clock: Clock | None = None,
     grace_s: float = GRACE_S,
     greet_cid: str | None = None,
 ) -> None:

@@ -9,7 +9,7 @@ counts as a person.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -246,7 +246,9 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
         if last is not None and last in facts.agents and last in facts.audience:
             named[last] = _decision(last, Reason.LAST_SPEAKER, rule.reply)
     return [
-        _temper(decision, facts.sender_kind, facts.agents, facts.at_hop_limit)
+        _temper(
+            decision, facts.sender_kind, decision.participant in facts.agents, facts.at_hop_limit
+        )
         for decision in named.values()
     ]
 
@@ -274,8 +276,8 @@ def decide_direct(
 
 @lru_cache(maxsize=4096)
 def _direct(participant: str, sender_kind: SenderKind, agent: bool, at_limit: bool) -> Decision:
-    decision = _decision(participant, Reason.DIRECT, _REPLY[sender_kind == "human"])
-    return _temper(decision, sender_kind, {participant} if agent else (), at_limit)
+    decision = Decision(participant, Reason.DIRECT, _REPLY[sender_kind == "human"])
+    return _temper(decision, sender_kind, agent, at_limit)
 
 
 def decide_result(
@@ -286,7 +288,7 @@ def decide_result(
     return [
         _decision(p, Reason.RESULT, "optional")
         if p == asker and p in agents
-        else _temper(_decision(p, Reason.DIRECT, "optional"), sender_kind, agents, False)
+        else _temper(_decision(p, Reason.DIRECT, "optional"), sender_kind, p in agents, False)
         for p in recipients
     ]
 
@@ -317,11 +319,11 @@ def decide_imported(recipients: Iterable[str]) -> list[Decision]:
 
 
 def _temper(
-    decision: Decision, sender_kind: SenderKind, agents: Container[str], at_hop_limit: bool
+    decision: Decision, sender_kind: SenderKind, agent: bool, at_hop_limit: bool
 ) -> Decision:
     if sender_kind == "system":
         return _decision(decision.participant, Reason.SYSTEM, None)
-    if decision.participant not in agents:
+    if not agent:
         return _decision(decision.participant, Reason.NOT_AN_AGENT, None)
     if at_hop_limit:
         return _decision(decision.participant, Reason.HOP_LIMIT, None)

@@ -61,8 +61,9 @@ class TypedCall(Model, Generic[Args]):
     cid: Cid | None = None
 
 
+_Model = TypedCall[Input] | Ack | Signal | Identify
 Call = TypedCall[Input] | PlainCall
-Frame = Call | Ack | PlainAck | Signal | Identify
+Frame = _Model | PlainCall | PlainAck
 """What clients send."""
 
 
@@ -96,7 +97,7 @@ class Decoder:
             return plain
         return self._decode(data)
 
-    def _decode(self, data: bytes) -> TypedCall[Input] | Ack | Signal | Identify:
+    def _decode(self, data: bytes) -> _Model:
         if len(data) > MOST_CONTAINERS and _containers(data) > MOST_CONTAINERS:
             text = f"a frame has at most {MOST_CONTAINERS} objects and lists in all"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
@@ -178,7 +179,7 @@ class Decoder:
 @lru_cache(maxsize=8)  # making one takes a while, and hubs of a process are mostly alike
 def _validator(
     inputs: tuple[tuple[str, type[Input]], ...],
-) -> tuple[Callable[..., TypedCall[Input] | Ack | Signal | Identify], frozenset[str]]:
+) -> tuple[Callable[..., _Model], frozenset[str]]:
     """What reads all frames, and the names of the operations with a flat input."""
     calls = [_call_model(name, model) for name, model in inputs]
     # A union of types made at run time, which no type checker can follow.

@@ -66,6 +66,12 @@ class Moderation(Mod):
         self._windows = {rule.name: window for rule, window in self._rates}
         self._harmless = self._harmless_length()
 
+    def _is_harmless(self, text: str) -> bool:
+        """Whether a text on its own surely breaks no rule and has no secret."""
+        if len(text) > self._harmless:
+            return False
+        return self.config.secrets == "off" or not may_have_secret(text)
+
     def _harmless_length(self) -> int:
         """Characters up to which a text on its own breaks no rule, whoever says it; secrets are
         another matter."""
@@ -87,8 +93,7 @@ class Moderation(Mod):
 
     def on_message(self, draft: Draft) -> Verdict:
         alone = text_alone(draft)
-        short = alone is not None and len(alone) <= self._harmless
-        if short and (self.config.secrets == "off" or not may_have_secret(alone or "")):
+        if alone is not None and self._is_harmless(alone):
             return PASS  # as nearly all messages
         if _length(draft) > self.config.most_judged:
             most = self.config.most_judged
