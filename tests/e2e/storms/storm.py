@@ -40,8 +40,8 @@ DEADLINE_S = 60.0
 
 HOPS, WAKES, AGENTS = 8, 64, 16
 """The limits of what a person opens, where the config says nothing."""
-MOST_QUESTIONS = 30
-"""To the bystander: the breaker would take very many for a storm too."""
+MOST_QUESTIONS = 10
+"""To the bystander: a breaker, of twelve turns in one test, would take more for a storm too."""
 
 Agents = dict[str, dict[str, Any]]  # as in the YAML
 
