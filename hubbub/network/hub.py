@@ -41,6 +41,7 @@ from hubbub.network.people.ending import Ending
 from hubbub.network.people.latching import Latching
 from hubbub.network.people.speaking_for import SpeakingFor
 from hubbub.network.ports import Store
+from hubbub.network.queries import OpenWakes
 from hubbub.network.queues import Queues
 from hubbub.network.readiness import Readiness
 from hubbub.network.records import Record
@@ -223,7 +224,7 @@ class Hub:
         """Learn what waits at agents since before the start; beside all else: it may be much."""
         for agent in agents:
             if not self.draining:
-                self.queues.restore(agent, await self.store.open_wakes(agent, head))
+                self.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the hub's task group."""

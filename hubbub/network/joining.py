@@ -21,6 +21,7 @@ from hubbub.logs import get_logger
 from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.ports import Store
+from hubbub.network.queries import PendingWakes, TokenHashes
 from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
@@ -184,7 +185,7 @@ class Joining:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""
         name, kind = frame.participant, frame.kind
         known = self._hub.state.get(name)
-        hashes = self._launched.get(name, []) + list(await self._store.token_hashes(name))
+        hashes = self._launched.get(name, []) + list(await self._store.read(TokenHashes(name)))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
             remedy = f"whoever runs the network can give you one (`hubbub token add {name}`)"
@@ -334,7 +335,7 @@ class Joining:
         name = caller.participant
         pending: Sequence[PendingRow] = ()
         if frame.turns:
-            pending = await self._store.pending(name, cursor)
+            pending = await self._store.read(PendingWakes(name, cursor))
             bodies = await shown_bodies(self._hub.mods.pipeline, [row.body for row in pending])
             pending = [row._replace(body=b) for row, b in zip(pending, bodies, strict=True)]
         threads = b"" if frame.observe else await self._threads(name, cursor)

@@ -8,30 +8,19 @@ the contract suite in `hubbub.testing.store_contract`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from hubbub.mods.rows import Value
+from hubbub.network.queries import Query
 from hubbub.network.records import Batch
-from hubbub.network.stored import (
-    OpenWake,
-    PendingRow,
-    Settled,
-    StoredEvent,
-    StoredInteraction,
-    StoredLedger,
-    StoredMemory,
-    StoredMentions,
-    StoredSpending,
-    StoredTurn,
-    StoredWake,
-    StoreState,
-)
+from hubbub.network.stored import StoredEvent, StoreState
 
 __all__ = [
     "DuplicateCids",
     "Store",
 ]
+
+T = TypeVar("T")
 
 
 class DuplicateCids(Exception):
@@ -109,89 +98,8 @@ class Store(Protocol):
         """The body of the message at `seq`."""
         ...
 
-    async def was_member(self, participant: str, scope: int, seq: int) -> bool:
-        """Whether a message with this scope and seq reached the participant as a member."""
-        ...
-
-    async def members_at(self, scope: int, seq: int) -> Collection[str]:
-        """Whom a message with this scope and seq reached as members."""
-        ...
-
-    async def mentions(self, participant: str, before: int, limit: int) -> StoredMentions:
-        """The last `limit` messages with seq < `before` that reach the participant by name and
-        mention it.
-
-        Looks at a bounded part of the log in one call, and gives about 256 KiB at most.
-        """
-        ...
-
-    async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
-        """The messages in (after, upto] that belong to the interaction.
-
-        Reads the log forward, a bounded part of it in one call, and gives about 256 KiB at most.
-        """
-        ...
-
-    async def settled(self, sender: str, cid: str) -> Settled | None: ...
-
-    async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
-        """Wakes of the agent with seq <= `upto` that are not settled, oldest first."""
-        ...
-
-    async def open_wakes(self, agent: str, upto: int) -> Sequence[OpenWake]:
-        """What `pending` has, without reading any message."""
-        ...
-
-    async def wake(self, participant: str, seq: int) -> StoredWake | None:
-        """The delivery row of a participant and message."""
-        ...
-
-    async def wakes(self, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
-        """The delivery rows of these messages, by seq and participant, in that order."""
-        ...
-
-    async def turn(self, turn: str) -> StoredTurn | None: ...
-
-    async def turns(
-        self, agent: str | None, limit: int, before: str | None = None
-    ) -> Sequence[StoredTurn]:
-        """The latest turns, newest first; with `before`, of those that began before this turn (none
-        if there is no such turn). Turns keep the order in which they first began.
-        """
-        ...
-
-    async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
-        """Those of these turns that have begun, oldest first."""
-        ...
-
-    async def ledger(self, interaction: int) -> StoredLedger | None:
-        """The account of the interaction that the message at this position opened; None: nothing
-        was ever added to it."""
-        ...
-
-    async def spending(
-        self, since: str, agent: str | None = None, thread: int | None = None
-    ) -> Sequence[StoredSpending]:
-        """The accounts of the days from `since` on (YYYY-MM-DD), latest day first."""
-        ...
-
-    async def approval(self, id: str) -> bytes | None:
-        """An approval as JSON."""
-        ...
-
-    async def approvals(self, agent: str | None, limit: int) -> Sequence[bytes]:
-        """The latest approvals as JSON, newest first; `agent` None: of all."""
-        ...
-
-    async def request(self, seq: int) -> bytes | None:
-        """The request that the message at this position made, as JSON."""
-        ...
-
-    async def requests(
-        self, participant: str | None, state: str | None, limit: int
-    ) -> Sequence[bytes]:
-        """The latest requests as JSON, newest first: of whom the participant is requester or
-        worker; None: of everybody, or in any state."""
+    async def read(self, query: Query[T]) -> T:
+        """The answer to any of `hubbub.network.queries`."""
         ...
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
@@ -200,32 +108,4 @@ class Store(Protocol):
         the mod, and for a mod whose names are taken, also if it has no scripts: it could read and
         write what is called so.
         """
-        ...
-
-    async def mods(self) -> Sequence[str]:
-        """The mods that have tables here, whether or not they still run."""
-        ...
-
-    async def mod_rows(
-        self, mod: str, sql: str, values: Sequence[Value]
-    ) -> Sequence[tuple[Value, ...]]:
-        """Rows of a mod's own tables. Raises `ValueError` for a statement that fails, writes, or
-        touches what is not the mod's (a defect of the mod).
-        """
-        ...
-
-    async def memory(self, participant: str, key: str) -> bytes | None:
-        """What the participant remembers under the key, as JSON."""
-        ...
-
-    async def memories(self, participant: str, short: int) -> Sequence[StoredMemory]:
-        """All that the participant remembers, by key; values over `short` bytes are left out."""
-        ...
-
-    async def token_hashes(self, participant: str) -> Sequence[str]:
-        """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
-        ...
-
-    async def token_counts(self) -> Mapping[str, int]:
-        """How many tokens those have who have any, by name; as the store has them now."""
         ...

@@ -20,6 +20,7 @@ from hubbub.network.lineage import Ancestor, Lineage
 from hubbub.network.log import Asker, Change, Entry, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.ports import Store
+from hubbub.network.queries import SettledCall
 from hubbub.network.records import CallSettled, ModRows, Record
 from hubbub.network.repeats import conflict, first_result
 from hubbub.network.speaking import Speaker, cause_position
@@ -331,7 +332,7 @@ class Writes:
             if over is not None:
                 await over.wait()
                 otherwise = StoreUnavailable("the first write with this cid failed; try again")
-            settled = await self._store.settled(sender, cid)
+            settled = await self._store.read(SettledCall(sender, cid))
             if settled is None:
                 asker.failed(ref, otherwise or StoreUnavailable("the first result is not readable"))
                 return

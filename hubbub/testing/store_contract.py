@@ -10,7 +10,20 @@ folder names the same data. The tests need pytest with pytest-asyncio in auto mo
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
+
+from hubbub.network.queries import (
+    LatestTurns,
+    MemoryValue,
+    OpenWakes,
+    PendingWakes,
+    SettledCall,
+    TokenHashes,
+    TokensByParticipant,
+    TurnById,
+    WakeOf,
+)
 
 try:
     import pytest
@@ -18,6 +31,7 @@ except ImportError as error:
     raise ImportError("hubbub.testing.store_contract needs pytest: pip install pytest") from error
 
 from hubbub.errors import StoreUnavailable
+from hubbub.network import queries
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import (
     Batch,
@@ -76,38 +90,46 @@ class TurnsContract(StoreMaker):
     async def test_a_wake_is_pending_until_its_turn_has_ended(self, store: Store) -> None:
         wakes = [wake("bob", 1), wake("bob", 2), delivery("bob", 3), wake("cy", 4), wake("bob", 5)]
         await write(store, messages=[message(seq) for seq in range(1, 6)], deliveries=wakes)
-        assert await store.wake("bob", 1) == StoredWake("direct", "required", "bob-m1", "pending")
-        assert await store.wake("bob", 3) == StoredWake("person", None, None, None)
-        assert (await store.wake("bob", 4), await store.wake("carol", 1)) == (None, None)
-        first, *_ = await store.pending("bob", 9)
+        assert await store.read(WakeOf("bob", 1)) == StoredWake(
+            "direct", "required", "bob-m1", "pending"
+        )
+        assert await store.read(WakeOf("bob", 3)) == StoredWake("person", None, None, None)
+        assert (await store.read(WakeOf("bob", 4)), await store.read(WakeOf("carol", 1))) == (
+            None,
+            None,
+        )
+        first, *_ = await store.read(PendingWakes("bob", 9))
         assert first == (1, body(1), "direct", "required", "bob-m1", None)
         await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
         assert await wake_states(store, "bob", [1, 2]) == ["pending", "running"]
         found = [(1, None), (2, "bob-m2"), (5, None)]
-        assert [(row.seq, row.started) for row in await store.pending("bob", 9)] == found
-        assert await store.open_wakes("bob", 9) == found
-        assert [row.seq for row in await store.pending("bob", 2)] == [1, 2]
-        assert await store.open_wakes("bob", 4) == found[:2]
+        assert [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))] == found
+        assert await store.read(OpenWakes("bob", 9)) == found
+        assert [row.seq for row in await store.read(PendingWakes("bob", 2))] == [1, 2]
+        assert await store.read(OpenWakes("bob", 4)) == found[:2]
         ended = (TurnEnded("bob-m2", 6.0, "{}"), WakesSettled("bob", 1))
         await write(store, *ended, messages=[message(6)], deliveries=[wake("bob", 6)])
         assert await wake_states(store, "bob", [1, 2]) == ["ended", "ended"]
-        assert [row.seq for row in await store.pending("bob", 9)] == [5, 6]
-        assert await store.open_wakes("bob", 9) == [(5, None), (6, None)]
-        assert [*await store.open_wakes("dan", 9), *await store.pending("dan", 9)] == []
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [5, 6]
+        assert await store.read(OpenWakes("bob", 9)) == [(5, None), (6, None)]
+        assert [
+            *await store.read(OpenWakes("dan", 9)),
+            *await store.read(PendingWakes("dan", 9)),
+        ] == []
 
     async def test_settling_wakes_spares_those_of_a_running_turn(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 6)]
         await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 6)])
         await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
         await write(store, WakesSettled("bob", 3))
-        assert [row.seq for row in await store.pending("bob", 9)] == [2, 4, 5]
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [2, 4, 5]
         states = await wake_states(store, "bob", range(1, 6))
         assert states == ["ended", "running", "ended", "pending", "pending"]
         await write(store, WakesSettled("bob", 1))
-        assert [row.seq for row in await store.pending("bob", 9)] == [2, 4, 5]
-        assert [row.seq for row in await store.pending("bob", 1)] == []
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [2, 4, 5]
+        assert [row.seq for row in await store.read(PendingWakes("bob", 1))] == []
         await write(store, TurnEnded("bob-m2", 6.0, "{}"))
-        assert [row.seq for row in await store.pending("bob", 9)] == [4, 5]
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [4, 5]
 
     async def test_a_turn_that_ends_settles_its_own_wakes_only(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 7)]
@@ -115,10 +137,10 @@ class TurnsContract(StoreMaker):
         await write(store, TurnBegun("bob-m4", "bob", 5.0, "{}", (4, 6)))
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
         await write(store, TurnEnded("bob-m4", 6.0, "{}"))
-        found = [(row.seq, row.started) for row in await store.pending("bob", 9)]
+        found = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
         assert found == [(1, "bob-m1"), (2, None), (3, None), (5, None)]
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
-        assert [row.seq for row in await store.pending("bob", 9)] == [2, 3, 5]
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [2, 3, 5]
 
     async def test_a_turn_that_runs_may_take_further_wakes(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 4)]
@@ -126,9 +148,9 @@ class TurnsContract(StoreMaker):
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
         await write(store, WakesTaken("bob-m1", "bob", (3,)))
         await write(store, WakesTaken("bob-m1", "bob", (3,)))
-        found = [(row.seq, row.started) for row in await store.pending("bob", 9)]
+        found = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
         assert found == [(1, "bob-m1"), (2, None), (3, "bob-m1")]
-        stored = await store.turn("bob-m1")
+        stored = await store.read(TurnById("bob-m1"))
         assert stored is not None
         assert stored.attempts == 1
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
@@ -141,15 +163,15 @@ class TurnsContract(StoreMaker):
         await write(store, TurnBegun("carol-m1", "carol", 5.0, "{}", (1, 2)))
         await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
         await write(store, TurnEnded("bob-m2", 6.0, "{}"), TurnEnded("carol-m1", 6.0, "{}"))
-        assert [row.seq for row in await store.pending("bob", 9)] == [1, 3]
-        assert [row.seq for row in await store.pending("carol", 9)] == [3]
+        assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [1, 3]
+        assert [row.seq for row in await store.read(PendingWakes("carol", 9))] == [3]
 
     async def test_a_wake_belongs_to_the_turn_that_took_it_last(self, store: Store) -> None:
         await write(store, messages=[message(1)], deliveries=[wake("bob", 1)])
         await write(store, TurnBegun("first", "bob", 5.0, "{}", (1,)))
         await write(store, TurnBegun("second", "bob", 6.0, "{}", (1,)))
         await write(store, TurnEnded("first", 7.0, "{}"))
-        assert [row.started for row in await store.pending("bob", 9)] == ["second"]
+        assert [row.started for row in await store.read(PendingWakes("bob", 9))] == ["second"]
 
     async def test_a_turn_is_read_back_whole_with_what_was_said_of_it_last(
         self, store: Store
@@ -157,7 +179,7 @@ class TurnsContract(StoreMaker):
         await write(store, TurnBegun("t", "bob", 5.5, '"a"', ()), StepRecorded("t", 2, '"two"'))
         await write(store, StepRecorded("t", 1, '"one"'))
         await write(store, TurnSent("t", 8), TurnSent("t", 7), TurnSent("t", 8))
-        turn = await store.turn("t")
+        turn = await store.read(TurnById("t"))
         assert turn is not None
         assert (turn.id, turn.agent, turn.attempts, turn.start) == ("t", "bob", 1, b'"a"')
         assert (turn.ended_at, turn.end) == (None, None)
@@ -165,12 +187,12 @@ class TurnsContract(StoreMaker):
         await write(store, StepRecorded("t", 2, '"two, better"'))
         await write(store, TurnEnded("t", 9.5, '"first"'))
         await write(store, TurnEnded("t", 9.9, '"second"'), TurnEnded("unknown", 7.0, "{}"))
-        turn = await store.turn("t")
+        turn = await store.read(TurnById("t"))
         assert turn is not None
         assert (turn.attempts, turn.started_at, turn.start) == (2, 5.5, b'{"prompt":"p"}')
         assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two, better"'], [7, 8])
         assert (turn.ended_at, turn.end) == (9.5, b'"first"'), "a second end changes nothing"
-        assert await store.turn("unknown") is None
+        assert await store.read(TurnById("unknown")) is None
 
     async def test_turns_come_in_pages_by_the_turn_before_which_they_began(
         self, store: Store
@@ -178,28 +200,34 @@ class TurnsContract(StoreMaker):
         for number, agent in enumerate(["bob", "carol", "bob", "carol"]):
             await write(store, TurnBegun(f"t{number}", agent, 9.0 - number, "{}", ()))
         await write(store, TurnBegun("t0", "bob", 99.0, "{}", ()))
-        latest = [turn.id for turn in await store.turns(None, 9)]
+        latest = [turn.id for turn in await store.read(LatestTurns(None, 9))]
         assert latest == ["t3", "t2", "t1", "t0"], "whatever the clock says"
-        assert [turn.id for turn in await store.turns("bob", 1)] == ["t2"]
-        assert await store.turns("dora", 9) == []
-        assert [turn.id for turn in await store.turns(None, 2, "t3")] == ["t2", "t1"]
-        assert [turn.id for turn in await store.turns("bob", 9, "t3")] == ["t2", "t0"]
-        assert await store.turns(None, 9, "t0") == []
-        assert await store.turns(None, 9, "unknown") == []
+        assert [turn.id for turn in await store.read(LatestTurns("bob", 1))] == ["t2"]
+        assert await store.read(LatestTurns("dora", 9)) == []
+        assert [turn.id for turn in await store.read(LatestTurns(None, 2, "t3"))] == ["t2", "t1"]
+        assert [turn.id for turn in await store.read(LatestTurns("bob", 9, "t3"))] == ["t2", "t0"]
+        assert await store.read(LatestTurns(None, 9, "t0")) == []
+        assert await store.read(LatestTurns(None, 9, "unknown")) == []
 
 
 class FailureContract(StoreMaker):
     """Tokens, and what happens when the disk says no."""
 
     async def test_tokens_are_those_added_and_not_revoked(self, store: Store) -> None:
-        assert await store.token_counts() == {}
+        assert await store.read(TokensByParticipant()) == {}
         added = (("c", "carol"), ("b", "bob"), ("a", "bob"), ("e", "dan"))
         await write(store, *(TokenAdded(sha * 64, name) for sha, name in added))
-        assert set(await store.token_hashes("bob")) == {"a" * 64, "b" * 64}
+        assert set(await store.read(TokenHashes("bob"))) == {"a" * 64, "b" * 64}
         await write(store, TokenRevoked("bob"), TokenAdded("d" * 64, "bob"), TokenRevoked("dan"))
-        assert list(await store.token_hashes("bob")) == ["d" * 64]
-        assert list(await store.token_hashes("carol")) == ["c" * 64]
-        assert list((await store.token_counts()).items()) == [("bob", 1), ("carol", 1)]
+        assert list(await store.read(TokenHashes("bob"))) == ["d" * 64]
+        assert list(await store.read(TokenHashes("carol"))) == ["c" * 64]
+        assert list((await store.read(TokensByParticipant())).items()) == [("bob", 1), ("carol", 1)]
+
+    async def test_every_query_has_an_answer(self, store: Store) -> None:
+        samples = {"str": "SELECT 1", "int": 1, "str | None": None, "int | None": None}
+        for name in set(queries.__all__) - {"Query"}:
+            kind = getattr(queries, name)
+            await store.read(kind(*(samples.get(str(field.type), ()) for field in fields(kind))))
 
     async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
         await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])
@@ -212,11 +240,11 @@ class FailureContract(StoreMaker):
             with pytest.raises(StoreUnavailable):
                 await store.append(big)
             assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
-            assert await store.token_hashes("bob") == []
-            assert await store.pending("bob", 9) == []
+            assert await store.read(TokenHashes("bob")) == []
+            assert await store.read(PendingWakes("bob", 9)) == []
         await store.append(big)
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
-        assert await store.settled("alice", "c2") == Settled(0, 2, None)
+        assert await store.read(SettledCall("alice", "c2")) == Settled(0, 2, None)
 
     async def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
@@ -304,7 +332,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             marks = {("bob", 1, 3), ("bob", 2, 4), ("alice", 1, 5)}
             assert set(state.marks) == {StoredMark(*mark) for mark in marks}
             assert sorted(state.keys) == [StoredKey("alice", "a"), StoredKey("bob", "a")]
-            assert await again.memory("bob", "a") == b"2"
+            assert await again.read(MemoryValue("bob", "a")) == b"2"
 
     async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
@@ -319,7 +347,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
         async with opened(store):
             assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
-            assert [row.started for row in await store.pending("bob", 9)] == ["bob-m1"]
+            assert [row.started for row in await store.read(PendingWakes("bob", 9))] == ["bob-m1"]
             with pytest.raises(DuplicateCids) as refused:
                 await write(store, messages=[message(3, cid="c1"), message(4, cid="call")])
             assert refused.value.found == {("alice", "c1"), ("alice", "call")}

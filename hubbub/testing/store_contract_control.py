@@ -6,6 +6,14 @@ import math
 from pathlib import Path
 
 from hubbub.network.ports import Store
+from hubbub.network.queries import (
+    ApprovalById,
+    LatestApprovals,
+    LatestRequests,
+    LedgerOf,
+    RequestAt,
+    SpendingSince,
+)
 from hubbub.network.records import (
     ApprovalKept,
     HaltLifted,
@@ -47,19 +55,21 @@ class AccountsContract(StoreMaker):
     """Sums of what was added."""
 
     async def test_an_account_is_the_sum_of_what_was_added(self, store: Store) -> None:
-        assert await store.ledger(7) is None
+        assert await store.read(LedgerOf(7)) is None
         first = LedgerMoved(7, wakes=2, turns=1, agents=("bob", "ann"), reached=("wakes",))
         other = LedgerMoved(8, tokens_in=1)
         await write(store, first, other, LedgerMoved(7, wakes=1, tokens_in=5, usd=0.25))
         await write(store, LedgerMoved(7, tokens_in=-2, tokens_out=3, usd=0.5))
-        assert await store.ledger(7) == StoredLedger(3, 1, 3, 3, 0.75, ("ann", "bob"), ("wakes",))
-        assert await store.ledger(8) == StoredLedger(0, 0, 1, 0, 0.0, (), ())
+        assert await store.read(LedgerOf(7)) == StoredLedger(
+            3, 1, 3, 3, 0.75, ("ann", "bob"), ("wakes",)
+        )
+        assert await store.read(LedgerOf(8)) == StoredLedger(0, 0, 1, 0, 0.0, (), ())
         await write(store, LedgerMoved(7, agents=("cy", "bob"), reached=("bob", "wakes")))
-        found = await store.ledger(7)
+        found = await store.read(LedgerOf(7))
         assert found is not None
         assert (found.agents, found.reached) == (("ann", "bob", "cy"), ("bob", "wakes"))
         await write(store, *(LedgerMoved(9, usd=0.001) for _ in range(1000)))
-        small = await store.ledger(9)
+        small = await store.read(LedgerOf(9))
         assert small is not None
         assert math.isclose(small.usd, 1.0)
 
@@ -74,12 +84,12 @@ class AccountsContract(StoreMaker):
         late = StoredSpending("2026-01-03", "bob", 2, 0, 0, 4, 0, 0.0)
         ann = StoredSpending("2026-01-02", "ann", 2, 3, 0, 0, 0, 0.0)
         bob = StoredSpending("2026-01-02", "bob", 1, 1, 1, 7, 2, 0.75)
-        assert await store.spending("2026-01-01") == [late, ann, bob]
-        assert await store.spending("2026-01-03") == [late]
-        assert await store.spending("2026-01-04") == []
-        assert await store.spending("2026-01-02", agent="bob") == [late, bob]
-        assert await store.spending("2026-01-02", thread=2) == [late, ann]
-        assert await store.spending("2026-01-02", agent="bob", thread=1) == [bob]
+        assert await store.read(SpendingSince("2026-01-01")) == [late, ann, bob]
+        assert await store.read(SpendingSince("2026-01-03")) == [late]
+        assert await store.read(SpendingSince("2026-01-04")) == []
+        assert await store.read(SpendingSince("2026-01-02", agent="bob")) == [late, bob]
+        assert await store.read(SpendingSince("2026-01-02", thread=2)) == [late, ann]
+        assert await store.read(SpendingSince("2026-01-02", agent="bob", thread=1)) == [bob]
 
 
 class ApprovalsContract(StoreMaker):
@@ -88,14 +98,14 @@ class ApprovalsContract(StoreMaker):
     async def test_approvals_come_newest_first_in_the_order_of_asking(self, store: Store) -> None:
         await write(store, _approval("b"), _approval("a"), _approval("c", agent="cy"))
         await write(store, _approval("b", "approved"), _approval("b", "denied"))
-        assert await store.approval("b") == _body("b", "denied")
-        assert await store.approval("B") is None
+        assert await store.read(ApprovalById("b")) == _body("b", "denied")
+        assert await store.read(ApprovalById("B")) is None
         everything = [_body("c"), _body("a"), _body("b", "denied")]
-        assert await store.approvals(None, 9) == everything
-        assert await store.approvals(None, 2) == everything[:2]
-        assert await store.approvals("bob", 9) == everything[1:]
-        assert await store.approvals("cy", 9) == everything[:1]
-        assert await store.approvals("dee", 9) == []
+        assert await store.read(LatestApprovals(None, 9)) == everything
+        assert await store.read(LatestApprovals(None, 2)) == everything[:2]
+        assert await store.read(LatestApprovals("bob", 9)) == everything[1:]
+        assert await store.read(LatestApprovals("cy", 9)) == everything[:1]
+        assert await store.read(LatestApprovals("dee", 9)) == []
 
 
 class RequestsContract(StoreMaker):
@@ -105,15 +115,22 @@ class RequestsContract(StoreMaker):
         await write(store, _request(4, "ann", "bob"), _request(9, "bob", "ann"))
         await write(store, _request(6, "bob", "cy", "result"), _request(7, "ann", "ann"))
         await write(store, _request(4, "ann", "bob", "failed"), _request(4, "ann", "bob"))
-        assert (await store.request(6), await store.request(5)) == (_asked(6, "result"), None)
+        assert (await store.read(RequestAt(6)), await store.read(RequestAt(5))) == (
+            _asked(6, "result"),
+            None,
+        )
         found = [_asked(9), _asked(7), _asked(6, "result"), _asked(4)]
-        assert await store.requests(None, None, 9) == found
-        assert await store.requests(None, None, 3) == found[:3]
-        assert await store.requests(None, "open", 9) == [_asked(9), _asked(7), _asked(4)]
-        assert await store.requests("ann", None, 9) == [_asked(9), _asked(7), _asked(4)]
-        assert await store.requests("bob", None, 2) == [_asked(9), _asked(6, "result")]
-        assert await store.requests("bob", "open", 9) == [_asked(9), _asked(4)]
-        assert await store.requests("dan", None, 9) == []
+        assert await store.read(LatestRequests(None, None, 9)) == found
+        assert await store.read(LatestRequests(None, None, 3)) == found[:3]
+        assert await store.read(LatestRequests(None, "open", 9)) == [
+            _asked(9),
+            _asked(7),
+            _asked(4),
+        ]
+        assert await store.read(LatestRequests("ann", None, 9)) == [_asked(9), _asked(7), _asked(4)]
+        assert await store.read(LatestRequests("bob", None, 2)) == [_asked(9), _asked(6, "result")]
+        assert await store.read(LatestRequests("bob", "open", 9)) == [_asked(9), _asked(4)]
+        assert await store.read(LatestRequests("dan", None, 9)) == []
 
 
 class ControlContract(AccountsContract, ApprovalsContract, RequestsContract):
@@ -169,7 +186,7 @@ class DurableControlContract(ControlContract):
             assert list(state.approvals) == found
             assert list(state.requests) == [_asked(4), _asked(9)]
             assert state.latest_day == "2026-01-03"
-            assert await store.spending("2026-01-03") != []
+            assert await store.read(SpendingSince("2026-01-03")) != []
 
 
 _STATES = ("pending", "approved", "denied", "expired", "cancelled", "started")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.queries import IsMember, SettledCall
 from hubbub.network.records import CallSettled, MemberJoined, MemberLeft, ParticipantSeen
 from hubbub.network.stored import Settled, StoredEvent
 from hubbub.testing.store_rows import (
@@ -84,7 +85,7 @@ class EventsContract(StoreMaker):
         await write(store, MemberLeft("bob", 4, 4), messages=rows[4:6])
         await write(store, MemberJoined("bob", 4, 6), messages=rows[6:])
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [3, 4, 7, 8]
-        reached = [await store.was_member("bob", 4, seq) for seq in range(1, 9)]
+        reached = [await store.read(IsMember("bob", 4, seq)) for seq in range(1, 9)]
         assert reached == [False, False, True, True, False, False, True, True]
 
     async def test_joining_twice_keeps_the_first_membership_and_again_at_once_goes_on(
@@ -221,12 +222,12 @@ class HistoryContract(StoreMaker):
             await write(store, messages=[message(seq, cid=f"c{seq}", digest=seq * 10)])
         await write(store, messages=[message(6, sender="bob", cid="c1")])
         await write(store, CallSettled("carol", "c1", 3_000_000_000, '{"done":true}'))
-        assert await store.settled("alice", "c1") == Settled(10, 1, None)
-        assert await store.settled("alice", "c5") == Settled(50, 5, None)
-        assert await store.settled("bob", "c1") == Settled(0, 6, None)
+        assert await store.read(SettledCall("alice", "c1")) == Settled(10, 1, None)
+        assert await store.read(SettledCall("alice", "c5")) == Settled(50, 5, None)
+        assert await store.read(SettledCall("bob", "c1")) == Settled(0, 6, None)
         answer = Settled(3_000_000_000, None, b'{"done":true}')
-        assert await store.settled("carol", "c1") == answer
-        assert await store.settled("alice", "c9") is None
+        assert await store.read(SettledCall("carol", "c1")) == answer
+        assert await store.read(SettledCall("alice", "c9")) is None
 
     async def test_repeated_cids_are_named_and_nothing_is_written(self, store: Store) -> None:
         await write(
@@ -239,7 +240,7 @@ class HistoryContract(StoreMaker):
             await write(store, ParticipantSeen("x", "agent", "{}"), messages=repeated)
         assert refused.value.found == {("alice", "said"), ("alice", "call")}
         assert await store.message(3) is None
-        assert await store.settled("alice", "new") is None
+        assert await store.read(SettledCall("alice", "new")) is None
 
     async def test_a_call_must_not_repeat_the_cid_of_a_message_or_call(self, store: Store) -> None:
         for seq in range(1, 6):
@@ -249,7 +250,7 @@ class HistoryContract(StoreMaker):
             with pytest.raises(DuplicateCids) as refused:
                 await write(store, CallSettled("alice", cid, 2, "2"))
             assert refused.value.found == {("alice", cid)}
-        assert await store.settled("alice", "call") == Settled(1, None, b"1")
+        assert await store.read(SettledCall("alice", "call")) == Settled(1, None, b"1")
 
     async def test_a_batch_that_contradicts_the_log_is_refused_whole(self, store: Store) -> None:
         await write(store, messages=[message(1)])

@@ -9,6 +9,7 @@ import pytest
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.mods.rows import Statement, Value
 from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.queries import ModSelect, ModsWithTables, SettledCall
 from hubbub.network.records import CallSettled, ModRows
 from hubbub.network.stored import Settled
 from hubbub.testing.store_contract_log import StoreMaker
@@ -78,7 +79,7 @@ def polls(*statements: Statement, settled: CallSettled | None = None) -> ModRows
 
 
 async def votes(store: Store) -> list[Value]:
-    return [who for who, _ in await store.mod_rows("polls", ALL, ())]
+    return [who for who, _ in await store.read(ModSelect("polls", ALL, ()))]
 
 
 class Polling(StoreMaker):
@@ -95,14 +96,16 @@ class SchemaContract(Polling):
     """Scripts that make the tables."""
 
     async def test_scripts_of_a_mod_run_in_their_order_and_each_once(self, store: Store) -> None:
-        assert await store.mods() == []
+        assert await store.read(ModsWithTables()) == []
         await store.admit_mod("quiet", {})
         await store.admit_mod("polls", {2: WEIGHTS, 1: VOTES})
         await store.admit_mod("edits", {1: "CREATE TABLE edits_x (x);"})
-        assert await store.mods() == ["edits", "polls"]
+        assert await store.read(ModsWithTables()) == ["edits", "polls"]
         await write(store, polls(vote("ann")))
         await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
-        assert await store.mod_rows("polls", "SELECT * FROM polls_vote", ()) == [("ann", "yes", 1)]
+        assert await store.read(ModSelect("polls", "SELECT * FROM polls_vote", ())) == [
+            ("ann", "yes", 1)
+        ]
         with pytest.raises(UserError, match=r"polls have version 2.*up to 1: update the mod"):
             await store.admit_mod("polls", {1: VOTES})
 
@@ -116,7 +119,7 @@ class SchemaContract(Polling):
             assert await votes(polling) == ["ann"], script
             assert await polling.message(1) is not None
         await polling.admit_mod("polls", {1: VOTES, 2: "CREATE TABLE polls_two (y);"})
-        assert await polling.mod_rows("polls", "SELECT y FROM polls_two", ()) == []
+        assert await polling.read(ModSelect("polls", "SELECT y FROM polls_two", ())) == []
 
     async def test_a_script_that_fails_leaves_those_before_it(self, store: Store) -> None:
         half = "CREATE TABLE polls_half (x); INSERT INTO polls_nowhere VALUES (1);"
@@ -137,7 +140,7 @@ class SchemaContract(Polling):
         """
         await polling.admit_mod("polls", {1: VOTES, 2: more})
         await write(polling, polls(vote("ann", "no"), vote("bob"), vote("cy")))
-        assert await polling.mod_rows("polls", "SELECT * FROM polls_won", ()) == [("yes",)]
+        assert await polling.read(ModSelect("polls", "SELECT * FROM polls_won", ())) == [("yes",)]
 
     async def test_mods_whose_names_meet_cannot_both_have_tables(self, store: Store) -> None:
         await store.admit_mod("polls", {1: VOTES})
@@ -192,7 +195,7 @@ class RowsContract(Polling):
         assert both.refused is None
         listed = "WHERE who IN (SELECT value FROM json_each(?))"  # a list is one value
         asked = f"SELECT choice FROM polls_vote {listed}"
-        assert await polling.mod_rows("polls", asked, ('["bob", "cat"]',)) == [("yes",)] * 2
+        assert await polling.read(ModSelect("polls", asked, ('["bob", "cat"]',))) == [("yes",)] * 2
         await write(polling, polls(Statement(f"DELETE FROM polls_vote {listed}", ('["bob"]',))))
         assert await votes(polling) == ["ann", "cat"]
 
@@ -211,10 +214,10 @@ class RowsContract(Polling):
         kept, lost = CallSettled("ann", "c1", 1, "1"), CallSettled("ann", "c2", 2, "2")
         good = polls(vote("ann"), settled=kept)
         await write(polling, good, polls(vote("ann"), settled=lost))
-        assert await polling.settled("ann", "c1") == Settled(1, None, b"1")
-        assert await polling.settled("ann", "c2") is None
+        assert await polling.read(SettledCall("ann", "c1")) == Settled(1, None, b"1")
+        assert await polling.read(SettledCall("ann", "c2")) is None
         await write(polling, polls(vote("bob"), settled=lost))
-        assert await polling.settled("ann", "c2") == Settled(2, None, b"2")
+        assert await polling.read(SettledCall("ann", "c2")) == Settled(2, None, b"2")
 
     async def test_rows_of_a_call_that_was_answered_are_a_repetition(self, polling: Store) -> None:
         settled = CallSettled("ann", "c1", 1, "1")
@@ -240,13 +243,13 @@ class RowsContract(Polling):
     ) -> None:
         statement = vote("ann")
         await write(polling, polls(statement), messages=[message(1)])
-        await polling.mod_rows("polls", "SELECT value FROM json_each('[1]')", ())
+        await polling.read(ModSelect("polls", "SELECT value FROM json_each('[1]')", ()))
         for sql in (*UNREADABLE, *SCHEMA_BY_HAND):
             for _ in range(2):
                 with pytest.raises(ValueError, match="polls asks for rows that it cannot have"):
-                    await polling.mod_rows("polls", sql, ())
+                    await polling.read(ModSelect("polls", sql, ()))
         with pytest.raises(ValueError, match="cannot have"):
-            await polling.mod_rows("polls", statement.sql, ("bob", "yes"))
+            await polling.read(ModSelect("polls", statement.sql, ("bob", "yes")))
         for sql in SCHEMA_BY_HAND:
             meddling = polls(Statement(sql))
             await write(polling, meddling)
@@ -256,7 +259,7 @@ class RowsContract(Polling):
     async def test_mods_do_not_read_each_others_tables(self, polling: Store) -> None:
         await polling.admit_mod("tally", {1: "CREATE TABLE tally_count (word, count);"})
         with pytest.raises(ValueError, match="prohibited"):
-            await polling.mod_rows("tally", ALL, ())
+            await polling.read(ModSelect("tally", ALL, ()))
         meddling = ModRows("tally", [vote("ann")])
         await write(polling, meddling)
         assert "not authorized" in str(meddling.refused)
@@ -270,15 +273,15 @@ class RowsContract(Polling):
         statements = [Statement(put, (n, text)) for n, text in enumerate(texts)]
         await write(store, ModRows("notes", statements))
         find = "SELECT rowid FROM notes_word WHERE notes_word MATCH ? ORDER BY rowid"
-        assert await store.mod_rows("notes", find, ("ship",)) == [(0,), (1,)]
+        assert await store.read(ModSelect("notes", find, ("ship",))) == [(0,), (1,)]
         taken = "DELETE FROM notes_word WHERE rowid = ?"
         changed = Statement("UPDATE notes_word SET text = 'a ship too' WHERE rowid = ?", (2,))
         await write(store, ModRows("notes", [Statement(taken, (0,)), changed]))
-        assert await store.mod_rows("notes", find, ("ship",)) == [(1,), (2,)]
+        assert await store.read(ModSelect("notes", find, ("ship",))) == [(1,), (2,)]
         failing = ModRows("notes", [Statement(put, (9, "ship")), Statement("no SQL")])
         await write(store, failing)
         assert failing.refused is not None
-        assert await store.mod_rows("notes", find, ("ship",)) == [(1,), (2,)]
+        assert await store.read(ModSelect("notes", find, ("ship",))) == [(1,), (2,)]
 
 
 class ModsContract(SchemaContract, RowsContract):

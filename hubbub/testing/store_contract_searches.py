@@ -8,6 +8,14 @@ from __future__ import annotations
 import json
 
 from hubbub.network.ports import Store
+from hubbub.network.queries import (
+    InteractionMessages,
+    MembersAt,
+    MentionsOf,
+    TurnsById,
+    WakeOf,
+    WakesAt,
+)
 from hubbub.network.records import MemberJoined, MemberLeft, MessageRow, TurnBegun, TurnEnded
 from hubbub.network.stored import StoredWake
 from hubbub.testing.store_contract_log import StoreMaker
@@ -32,7 +40,7 @@ async def _all_mentions(store: Store, participant: str, before: int, limit: int 
     """The positions of all mentions, page by page."""
     found: list[int] = []
     while before > 1:
-        page = await store.mentions(participant, before, limit)
+        page = await store.read(MentionsOf(participant, before, limit))
         assert page.upto < before, "a page that leads nowhere"
         assert len(page.bodies) <= limit
         found += _numbers(list(page.bodies))
@@ -44,7 +52,7 @@ async def _whole_interaction(store: Store, name: str, after: int, upto: int) -> 
     """The positions of all messages of an interaction, page by page."""
     found: list[int] = []
     while after < upto:
-        page = await store.interaction(name, after, upto)
+        page = await store.read(InteractionMessages(name, after, upto))
         assert after < page.upto <= upto, "a page that leads nowhere"
         found += _numbers([body for _, body in page.found])
         after = page.upto
@@ -59,30 +67,30 @@ class SearchesContract(StoreMaker):
         wakes = [wake("bob", 1), wake("carol", 1), delivery("dora", 1), wake("bob", 3)]
         await write(store, messages=rows, deliveries=[*wakes, wake("bob", 4)])
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1, 3)))
-        found = await store.wakes([3, 1, 2, 3])
+        found = await store.read(WakesAt([3, 1, 2, 3]))
         assert list(found) == [(1, "bob"), (1, "carol"), (1, "dora"), (3, "bob")]
         running = StoredWake("direct", "required", "bob-m3", "running", "bob-m1")
         assert found[3, "bob"] == running
         assert found[1, "carol"] == StoredWake("direct", "required", "carol-m1", "pending", None)
         assert found[1, "dora"] == StoredWake("person", None, None, None, None)
-        assert await store.wake("bob", 3) == running
+        assert await store.read(WakeOf("bob", 3)) == running
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
-        assert (await store.wakes([3]))[3, "bob"] == running._replace(state="ended")
-        assert await store.wakes([]) == {}
-        assert await store.wakes([9]) == {}
+        assert (await store.read(WakesAt([3])))[3, "bob"] == running._replace(state="ended")
+        assert await store.read(WakesAt([])) == {}
+        assert await store.read(WakesAt([9])) == {}
 
     async def test_turns_are_found_by_their_ids(self, store: Store) -> None:
         for name in ("c", "a", "b"):
             await write(store, TurnBegun(name, "bob", 5.0, "{}", ()))
-        found = await store.turns_called(["a", "b", "c", "other"])
+        found = await store.read(TurnsById(["a", "b", "c", "other"]))
         assert [turn.id for turn in found] == ["c", "a", "b"]
-        assert await store.turns_called([]) == []
+        assert await store.read(TurnsById([])) == []
 
     async def test_who_were_members_at_a_position(self, store: Store) -> None:
         joined = [MemberJoined(name, 4, 2) for name in ("bob", "carol")]
         await write(store, *joined, MemberJoined("dora", 5, 0), MemberLeft("bob", 4, 6))
         await write(store, MemberJoined("bob", 4, 8))
-        found = {seq: set(await store.members_at(4, seq)) for seq in (2, 3, 6, 7, 9)}
+        found = {seq: set(await store.read(MembersAt(4, seq))) for seq in (2, 3, 6, 7, 9)}
         both = {"bob", "carol"}
         assert found == {2: set(), 3: both, 6: both, 7: {"carol"}, 9: both}
 
@@ -92,10 +100,10 @@ class SearchesContract(StoreMaker):
         await write(store, messages=rows, deliveries=named)
         assert await _all_mentions(store, "bob", 99) == [12, 9, 6, 3]
         assert await _all_mentions(store, "bob", 12, limit=2) == [9, 6, 3]
-        page = await store.mentions("bob", 99, 2)
+        page = await store.read(MentionsOf("bob", 99, 2))
         assert _numbers(list(page.bodies)) == [12, 9]
         assert 6 < page.upto <= 9
-        assert (await store.mentions("bob", 3, 9)).upto == 1
+        assert (await store.read(MentionsOf("bob", 3, 9))).upto == 1
         assert await _all_mentions(store, "dora", 99) == []
 
     async def test_a_mention_counts_where_it_arrived_and_is_no_quotation(
@@ -119,9 +127,9 @@ class SearchesContract(StoreMaker):
         assert await _whole_interaction(store, "i2", 0, 14) == [1, 4, 7, 10, 13]
         assert await _whole_interaction(store, "i2", 4, 10) == [7, 10]
         assert await _whole_interaction(store, "i9", 0, 14) == []
-        page = await store.interaction("i2", 0, 14)
+        page = await store.read(InteractionMessages("i2", 0, 14))
         assert page.found[0] == (1, rows[0].body.encode())
-        assert (await store.interaction("i2", 14, 14)).upto == 14
+        assert (await store.read(InteractionMessages("i2", 14, 14))).upto == 14
 
     async def test_what_quotes_an_interaction_does_not_belong_to_it(self, store: Store) -> None:
         rows = [
@@ -136,10 +144,10 @@ class SearchesContract(StoreMaker):
     async def test_pages_of_large_messages_are_short_and_complete(self, store: Store) -> None:
         rows = [spoken(seq, "bob", content="x" * 60_000) for seq in range(1, 13)]
         await write(store, messages=rows, deliveries=[delivery("bob", s) for s in range(1, 13)])
-        page = await store.mentions("bob", 99, 12)
+        page = await store.read(MentionsOf("bob", 99, 12))
         assert 1 <= len(page.bodies) < 8
         assert await _all_mentions(store, "bob", 99) == list(range(12, 0, -1))
-        part = await store.interaction("i1", 0, 12)
+        part = await store.read(InteractionMessages("i1", 0, 12))
         assert 1 <= len(part.found) < 8
         assert await _whole_interaction(store, "i1", 0, 12) == list(range(1, 13))
 

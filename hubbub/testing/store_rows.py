@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from hubbub.network.ports import Store
+from hubbub.network.queries import WakeOf
 from hubbub.network.records import Batch, Delivery, MessageRow, Record
 from hubbub.network.stored import StoredEvent, StoreState
 
@@ -84,7 +85,7 @@ async def write(
 
 async def wake_states(store: Store, agent: str, seqs: Iterable[int]) -> Sequence[str | None]:
     """The states of wakes, in the order of `seqs`."""
-    found = [await store.wake(agent, seq) for seq in seqs]
+    found = [await store.read(WakeOf(agent, seq)) for seq in seqs]
     return [each.state if each else "unknown" for each in found]
 
 

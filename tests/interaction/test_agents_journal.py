@@ -13,6 +13,7 @@ from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.turn.journal import Journal
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
+from hubbub.network.queries import LatestTurns
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
 from hubbub.testing.model_script import Rule
@@ -193,7 +194,9 @@ async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks
         ends: list[bytes] = []
 
         async def over() -> bool:
-            ends[:] = [turn.end for turn in await store.turns(None, len(said)) if turn.end]
+            ends[:] = [
+                turn.end for turn in await store.read(LatestTurns(None, len(said))) if turn.end
+            ]
             return len(ends) == len(said)
 
         await net.until(over)

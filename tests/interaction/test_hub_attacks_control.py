@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.network.log import Change
+from hubbub.network.queries import Query, TurnById
 from hubbub.network.records import Record, TurnEnded
-from hubbub.network.stored import StoredTurn
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.turns import TurnEnd
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Frame, Networks, config, soon
 from tests.interaction.stop_rig import at_work, begin, beginning, notices, settled, woken
 from tests.interaction.stores import MoodyStore
+
+T = TypeVar("T")
 
 
 class SlowTurns(MoodyStore):
@@ -32,13 +34,13 @@ class SlowTurns(MoodyStore):
         self.passing = 0
         """So many may pass a closed gate."""
 
-    async def turn(self, turn: str) -> StoredTurn | None:
-        if not self.turns_gate.is_set():
+    async def read(self, query: Query[T]) -> T:
+        if isinstance(query, TurnById) and not self.turns_gate.is_set():
             self.passing -= 1
             if self.passing < 0:
                 self.held.set()
                 await self.turns_gate.wait()
-        return await super().turn(turn)
+        return await super().read(query)
 
 
 def start(agent: str, message: Frame) -> dict[str, Any]:

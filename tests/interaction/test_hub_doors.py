@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.network.auth import new_token, token_hash
+from hubbub.network.queries import TokenHashes
 from hubbub.network.store import add_token_offline
 from hubbub.protocol.frames import VERSION
 from hubbub.protocol.session import SessionState
@@ -84,7 +85,7 @@ async def test_an_owner_makes_tokens_that_work_at_once_and_revokes_them(
     async with networks.start(TOKENS) as network:
         ann = await enter(network, "ann")
         token = (await ann.call("add_token", participant="bob"))["token"]
-        assert await network.hub.store.token_hashes("bob") == [token_hash(token)]
+        assert await network.hub.store.read(TokenHashes("bob")) == [token_hash(token)]
         tabs = [await network.join("bob", token=token) for _ in range(2)]
         guest = (await ann.call("add_token", participant="guest"))["token"]
         assert (await network.join("guest", token=guest)).ready["kind"] == "human"

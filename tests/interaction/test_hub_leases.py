@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.network.stored import StoredTurn
+from hubbub.network.queries import Query, TurnById
 from tests.interaction.accounts import HandClock, Worker, limited, notices
 from tests.interaction.peers import Networks, Peer, eventually
 from tests.interaction.stores import MoodyStore
+
+T = TypeVar("T")
 
 
 def refused(answer: Any) -> list[tuple[str, str, float, float]]:
@@ -202,11 +204,12 @@ class SlowOnce(MoodyStore):
 
     slow = True
 
-    async def turn(self, turn: str) -> StoredTurn | None:
-        slow, self.slow = self.slow, False
-        found = await super().turn(turn)
+    async def read(self, query: Query[T]) -> T:
+        slow = self.slow and isinstance(query, TurnById)
+        self.slow = self.slow and not slow
+        found = await super().read(query)
         for _ in range(3 if slow else 0):
-            found = await super().turn(turn)
+            found = await super().read(query)
         return found
 
 

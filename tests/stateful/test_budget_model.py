@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from hubbub.network.queries import LedgerOf, TurnById
 from tests.examples import examples
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Frame, Peer
@@ -216,12 +217,12 @@ class BudgetMachine(RuleBasedStateMachine):
             self.run(self.check_store())
 
     async def check_store(self) -> None:
-        ledger = await self.store.ledger(int(self.interaction[1:]))
+        ledger = await self.store.read(LedgerOf(int(self.interaction[1:])))
         assert ledger is not None
         assert ledger.tokens_in + ledger.tokens_out == self.used
         assert ledger.turns == len(AGENTS)
         for agent, turn in self.turns.items():
-            stored = await self.store.turn(turn)
+            stored = await self.store.read(TurnById(turn))
             assert stored is not None
             found = {(agent, step["n"]): _tokens(step) for step in map(json.loads, stored.steps)}
             assert found == {key: cost for key, cost in self.steps.items() if key[0] == agent}

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from hubbub.network.queries import PendingWakes, TurnById, WakeOf
 from hubbub.protocol.messages import Message
 from tests.examples import examples
 from tests.interaction.peers import Frame, Peer, config
@@ -127,7 +128,7 @@ class StopsMachine(RuleBasedStateMachine):
                 return await peer.post("post_to_channel", channel="desk", text="!", cause=turn)
             case "end" if self.turns[who]:
                 end = {"id": self.turns[who][-1], "outcome": "finished"}
-                record = await self.life.network.hub.store.turn(end["id"])
+                record = await self.life.network.hub.store.read(TurnById(end["id"]))
                 return await peer.post("end_turn", end=end) if record else None
             case "stop" | "resume":
                 return await peer.post(what, **named)
@@ -150,18 +151,18 @@ class StopsMachine(RuleBasedStateMachine):
                 content = body["content"]
                 told |= {*content.get("messages", ()), content.get("message", "")}
         for agent in AGENTS:
-            for row in await hub.store.pending(agent, hub.log.head):
+            for row in await hub.store.read(PendingWakes(agent, hub.log.head)):
                 thread_id = Message.model_validate_json(row.body).thread_id
                 halted = hub.state.halts.of(agent, thread_id)
                 assert halted is None or self.refused, (agent, row)
             for body in log:
-                wake = await hub.store.wake(agent, body["seq"])
+                wake = await hub.store.read(WakeOf(agent, body["seq"]))
                 if body["sender_kind"] != "human" or wake is None:
                     continue
                 if wake.reply is None:
                     heard = wake.reason in ("stopped", "taken_over") and body["id"] in told
                 elif wake.state == "ended":
-                    turn = await hub.store.turn(wake.taken or "")
+                    turn = await hub.store.read(TurnById(wake.taken or ""))
                     heard = body["id"] in told or (turn is not None and bool(turn.sent))
                 else:
                     heard = True  # it may yet be answered

@@ -14,6 +14,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.ports import DuplicateCids
+from hubbub.network.queries import (
+    InteractionMessages,
+    IsMember,
+    LatestTurns,
+    MembersAt,
+    MemoriesOf,
+    MemoryValue,
+    MentionsOf,
+    PendingWakes,
+    SettledCall,
+    TokenHashes,
+    TurnById,
+    WakeOf,
+    WakesAt,
+)
 from hubbub.network.records import (
     Batch,
     CallSettled,
@@ -225,17 +240,17 @@ class StoreMachine(RuleBasedStateMachine):
     def read_about_a_participant(self, name: str, share: float, scope: int) -> None:
         seq = int(share * self.model.head)
         ask = self.runner.run
-        assert list(ask(self.store.pending(name, seq))) == self.model.pending(name, seq)
-        assert ask(self.store.wake(name, seq)) == self.model.wake(name, seq)
-        assert ask(self.store.was_member(name, scope, seq)) == self.model.was_member(
+        assert list(ask(self.store.read(PendingWakes(name, seq)))) == self.model.pending(name, seq)
+        assert ask(self.store.read(WakeOf(name, seq))) == self.model.wake(name, seq)
+        assert ask(self.store.read(IsMember(name, scope, seq))) == self.model.was_member(
             name, scope, seq
         )
-        assert set(ask(self.store.token_hashes(name))) == self.model.hashes(name)
+        assert set(ask(self.store.read(TokenHashes(name)))) == self.model.hashes(name)
         latest = self.model.latest_turns(name)
-        turns = ask(self.store.turns(name, 3))
+        turns = ask(self.store.read(LatestTurns(name, 3)))
         assert [turn.id for turn in turns] == latest[:3]
         if turns:
-            rest = ask(self.store.turns(name, 9, turns[-1].id))
+            rest = ask(self.store.read(LatestTurns(name, 9, turns[-1].id)))
             assert [turn.id for turn in rest] == latest[3:12]
 
     @rule(name=people, share=fractions, limit=st.integers(1, 4))
@@ -243,7 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
         before = int(share * self.model.head) + 1
         found, expected = list[int](), self.model.named(name, f'"mentions":["{name}"]', before)
         while before > 1:
-            page = self.runner.run(self.store.mentions(name, before, limit))
+            page = self.runner.run(self.store.read(MentionsOf(name, before, limit)))
             found += [json.loads(body)["seq"] for body in page.bodies]
             assert page.upto < before
             before = page.upto
@@ -251,30 +266,30 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=people, key=keys, short=st.sampled_from((0, 4, 99)))
     def read_memories(self, name: str, key: str, short: int) -> None:
-        found = self.runner.run(self.store.memories(name, short))
+        found = self.runner.run(self.store.read(MemoriesOf(name, short)))
         assert list(found) == self.model.memories(name, short)
         expected = self.model.memory.get((name, key))
-        value = self.runner.run(self.store.memory(name, key))
+        value = self.runner.run(self.store.read(MemoryValue(name, key)))
         assert value == (None if expected is None else expected.encode())
 
     @rule(opened=st.integers(1, 5), start=fractions, scope=scopes)
     def read_an_interaction(self, opened: int, start: float, scope: int) -> None:
         after, head = int(start * self.model.head), self.model.head
-        found = self.runner.run(self.store.interaction(f"i{opened}", after, head))
+        found = self.runner.run(self.store.read(InteractionMessages(f"i{opened}", after, head)))
         bodies = [row for row in self.model.messages[after:] if f'"i{opened}"' in row.body]
         assert list(found.found) == [(row.thread_no, row.body.encode()) for row in bodies]
         seqs = [row.seq for row in bodies]
-        assert self.runner.run(self.store.wakes(seqs)) == self.model.wakes(seqs)
-        assert set(self.runner.run(self.store.members_at(scope, after))) == self.model.members_at(
-            scope, after
-        )
+        assert self.runner.run(self.store.read(WakesAt(seqs))) == self.model.wakes(seqs)
+        assert set(
+            self.runner.run(self.store.read(MembersAt(scope, after)))
+        ) == self.model.members_at(scope, after)
 
     @invariant()
     def nothing_is_pending_that_should_not_be(self) -> None:
         if not hasattr(self, "model"):
             return
         for name in PEOPLE:
-            found = self.runner.run(self.store.pending(name, self.model.head))
+            found = self.runner.run(self.store.read(PendingWakes(name, self.model.head)))
             assert list(found) == self.model.pending(name, self.model.head)
 
     @invariant()
@@ -282,10 +297,10 @@ class StoreMachine(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         for cid in ("c1", "c4", "c5"):
-            found = self.runner.run(self.store.settled("alice", cid))
+            found = self.runner.run(self.store.read(SettledCall("alice", cid)))
             assert found == self.model.settled("alice", cid)
         for id_, expected in list(self.model.turns.items())[-2:]:
-            turn = self.runner.run(self.store.turn(id_))
+            turn = self.runner.run(self.store.read(TurnById(id_)))
             assert turn is not None
             assert turn.attempts == expected.attempts
             assert list(turn.steps) == [step.encode() for _, step in sorted(expected.steps.items())]

@@ -18,6 +18,7 @@ from hubbub.config.models import Budgets
 from hubbub.ids import parse_interaction_id
 from hubbub.network.control.ledger import Ledger, Limits
 from hubbub.network.ports import Store
+from hubbub.network.queries import LedgerOf, WakesAt
 from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.spending import LIMITS
@@ -107,8 +108,8 @@ class Book:
         opening = json.loads(body) if body is not None else None
         if opening is None or opening["interaction_id"] != interaction:
             return None
-        wakes = await self._store.wakes([seq])
-        row = await self._store.ledger(seq)
+        wakes = await self._store.read(WakesAt([seq]))
+        row = await self._store.read(LedgerOf(seq))
         found = self.find(interaction)
         if found is not None:  # somebody else has loaded it meanwhile
             return found

@@ -28,6 +28,7 @@ from hubbub.network.control.ledger import Ledger
 from hubbub.network.control.notices import Notice, Notices
 from hubbub.network.control.unsaved import Unsaved
 from hubbub.network.lineage import Lineage
+from hubbub.network.queries import SpendingSince
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.messages import Draft
@@ -86,7 +87,7 @@ class Control:
     async def restore(self) -> None:
         """Read what was spent today. Raises `StoreUnavailable`."""
         if self.daily.limited:
-            self.daily.restore(await self._store.spending(self.daily.day))
+            self.daily.restore(await self._store.read(SpendingSince(self.daily.day)))
 
     def flush(self) -> None:
         """Hand to the log what is written a little later."""

@@ -22,6 +22,7 @@ from hubbub.network.control.ledger import EPSILON, Cost, Ledger
 from hubbub.network.control.turn_account import Charge, Estimate, TurnAccount, Version, standing
 from hubbub.network.people.running import Ended
 from hubbub.network.ports import Store
+from hubbub.network.queries import TurnById
 from hubbub.network.records import LedgerMoved, Record, Spent
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import Lease, LeaseTurn, Left, LimitName
@@ -85,7 +86,7 @@ class Leases:
         known = self._turns.get(turn)
         if known is not None:
             return known
-        stored = await self._store.turn(turn)
+        stored = await self._store.read(TurnById(turn))
         ledger = await self._book.load(interaction)
         known = self._turns.get(turn)
         if known is not None:  # somebody else has loaded it meanwhile

@@ -23,6 +23,7 @@ from hubbub.network.mods.posting import opening, posted, said_again
 from hubbub.network.mods.restoring import restored
 from hubbub.network.operations.messages import find_message, stored_message, unknown_message
 from hubbub.network.operations.threads import find_thread
+from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
@@ -300,7 +301,7 @@ class ModHost:
     # Rows -------------------------------------------------------------------------------------
 
     async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
-        return await self._hub.store.mod_rows(self._mod.name, sql, values)
+        return await self._hub.store.read(ModSelect(self._mod.name, sql, values))
 
     async def keep(self, statements: Sequence[Statement]) -> None:
         rows = ModRows(self._mod.name, tuple(statements))

@@ -25,6 +25,7 @@ from hubbub.network.mods.failures import Failures, is_late
 from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.keeping import recording
 from hubbub.network.mods.telling import message_of
+from hubbub.network.queries import ModsWithTables, TurnById
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
 from hubbub.network.store.backups import files_of
 from hubbub.network.turn_record import turn_record
@@ -84,7 +85,9 @@ class Mods:
     async def _tell_of_others(self) -> None:
         """Without them the log is shown as it was first said: what was deleted, too."""
         here = {mod.name for mod in self.pipeline.mods}
-        missing = [name for name in await self._hub.store.mods() if name not in here]
+        missing = [
+            name for name in await self._hub.store.read(ModsWithTables()) if name not in here
+        ]
         if missing:
             log.warning(
                 "mods of this store are not in `mods` of the YAML: what they keep is not looked "
@@ -216,7 +219,7 @@ class Mods:
     async def _tell_of_turns(self, turns: Sequence[str]) -> None:
         try:
             for turn in turns:
-                stored = await self._hub.store.turn(turn)
+                stored = await self._hub.store.read(TurnById(turn))
                 if stored is not None:
                     self.pipeline.turn_ended(turn_record(stored))
         except StoreUnavailable:

@@ -6,6 +6,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller, Recording
+from hubbub.network.queries import TokensByParticipant
 from hubbub.network.records import TokenAdded, TokenRevoked
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import (
@@ -51,7 +52,7 @@ def revoke_tokens(call: Caller, args: TokenFor) -> Recording:
 @operation(permission="admin", tool=False)
 async def list_tokens(call: Caller, args: ListTokens) -> TokenCounts:
     """Tell who has how many stored tokens; the tokens themselves are not kept."""
-    counts = await call.hub.store.token_counts()
+    counts = await call.hub.store.read(TokensByParticipant())
     return TokenCounts(
         participants=tuple(
             TokenCount(participant=name, tokens=count) for name, count in counts.items()

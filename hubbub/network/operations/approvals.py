@@ -18,6 +18,7 @@ from hubbub.network.people.verdicts import (
     may_decide,
     may_see,
 )
+from hubbub.network.queries import LatestApprovals, TurnById
 from hubbub.network.speaking import cause_position
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
@@ -85,7 +86,7 @@ async def request_approval(call: Caller, args: RequestApproval) -> Approval | Re
 async def _running(call: Caller, turn: str) -> TurnStart:
     """The start of a turn of the caller's that runs. Raises `OperationError`."""
     _seq, named = cause_position(turn, call.participant)
-    stored = await call.hub.store.turn(turn) if named is not None else None
+    stored = await call.hub.store.read(TurnById(turn)) if named is not None else None
     if call.kind != "agent" or stored is None or stored.agent != call.participant:
         text = f"{turn[:100]!r} is no turn of yours that has begun"
         raise OperationError(ErrorCode.UNKNOWN_TURN, text)
@@ -139,7 +140,7 @@ async def _candidates(call: Caller, args: ListApprovals) -> tuple[list[Approval]
         return [each for each in waiting if agent in (None, each.agent)], False
     sees_all = call.owner or call.kind == "agent"
     most = args.limit + 1 if sees_all else MOST_LOOKED
-    bodies = await hub.store.approvals(agent, most)
+    bodies = await hub.store.read(LatestApprovals(agent, most))
     more = not sees_all and len(bodies) == most
     return [Approval.model_validate_json(body) for body in bodies], more
 

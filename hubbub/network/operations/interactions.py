@@ -10,6 +10,7 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.operations.turns import summarised
 from hubbub.network.operations.wakes import reply_need
+from hubbub.network.queries import InteractionMessages, TurnsById, WakesAt
 from hubbub.network.stored import StoredWake
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -29,17 +30,17 @@ async def read_interaction(call: Caller, args: ReadInteraction) -> InteractionPa
     hub, head = call.hub, call.hub.log.head
     await _check_opened(call, args.id, opened)
     after = max(opened - 1, args.after or 0)
-    stored = await hub.store.interaction(args.id, after, head)
+    stored = await hub.store.read(InteractionMessages(args.id, after, head))
     messages, hidden = _sorted(call, stored.found)
     more = stored.upto < head
     if not messages and not (more or args.after or call.owner):
         raise _unknown(args.id)  # none of it is the caller's
     envelopes = [Envelope.model_validate_json(body) for body in hidden] if call.owner else []
     seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
-    wakes = await hub.store.wakes(seqs) if seqs else {}
+    wakes = await hub.store.read(WakesAt(seqs)) if seqs else {}
     told = [_told(seq, agent, wake) for (seq, agent), wake in wakes.items() if wake.turn]
     taken = {wake.taken for wake in wakes.values() if wake.taken} if call.owner else set()
-    turns = await hub.store.turns_called(sorted(taken)) if taken else ()
+    turns = await hub.store.read(TurnsById(sorted(taken))) if taken else ()
     return InteractionPage(
         id=args.id,
         messages=tuple(await hub.mods.pipeline.shown(messages)),

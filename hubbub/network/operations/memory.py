@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller, Recording
+from hubbub.network.queries import MemoriesOf, MemoryValue
 from hubbub.network.records import Forgotten, Record, Remembered
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Forget, MemoryEntry, Recall, Recalled, Remember
@@ -53,9 +54,9 @@ async def recall(call: Caller, args: Recall) -> Recalled:
     that are short."""
     store, me = call.hub.store, call.participant
     if args.key is None:
-        rows = await store.memories(me, SHORT_BYTES)
+        rows = await store.read(MemoriesOf(me, SHORT_BYTES))
         return Recalled(entries=tuple(MemoryEntry.of(*row) for row in rows))
-    value = await store.memory(me, args.key)
+    value = await store.read(MemoryValue(me, args.key))
     if value is None:
         raise _unknown(call, args.key)
     return Recalled.of(args.key, value)

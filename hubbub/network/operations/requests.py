@@ -10,6 +10,7 @@ from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Speaking, operation
 from hubbub.network.caller import Caller
 from hubbub.network.operations.messages import voice
+from hubbub.network.queries import LatestRequests
 from hubbub.network.requests.book import over
 from hubbub.network.router import nearest
 from hubbub.network.speaking import cause_position
@@ -92,7 +93,7 @@ async def list_requests(call: Caller, args: ListRequests) -> Requests:
     """List requests, newest first: those that you have made or are to report, all for an owner."""
     whose = None if call.owner else call.participant
     state = "open" if args.state == "open" else None
-    bodies = await call.hub.store.requests(whose, state, args.limit)
+    bodies = await call.hub.store.read(LatestRequests(whose, state, args.limit))
     return Requests(requests=tuple(map(Request.model_validate_json, bodies)))
 
 

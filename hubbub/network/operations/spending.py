@@ -10,6 +10,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.control.ledger import Ledger
 from hubbub.network.operations.threads import find_thread
 from hubbub.network.operations.turns import turn_account
+from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakesAt
 from hubbub.network.stored import StoredSpending
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -77,10 +78,12 @@ async def _course(call: Caller, ledger: Ledger) -> tuple[bool, float, float]:
     """Whether turns of the interaction run, or wakes of it wait for one; and the dates of the first
     and the last thing that happened in it."""
     store, runs = call.hub.store, call.hub.control.turns.runs(ledger)
-    stored = await store.interaction(ledger.interaction, ledger.seq - 1, call.hub.log.head)
+    stored = await store.read(
+        InteractionMessages(ledger.interaction, ledger.seq - 1, call.hub.log.head)
+    )
     messages = [Message.model_validate_json(body) for _, body in stored.found]
-    found = await store.wakes([message.seq for message in messages]) if messages else {}
-    turns = await store.turns_called([wake.taken for wake in found.values() if wake.taken])
+    found = await store.read(WakesAt([message.seq for message in messages])) if messages else {}
+    turns = await store.read(TurnsById([wake.taken for wake in found.values() if wake.taken]))
     waits = any(wake.state in ("pending", "running") for wake in found.values())
     said = [message.sent_at.timestamp() for message in messages]
     ended = (turn.ended_at for turn in turns if turn.ended_at is not None)
@@ -95,7 +98,7 @@ async def read_spending(call: Caller, args: ReadSpending) -> Spending:
     thread_no = None if args.thread is None else find_thread(call, args.thread, look=True).no
     await hub.control.saved()
     since = datetime.fromtimestamp(hub.clock.now(), UTC) - timedelta(days=args.days - 1)
-    stored = await hub.store.spending(since.strftime("%Y-%m-%d"), args.agent, thread_no)
+    stored = await hub.store.read(SpendingSince(since.strftime("%Y-%m-%d"), args.agent, thread_no))
     mine = [row for row in stored if _may_see(call, row)]
     mine.sort(key=lambda row: (row.usd, row.tokens_in + row.tokens_out), reverse=True)
     mine.sort(key=lambda row: row.day, reverse=True)

@@ -11,6 +11,7 @@ from hubbub.network.people import told
 from hubbub.network.people.ending import Why
 from hubbub.network.people.halts import BREAKER
 from hubbub.network.people.running import Ended
+from hubbub.network.queries import WakeOf
 from hubbub.network.records import HaltLifted, HaltSet
 from hubbub.network.stored import StoredHalt
 from hubbub.network.threads import Thread
@@ -157,7 +158,7 @@ async def _find_turn(call: Caller, target: str) -> tuple[str, str, str]:
     if seq is not None and woken_by is not None and agent in hub.state.agents:
         thread = hub.state.threads.by_no(woken_by.thread_no)
         if _may_stop(call, thread):
-            wake = await hub.store.wake(agent, seq)
+            wake = await hub.store.read(WakeOf(agent, seq))
             taken = wake.taken if wake is not None else None
             return agent, thread.id, taken or target
     raise OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {target[:100]!r} for you")

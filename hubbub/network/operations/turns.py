@@ -19,6 +19,7 @@ from hubbub.network.people.ending_notices import listed
 from hubbub.network.people.running import over
 from hubbub.network.people.silence import Silence, silences
 from hubbub.network.people.waiting import asker, taken_up, unanswered
+from hubbub.network.queries import LatestTurns, TurnById, WakeOf
 from hubbub.network.records import (
     Record,
     StepRecorded,
@@ -112,10 +113,10 @@ async def begin_turn(call: Caller, args: BeginTurn) -> Recording | BeginTurnResu
     # Where it works the hub knows itself: notices about the turn are posted there.
     start = start.model_copy(update={"thread_id": thread_id})
     runs = hub.state.turns.get(start.id) is not None
-    stored = await hub.store.turn(start.id) if runs else None
+    stored = await hub.store.read(TurnById(start.id)) if runs else None
     stored = await _check_goes_on(call, start.id) or stored
     if account.over:  # it has ended already, and is not begun once more
-        ended = await hub.store.turn(start.id)
+        ended = await hub.store.read(TurnById(start.id))
         if ended is not None:
             return _begun(ended)
         account = await turn_account(call, start.id)  # what ended had not begun: no turn knows it
@@ -196,7 +197,7 @@ async def _has_woken(call: Caller, seq: int, thread_no: int) -> bool:
     hub, me = call.hub, call.participant
     if hub.queues.holds(me, seq):
         return True
-    wake = await hub.store.wake(me, seq)
+    wake = await hub.store.read(WakeOf(me, seq))
     if wake is not None and wake.reply is None:  # it has reached the caller, who may know
         hub.state.halts.refuse(me, hub.state.threads.by_no(thread_no).id)
     return wake is not None and wake.reply is not None
@@ -218,7 +219,7 @@ async def _check_goes_on(call: Caller, turn: str) -> StoredTurn | None:
     hub.state.turns.check(turn)
     if hub.state.turns.get(turn) is not None:
         return None
-    stored = await hub.store.turn(turn)  # ended perhaps before the hub started
+    stored = await hub.store.read(TurnById(turn))  # ended perhaps before the hub started
     end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
     if end is not None and end.by is not None:
         raise over(turn, end.by, end.reason)
@@ -284,7 +285,7 @@ def _ending(hub: Hub, end: TurnEnd, refused: OperationError | None = None) -> Re
 async def tell_again(hub: Hub) -> None:
     """After a start: tell of the turns that ended last what may not have been told any more. A
     notice that was posted is not posted twice."""
-    for stored in await hub.store.turns(None, LATELY):
+    for stored in await hub.store.read(LatestTurns(None, LATELY)):
         end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
         if end is None or hub.draining:
             continue
@@ -350,7 +351,7 @@ async def list_turns(call: Caller, args: ListTurns) -> Turns:
     agent = args.agent if call.owner else call.participant
     if args.before is not None:
         await readable_turn(call, args.before)
-    stored = await call.hub.store.turns(agent, args.limit + 1, args.before)
+    stored = await call.hub.store.read(LatestTurns(agent, args.limit + 1, args.before))
     page = stored[: args.limit]
     told = tuple(summarised(call.hub, turn) for turn in page)
     return Turns(turns=told, more=len(stored) > len(page))
@@ -385,7 +386,7 @@ def _unknown(turn: str) -> OperationError:
 
 
 async def _stored(hub: Hub, turn: str) -> StoredTurn:
-    stored = await hub.store.turn(turn)
+    stored = await hub.store.read(TurnById(turn))
     if stored is None:
         raise _unknown(turn)
     return stored

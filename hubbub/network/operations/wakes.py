@@ -10,6 +10,7 @@ from hubbub.mods.operation import operation
 from hubbub.network.answers import Answer, answer_to
 from hubbub.network.caller import Caller
 from hubbub.network.operations.messages import find_message
+from hubbub.network.queries import IsMember, MembersAt, TurnsById, WakeOf, WakesAt
 from hubbub.network.state import Known
 from hubbub.network.stored import StoredTurn, StoredWake
 from hubbub.network.threads import Thread
@@ -40,7 +41,7 @@ async def explain_wake(call: Caller, args: ExplainWake) -> WakeExplanation:
         raise OperationError(
             ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
         )
-    stored = await call.hub.store.wake(args.agent, message.seq)
+    stored = await call.hub.store.read(WakeOf(args.agent, message.seq))
     received = stored is not None or await _received(call, args.agent, message)
     why = _explain(known, message, stored, received=received)
     wake = None
@@ -62,7 +63,7 @@ async def _received(call: Caller, agent: str, message: Message) -> bool:
     thread = call.hub.state.threads.ensure(message.thread_id)
     if thread.scope is None:
         return agent in thread.members
-    return await call.hub.store.was_member(agent, thread.scope, message.seq)
+    return await call.hub.store.read(IsMember(agent, thread.scope, message.seq))
 
 
 class _Why(NamedTuple):
@@ -106,9 +107,9 @@ async def read_receipts(call: Caller, args: ReadReceipts) -> Receipts:
     found = (state.get(name) for name in state.readers(thread, message.sender_id))
     readers = sorted((known for known in found if known), key=_agents_first)
     told = readers[:MOST_RECEIPTS]
-    wakes = await hub.store.wakes([message.seq])
+    wakes = await hub.store.read(WakesAt([message.seq]))
     turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
-    begun = {turn.id: turn for turn in await hub.store.turns_called(turns)} if turns else {}
+    begun = {turn.id: turn for turn in await hub.store.read(TurnsById(turns))} if turns else {}
     reached = await _reached(call, thread, told, message)
     return Receipts(
         message_id=message.id,
@@ -135,7 +136,7 @@ async def _reached(
     names = [who.id for who in readers]
     if all((members.since(name, scope) or 0) < message.seq for name in names):
         return names
-    return await call.hub.store.members_at(scope, message.seq)
+    return await call.hub.store.read(MembersAt(scope, message.seq))
 
 
 def _receipt(

@@ -31,6 +31,7 @@ from hubbub.network.people.verdicts import (
     may_see,
     not_pending,
 )
+from hubbub.network.queries import ApprovalById, TurnsById
 from hubbub.network.records import ApprovalKept
 from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
@@ -88,7 +89,7 @@ class Approvals:
         self._restored = False
         held = list(self._held.values())
         try:
-            turns = await self._hub.store.turns_called(sorted({each.turn for each in held}))
+            turns = await self._hub.store.read(TurnsById(sorted({each.turn for each in held})))
         except StoreUnavailable:
             self._again()
             return
@@ -128,7 +129,7 @@ class Approvals:
                 await moving.done.wait()
             if id in self._held:
                 return self._held[id]
-            body = await self._hub.store.approval(id)
+            body = await self._hub.store.read(ApprovalById(id))
             if id not in self._moving and id not in self._held:
                 return None if body is None else Approval.model_validate_json(body)
 

@@ -16,6 +16,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.network.log import Entry
 from hubbub.network.people.waiting import asker
+from hubbub.network.queries import PendingWakes
 from hubbub.protocol.messages import Message
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class DownAgents:
         """Tell those whose messages wait at the agent, once in each thread."""
         hub = self._hub
         try:
-            rows = await hub.store.pending(agent, hub.log.head)
+            rows = await hub.store.read(PendingWakes(agent, hub.log.head))
         except StoreUnavailable:
             log.warning("who waits for an agent could not be told", agent=agent)
             return

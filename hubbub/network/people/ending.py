@@ -21,6 +21,7 @@ from hubbub.network.log import Entry
 from hubbub.network.people.ending_notices import Notices, Why
 from hubbub.network.people.running import Ended
 from hubbub.network.people.waiting import unanswered
+from hubbub.network.queries import LatestTurns, PendingWakes, TurnById, WakeOf, WakesAt
 from hubbub.network.records import Record, TurnBegun, TurnEnded
 from hubbub.network.stored import PendingRow, StoredEvent, StoredTurn
 from hubbub.network.wakes import Decision
@@ -97,7 +98,7 @@ class Ending:
     async def start(self) -> None:
         """Learn what was ended lately, and end what a hub that died had left."""
         turns, halts = self._hub.state.turns, self._hub.state.halts
-        for stored in await self._hub.store.turns(None, LATELY):
+        for stored in await self._hub.store.read(LatestTurns(None, LATELY)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is not None and end.by is not None:
                 turns.end(Ended(stored.id, stored.agent, "stopped", end.by, end.reason))
@@ -178,7 +179,7 @@ class Ending:
             return event
         over = self._hub.state.turns.why_over(event.turn) is not None
         if not over and event.seq <= self._head_at_start:
-            wake = await self._hub.store.wake(participant, event.seq)
+            wake = await self._hub.store.read(WakeOf(participant, event.seq))
             over = wake is not None and wake.state == "ended"
         return event._replace(reply=None, turn=None) if over else event
 
@@ -187,7 +188,7 @@ class Ending:
     async def _find(self, agent: str, within: Within) -> list[_Found]:
         """The turns of the agent to be ended, the wakes of a thread that wait as one of them."""
         hub = self._hub
-        rows = await hub.store.pending(agent, hub.log.head)
+        rows = await hub.store.read(PendingWakes(agent, hub.log.head))
         messages = {row.seq: Message.model_validate_json(row.body) for row in rows}
         begun = {row.started: messages[row.seq].thread_id for row in reversed(rows) if row.started}
         for turn, running in hub.state.turns:
@@ -210,7 +211,7 @@ class Ending:
     async def _running(
         self, turn: str, agent: str, thread_id: str, rows: Sequence[PendingRow]
     ) -> _Found:
-        stored = await self._hub.store.turn(turn)
+        stored = await self._hub.store.read(TurnById(turn))
         waiting = await unanswered(self._hub.store, stored) if stored is not None else []
         named = dict.fromkeys([turn, *(row.turn for row in rows if row.started == turn)])
         return _Found(turn, agent, thread_id, True, stored, (), tuple(named), tuple(waiting))
@@ -234,7 +235,7 @@ class Ending:
         try:
             async with self.alone():
                 await self._sweep(agents)
-                wakes = await self._hub.store.wakes([seq])
+                wakes = await self._hub.store.read(WakesAt([seq]))
         except StoreUnavailable:
             log.warning("wakes that came too late stay until the hub starts again", agents=agents)
             return

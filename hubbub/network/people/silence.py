@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hubbub.ids import parse_message_id
 from hubbub.network.people.waiting import asker, said_nothing_after, taken_up
 from hubbub.network.ports import Store
+from hubbub.network.queries import LatestApprovals, TurnsById, WakesAt
 from hubbub.network.stored import StoredTurn, StoredWake
 from hubbub.protocol.control import Approval
 from hubbub.protocol.messages import Message
@@ -41,11 +42,11 @@ async def _silence(store: Store, message_id: str) -> Silence | None:
     message = await _message(store, message_id)
     if message is None or not _by_person(message):
         return None
-    delivered = await store.wakes([message.seq])
+    delivered = await store.read(WakesAt([message.seq]))
     wakes = [wake for wake in delivered.values() if wake.reply is not None]
     if not wakes or not all(map(_is_over, wakes)):
         return None
-    turns = await store.turns_called(sorted({wake.taken or "" for wake in wakes}))
+    turns = await store.read(TurnsById(sorted({wake.taken or "" for wake in wakes})))
     ends = [(turn.agent, TurnEnd.model_validate_json(turn.end)) for turn in turns if turn.end]
     if any(end.by is not None for _, end in ends):  # a person has stepped in, and knows
         return None
@@ -68,7 +69,9 @@ def _by_person(message: Message) -> bool:
 
 async def _has_asked(store: Store, turn: StoredTurn) -> bool:
     """Whether the turn has asked a person to approve something."""
-    approvals = map(Approval.model_validate_json, await store.approvals(turn.agent, _LATELY))
+    approvals = map(
+        Approval.model_validate_json, await store.read(LatestApprovals(turn.agent, _LATELY))
+    )
     return any(approval.turn == turn.id for approval in approvals)
 
 

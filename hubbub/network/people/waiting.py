@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hubbub.ids import parse_message_id
 from hubbub.network.ports import Store
+from hubbub.network.queries import WakeOf
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, TurnStart
@@ -29,7 +30,7 @@ async def unanswered(store: Store, stored: StoredTurn) -> list[Message]:
 async def _awaits_reply(store: Store, stored: StoredTurn, message_id: str) -> Message | None:
     """The message, if somebody waits for what the agent says to it."""
     seq = parse_message_id(message_id) or 0
-    wake = await store.wake(stored.agent, seq)
+    wake = await store.read(WakeOf(stored.agent, seq))
     body = await store.message(seq)
     if wake is None or wake.reply != "required" or body is None:
         return None

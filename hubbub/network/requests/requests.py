@@ -26,6 +26,7 @@ from hubbub.network.caller import Recording
 from hubbub.network.lineage import Lineage
 from hubbub.network.log import Entry
 from hubbub.network.people.running import Ended
+from hubbub.network.queries import RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
 from hubbub.network.requests.book import asked_by, ended_by, failure, kept, over, position
 from hubbub.network.requests.waits import Wait, Waits
@@ -89,11 +90,11 @@ class Requests:
         store = self._hub.store
         try:
             for seq, request in list(self._open.items()):
-                wake = await store.wake(request.worker, seq)
+                wake = await store.read(WakeOf(request.worker, seq))
                 if wake is not None and wake.reply is None:
                     reason = Reason(wake.reason)
                     self.fail(seq, reason, f"it was not woken: {SENTENCES[reason]}")
-                stored = await store.turn(wake.taken) if wake and wake.taken else None
+                stored = await store.read(TurnById(wake.taken)) if wake and wake.taken else None
                 if stored is not None and stored.end is not None:
                     self._end_with(seq, TurnEnd.model_validate_json(stored.end))
         except StoreUnavailable:
@@ -116,7 +117,7 @@ class Requests:
         found = self._open.get(seq)
         if found is not None:
             return found
-        body = await self._hub.store.request(seq)
+        body = await self._hub.store.read(RequestAt(seq))
         return None if body is None else Request.model_validate_json(body)
 
     # The way of a message -----------------------------------------------------------------

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from hubbub.errors import StoreUnavailable
 from hubbub.ids import new_ulid
-from hubbub.mods.rows import Value
+from hubbub.network.queries import Query
 from hubbub.network.records import Batch
-from hubbub.network.store import control, events, memories, mods, reads, searches, turns
+from hubbub.network.store import events, mods, reads
+from hubbub.network.store.answers import answer
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
 from hubbub.network.store.index import index_all
@@ -22,22 +24,11 @@ from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.place import Place
 from hubbub.network.store.writer import TAIL, BatchWriter
-from hubbub.network.stored import (
-    OpenWake,
-    PendingRow,
-    Settled,
-    StoredEvent,
-    StoredInteraction,
-    StoredLedger,
-    StoredMemory,
-    StoredMentions,
-    StoredSpending,
-    StoredTurn,
-    StoredWake,
-    StoreState,
-)
+from hubbub.network.stored import StoredEvent, StoreState
 
 __all__ = ["SqliteStore"]
+
+T = TypeVar("T")
 
 _WRITING = ("synchronous = FULL", "cache_size = -65536", "temp_store = MEMORY")
 _READING = ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY")
@@ -140,88 +131,11 @@ class SqliteStore:
     async def message(self, seq: int) -> bytes | None:
         return await self.reading.run(reads.message, seq)
 
-    async def was_member(self, participant: str, scope: int, seq: int) -> bool:
-        return await self.reading.run(reads.was_member, participant, scope, seq)
-
-    async def members_at(self, scope: int, seq: int) -> Collection[str]:
-        return await self.reading.run(reads.members_at, scope, seq)
-
-    async def mentions(self, participant: str, before: int, limit: int) -> StoredMentions:
-        return await self.reading.run(searches.mentions, participant, before, limit)
-
-    async def interaction(self, interaction: str, after: int, upto: int) -> StoredInteraction:
-        return await self.reading.run(searches.interaction, interaction, after, upto)
-
-    async def settled(self, sender: str, cid: str) -> Settled | None:
-        return await self.reading.run(reads.settled, sender, cid)
-
-    async def pending(self, agent: str, upto: int) -> Sequence[PendingRow]:
-        return await self.reading.run(reads.pending, agent, upto)
-
-    async def open_wakes(self, agent: str, upto: int) -> Sequence[OpenWake]:
-        return await self.reading.run(reads.open_wakes, agent, upto)
-
-    async def wake(self, participant: str, seq: int) -> StoredWake | None:
-        return await self.reading.run(reads.wake, participant, seq)
-
-    async def wakes(self, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
-        return await self.reading.run(reads.wakes, seqs)
-
-    async def turn(self, turn: str) -> StoredTurn | None:
-        return await self.reading.run(turns.turn, turn)
-
-    async def turns(
-        self, agent: str | None, limit: int, before: str | None = None
-    ) -> Sequence[StoredTurn]:
-        return await self.reading.run(turns.turns, agent, limit, before)
-
-    async def turns_called(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
-        return await self.reading.run(turns.turns_called, ids)
-
-    async def ledger(self, interaction: int) -> StoredLedger | None:
-        return await self.reading.run(control.ledger, interaction)
-
-    async def spending(
-        self, since: str, agent: str | None = None, thread: int | None = None
-    ) -> Sequence[StoredSpending]:
-        return await self.reading.run(control.spending, since, agent, thread)
-
-    async def approval(self, id: str) -> bytes | None:
-        return await self.reading.run(control.approval, id)
-
-    async def approvals(self, agent: str | None, limit: int) -> Sequence[bytes]:
-        return await self.reading.run(control.approvals, agent, limit)
-
-    async def request(self, seq: int) -> bytes | None:
-        return await self.reading.run(control.request, seq)
-
-    async def requests(
-        self, participant: str | None, state: str | None, limit: int
-    ) -> Sequence[bytes]:
-        return await self.reading.run(control.requests, participant, state, limit)
+    async def read(self, query: Query[T]) -> T:
+        return await self.reading.run(answer, query)
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(mods.bring_up, mod, scripts)
-
-    async def mods(self) -> Sequence[str]:
-        return await self.reading.run(mods.with_tables)
-
-    async def mod_rows(
-        self, mod: str, sql: str, values: Sequence[Value]
-    ) -> Sequence[tuple[Value, ...]]:
-        return await self.reading.run(mods.mod_rows, mod, sql, values)
-
-    async def memory(self, participant: str, key: str) -> bytes | None:
-        return await self.reading.run(memories.memory, participant, key)
-
-    async def memories(self, participant: str, short: int) -> Sequence[StoredMemory]:
-        return await self.reading.run(memories.memories, participant, short)
-
-    async def token_hashes(self, participant: str) -> Sequence[str]:
-        return await self.reading.run(reads.token_hashes, participant)
-
-    async def token_counts(self) -> Mapping[str, int]:
-        return await self.reading.run(reads.token_counts)
 
 
 def _prepare(db: sqlite3.Connection, name: str) -> int:

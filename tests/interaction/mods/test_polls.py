@@ -11,6 +11,7 @@ import pytest
 from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
 from hubbub.mods.polls.mod import AGAIN_S, MOST_TRIES, PollsConfig, PollsMod
 from hubbub.mods.polls.tally import result_of, result_text
+from hubbub.network.queries import SettledCall
 from hubbub.protocol.messages import Draft
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import (
@@ -131,7 +132,7 @@ async def test_of_a_secret_poll_nobody_learns_who_votes_for_what(tmp_path: Path)
         id = await create(ann, secret=True)
         await bot.call("vote", poll=id, options=["Pizza"], cid="c1")
         await bot.call("vote", poll=id, options=["Soup"], cid="c1")
-        assert await store.settled("bot", "c1") is None, "a call that votes is not kept"
+        assert await store.read(SettledCall("bot", "c1")) is None, "a call that votes is not kept"
         await ann.call("vote", poll=id, options=["Rice"])
         for who, mine in ((ann, [3]), (bot, [2]), (olga, [])):
             read = await who.call("read_poll", poll=id)

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.fill import BATCH, PARTICIPANTS, admit, fill
 from hubbub.network.auth import proves
 from hubbub.network.ports import Store
+from hubbub.network.queries import PendingWakes, TokenHashes
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Message
 
@@ -32,12 +33,14 @@ async def test_a_filled_log_has_the_messages_as_they_travel(store: Store) -> Non
     page = await store.thread_page(1, None, COUNT)
     positions = [Message.model_validate_json(body).tseq for body in page]
     assert positions == list(range(1, len(page) + 1)), "dense in each thread"
-    assert await store.pending("past1", COUNT) == [], "nobody of the past has a wake to answer"
+    assert await store.read(PendingWakes("past1", COUNT)) == [], (
+        "nobody of the past has a wake to answer"
+    )
     reached = [await store.events(f"past{n}", 0, 500, 500, False) for n in range(PARTICIPANTS)]
     assert sum(map(len, reached)) > 500  # a channel's message reaches its members
 
 
 async def test_an_admitted_participant_is_proved_by_its_token(store: Store) -> None:
     await admit(store, [("ann", "bench-ann")])
-    assert proves("bench-ann", await store.token_hashes("ann"))
-    assert not proves("bench-bob", await store.token_hashes("ann"))
+    assert proves("bench-ann", await store.read(TokenHashes("ann")))
+    assert not proves("bench-bob", await store.read(TokenHashes("ann")))

@@ -13,6 +13,7 @@ import pytest
 
 from hubbub.errors import HubbubError, LogDamaged
 from hubbub.network.ports import Store
+from hubbub.network.queries import PendingWakes
 from hubbub.network.records import Batch, MemberJoined, ThreadCreated
 from hubbub.network.store import open_store
 from hubbub.network.store.migrate import migrate, scripts
@@ -73,7 +74,7 @@ async def served(store: Store) -> list[str]:
         wrong += [f"log {event}"] * (event.body != SENT[event.seq])
     for event in await reading(store.events("bob", 0, COUNT, COUNT, True), ()):
         wrong += [f"event {event}"] * (event.body != SENT.get(event.seq))
-    for row in await reading(store.pending("bob", COUNT), ()):
+    for row in await reading(store.read(PendingWakes("bob", COUNT)), ()):
         wrong += [f"pending {row}"] * (row.body != SENT.get(row.seq))
     for thread, seqs in THREADS.items():
         whole = [SENT[seq] for seq in sorted(seqs)]
@@ -148,7 +149,7 @@ async def test_what_is_whole_around_damage_stays_readable(tmp_path: Path) -> Non
     assert await store.thread_page(1, 3, 9) == [SENT[1], SENT[3]]
     assert (await store.thread_page(1, None, COUNT))[0] == SENT[7]
     assert await store.tails([1], 5, 9) == {1: []}
-    assert [row.seq for row in await store.pending("bob", 8)] == [1, 7]
+    assert [row.seq for row in await store.read(PendingWakes("bob", 8))] == [1, 7]
     await store.close()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import StoreVersionError, UserError
+from hubbub.network.queries import TokenHashes
 from hubbub.network.store import (
     add_token_offline,
     list_tokens_offline,
@@ -33,10 +34,10 @@ async def test_tokens_may_change_before_the_first_hub_and_beside_a_running_one(
     for sha256, name in ((BOB, "bob"), ("c" * 64, "bob")):
         await add_token_offline(url, sha256, name)
     assert await list_tokens_offline(url) == {"ann": 1, "bob": 2}
-    assert await store.token_hashes("ann") == [ANN]
+    assert await store.read(TokenHashes("ann")) == [ANN]
     await revoke_tokens_offline(url, "ann")
-    assert await store.token_hashes("ann") == []
-    assert set(await store.token_hashes("bob")) == {BOB, "c" * 64}
+    assert await store.read(TokenHashes("ann")) == []
+    assert set(await store.read(TokenHashes("bob"))) == {BOB, "c" * 64}
     await store.append(direct(6, 9))
     await store.close()
 
