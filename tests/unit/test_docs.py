@@ -193,7 +193,7 @@ def test_the_page_about_agents_in_python_has_all_that_they_inherit() -> None:
 def test_decisions_are_numbered_and_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     records = sorted(folder.glob("0*.md"))
-    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    assert len({record.name[:4] for record in records}) == len(records), "a number is given once"
     assert set(links(folder / "README.md")) == {record.name for record in records}
     for record in records:
         parts = record.read_text("utf-8").split("\n## ")
