@@ -30,30 +30,20 @@ class NotJson(ValueError):
 def read_value(text: str, at: int = 0) -> tuple[JsonValue, int]:
     """The JSON value at `at`, and where it ends. Raises `NotJson`."""
     try:
-        value, end = _DECODER.raw_decode(text, at)
-    except NotJson:
-        raise
+        return _DECODER.raw_decode(text, at)
     except RecursionError as exc:
         raise NotJson("it is nested too deep") from exc
-    except ValueError as exc:
+    except json.JSONDecodeError as exc:
         return _repaired(text, at, exc)
-    return value, end
 
 
-def _repaired(text: str, at: int, wrong: ValueError) -> tuple[JsonValue, int]:
+def _repaired(text: str, at: int, wrong: json.JSONDecodeError) -> tuple[JsonValue, int]:
     """The value without its commas too many. Raises `NotJson` when that does not help either."""
     pieces, end = _without_commas(text, at)
-    repaired = "".join(pieces)
-    if len(repaired) == end - at:  # there was nothing to repair
-        raise NotJson(_words(wrong, text, at)) from wrong
     try:
-        value, used = _DECODER.raw_decode(repaired)
-    except NotJson:
-        raise
-    except (ValueError, RecursionError) as exc:
+        value, _ = _DECODER.raw_decode("".join(pieces))
+    except (json.JSONDecodeError, RecursionError) as exc:
         raise NotJson(_words(wrong, text, at)) from exc
-    if used != len(repaired):
-        raise NotJson("its brackets do not match")
     return value, end
 
 
@@ -76,10 +66,8 @@ def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
     return [*pieces, text[begin:]], len(text)
 
 
-def _words(wrong: ValueError, text: str, at: int) -> str:
+def _words(wrong: json.JSONDecodeError, text: str, at: int) -> str:
     """What is wrong, and where: with a few characters around the place."""
-    if not isinstance(wrong, json.JSONDecodeError):
-        return "it is no JSON"
     around = text[max(at, wrong.pos - 20) : wrong.pos + 20]
     return f"it is no JSON: {wrong.msg} near {around!r}"
 

@@ -33,7 +33,7 @@ __all__ = ["ToolCallLines"]
 _BEGIN = r"^[ \t*`#-]{0,32}(?:\d{1,3}[.)][ \t]{1,8})?TOOL_CALL\b"
 _MARKER = rf"{_BEGIN}[\s*`:=]{{0,64}}(?:json\s{{1,16}})?(?=[\[{{])"
 _LONE = re.compile(_BEGIN, re.MULTILINE)
-_NEXT = re.compile(r"[\s`*,;]{0,256}[{}\[\]]")
+_MORE = re.compile(r".*TOOL_CALL|[\s`*,;]{0,256}[{}\[\]]")
 
 _EXAMPLE = '{"tool_name": "finish", "parameters": {"reason": "nothing to do"}}'
 _TOLD = f"""\
@@ -121,9 +121,6 @@ def _call(value: JsonValue) -> CallRequest:
 
 def _after(text: str, end: int) -> int:
     """Nothing that could be another call may follow on the line, nor a lone object below it."""
-    line_end = text.find("\n", end)
-    rest = text[end : line_end if line_end >= 0 else len(text)]
-    following = _NEXT.match(text, end)
-    if "TOOL_CALL" in rest or following is not None:
+    if _MORE.match(text, end):
         raise Doubtful("something follows the JSON object; begin each call with TOOL_CALL")
     return end

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.agents.asking import offered
 from hubbub.agents.dialects.final_output import FinalOutputObject
@@ -75,16 +76,16 @@ def test_each_action_is_a_call_or_several() -> None:
     ]
     for fields, expected in cases:
         assert calls(output(**fields)) == expected
+        assert {c.id for c in DIALECT.parse(output(**fields)).calls} <= {"", "x"}
     everything: dict[str, JsonValue] = dict.fromkeys(
         ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
     )
     assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
     for wait in ["all", "any", "majority"]:
         tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
-        parsed = DIALECT.parse(
-            output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
-        )
-        assert parsed.wait == wait
+        text = output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
+        parsed = DIALECT.parse(text)
+        assert parsed.wait == DIALECT.read(Answer(text=text)).wait == wait
         assert [c.id for c in parsed.calls] == ["1", ""]
 
 
@@ -119,7 +120,7 @@ def test_one_object_however_it_is_dressed() -> None:
         assert DIALECT.parse(text).calls == ()
 
 
-def test_what_does_not_validate_is_told_and_nothing_is_called() -> None:
+def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: SnapshotAssertion) -> None:
     for text, why in [
         (output(**FINISH) * 2, "two JSON objects"),
         (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
@@ -146,6 +147,12 @@ def test_what_does_not_validate_is_told_and_nothing_is_called() -> None:
             "does not go with parallel_tools",
         ),
         (output(action="Finish", selected_tool="a"), "does not go with selected_tool"),
+        (
+            output(
+                action="CallToolsParallel", parallel_tools=[{"tool_name": "a"}], parameters="b"
+            ),
+            "does not go with parameters",
+        ),
         (output(action="ForkAutoAgent"), "needs parameters"),
         (output(action="AskUser", options=["a"]), "needs message_to_user"),
         (output(action="AskUser", message_to_user="?", options=[1]), "options"),
@@ -158,6 +165,7 @@ def test_what_does_not_validate_is_told_and_nothing_is_called() -> None:
         read = DIALECT.read(Answer(text=text))
         assert (read.calls, read.text, read.discards) == ((), text, ())
         assert why in read.notes[0]
+    assert doubt(output(f"{json.dumps(FINISH)}.")) == snapshot
 
 
 class TestQuestion:

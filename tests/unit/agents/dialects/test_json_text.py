@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.agents.dialects.json_text import NotJson, read_value
 
@@ -34,14 +35,16 @@ def test_a_comma_too_many_changes_nothing(value: dict[str, JsonValue], comma: st
     assert read_value(f"{text} and so on") == (value, len(text))
 
 
-def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused() -> None:
+def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
+    snapshot: SnapshotAssertion,
+) -> None:
     cases: list[tuple[str, JsonValue]] = [
         ('{"a": [1, 2, ], }', {"a": [1, 2]}), ('{"a": ",]", }', {"a": ",]"}),
         ('{"a": "\\",}", }', {"a": '",}'}), ('{"a": "one\ntwo\tthree"}', {"a": "one\ntwo\tthree"}),
         ("[{}, {}]", [{}, {}]),
     ]  # fmt: skip
     for text, value in cases:
-        assert read_value(text) == (value, len(text))
+        assert read_value(f"[, {text}", 3) == (value, 3 + len(text))
     for text, why in [
         ('{"a": 1, "a": 2}', "given twice"), ('{"a": {"b": 1, "b": 1, }}', "given twice"),
         ('{"a": NaN}', "NaN"), ('{"a": -Infinity}', "Infinity"), ('{"a": 1e999}', "too large"),
@@ -51,6 +54,9 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused() -> None
     ]:  # fmt: skip
         with pytest.raises(NotJson, match=why):
             read_value(text)
+    with pytest.raises(NotJson) as caught:
+        read_value(f'{{"a": "{"b" * 30}",,, "c": "{"d" * 30}"}}')
+    assert str(caught.value) == snapshot
 
 
 @given(st.text(alphabet='{}[],:"\\ \na1', max_size=60))

@@ -16,7 +16,7 @@ from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.config.agents import DialectName
-from hubbub.protocol.turns import Step
+from hubbub.protocol.turns import Compressed, Step
 from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, MEGABYTE, answer_text
 
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
@@ -95,6 +95,16 @@ def test_thoughts_are_no_part_of_a_native_answers_text() -> None:
     read = DIALECTS["native"].read(Answer(text="<think>hm</think>Yes", reasoning="first"))
     assert (read.text, read.reasoning) == ("Yes", "first\n\nhm")
     assert DIALECTS["native"].read(Answer(text="1 < 2")).text == "1 < 2"
+
+
+def test_all_marks_of_an_answer_count_wherever_they_are() -> None:
+    calls = tuple(
+        CallRequest(f"{n}", "tidy_steps", f'{{"discard": [{n}], "compress": [{marks}]}}')
+        for n, marks in ((2, '{"step": 4, "text": "d"}'), (3, '{"step": 5, "text": "e"}'))
+    )
+    given = Answer(calls=calls, discards=(1,), compresses=(Compressed(n=6, text="f"),))
+    read = DIALECTS["native"].read(given)
+    assert (read.discards, [c.n for c in read.compresses]) == ((1, 2, 3), [6, 4, 5])
 
 
 PIECES = st.sampled_from(

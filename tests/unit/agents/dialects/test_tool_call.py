@@ -6,6 +6,7 @@ import json
 
 import pytest
 from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.dialects.tool_call import ToolCallLines
@@ -57,8 +58,10 @@ def test_calls_are_read_in_their_order_and_words_and_thoughts_kept_apart() -> No
     assert calls(f"TOOL_CALL {json.dumps(line)}") == [("send", line["parameters"])]
     assert DIALECT.parse(f"I add.\n{ADD}\nThat is all.").text == "I add.\n\nThat is all."
     assert DIALECT.parse(f"```\n{ADD}\n```").text == ""
-    parsed = DIALECT.parse(f"<think>hm</think>I add.\n{ADD}")
-    assert (parsed.text, parsed.reasoning) == ("I add.", "hm")
+    text = f"Hm,</think><think>hm</THINK>I add.\n{ADD}"
+    read = DIALECT.read(Answer(text=text, reasoning="First."))
+    assert (read.text, read.reasoning) == ("I add.", "First.\n\nHm,hm")
+    assert DIALECT.read(Answer(text=ADD)).text is None
     (call,) = DIALECT.parse('TOOL_CALL {"tool_name": "add", "parameters": "{oops"}').calls
     assert call == CallRequest("", "add", "{oops")
 
@@ -71,7 +74,9 @@ def test_mere_words_and_thoughts_are_no_calls_and_no_mistake() -> None:
     assert "add" in parsed.reasoning
 
 
-def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called() -> None:
+def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called(
+    snapshot: SnapshotAssertion,
+) -> None:
     for text, why in [
         ('TOOL_CALL {"tool_name": "add", "parameters": {"a": 1}', "no JSON"),
         ("TOOL_CALL {'tool_name': 'add'}", "no JSON"),
@@ -79,6 +84,7 @@ def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called() -> No
         ("TOOL_CALL", "not followed by a JSON object"),
         (f"{ADD}\nTOOL_CALL add", "not followed by a JSON object"),
         (f"{ADD} {TWO}", "something follows"), (f"{ADD} {ADD[10:]}", "something follows"),
+        (f"{ADD}\n{ADD} {TWO}", "something follows"), (f"{ADD} TOOL_CALL", "something follows"),
         (f"{ADD}\n{ADD[10:]}", "something follows"),
         (f'{ADD}\nTOOL_CALL {{"tool_name": "look", }}\nTOOL_CALL {{"tool_name"', "no JSON"),
         (f"Please write {ADD}", "does not begin its line"),
@@ -96,11 +102,13 @@ def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called() -> No
         read = DIALECT.read(Answer(text=text))
         assert (read.calls, read.text) == ((), text)
         assert why in read.notes[0]
+    assert [doubt("TOOL_CALL []"), doubt(f"{ADD} {TWO}")] == snapshot
 
 
 def test_native_calls_are_taken_and_too_many_or_cut_ones_are_none() -> None:
     call = CallRequest("c1", "add", "{}")
     assert DIALECT.read(Answer(text=ADD, calls=(call,))).calls == (call,)
+    assert len(DIALECT.read(Answer(text="\n".join([TWO] * 64))).calls) == 64
     read = DIALECT.read(Answer(text="\n".join([TWO] * 65)))
     assert read.calls == ()
     assert "more than 64" in read.notes[0]
