@@ -137,7 +137,7 @@ class Decoder:
         except RecursionError:
             raise FrameError(ErrorCode.BAD_FRAME, _too_deep(self._max_depth)) from None
         except ValueError as error:
-            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_first_line(error)}") from None
+            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_said(error)}") from None
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
         try:
@@ -153,7 +153,7 @@ class Decoder:
         except FrameError as worse:
             return worse
         ref = _ref(frame.get("ref"))
-        errors = error.errors(include_url=False, include_context=True)
+        errors = error.errors(include_url=False)
         first = errors[0]
         if first["type"] == "missing":  # a misspelled argument is one missing and one too many
             first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
@@ -309,7 +309,7 @@ def _flaw(text: str) -> str | None:
 
 
 _TAGS: Mapping[int | str, int] = {"call": 2, "identify": 1, "ack": 1, "signal": 1}
-"""Parts of an error's place that tell frames and operations apart."""
+"""Parts in which an error's place begins: what kind of frame it is, and of which operation."""
 
 
 def _place(error: ErrorDetails, frame: object) -> str:
@@ -317,7 +317,7 @@ def _place(error: ErrorDetails, frame: object) -> str:
     path: list[str] = []
     loc = error["loc"]
     value: Any = frame  # JSON, and looked at before it is indexed
-    for part in loc[_TAGS.get(loc[0], 0) :] if loc else ():
+    for part in loc[_TAGS[loc[0]] :]:
         if _holds(value, part):
             value = value[part]
         elif error["type"] != "missing" or part != loc[-1]:
@@ -335,19 +335,19 @@ def _holds(value: object, part: int | str) -> bool:
 def _sentence(error: ErrorDetails, place: str) -> str:
     if error["type"] == "extra_forbidden":
         return f"{place}: no such argument"
-    message = error["msg"].replace("Tuple", "List").replace(" after validation", "")
-    return f"{place}: {message[0].lower()}{message[1:]}" if place else message
+    message = error["msg"].replace("Tuple", "list").replace(" after validation", "")
+    return f"{place}: {message[0].lower()}{message[1:]}"
 
 
-def _first_line(error: BaseException) -> str:
-    first = (str(error).splitlines() or [type(error).__name__])[0][:200] or type(error).__name__
-    if first.startswith("Exceeds the limit"):  # it goes on with a remedy for programmers
+def _said(error: ValueError) -> str:
+    said = str(error)
+    if said.startswith("Exceeds the limit"):  # it goes on with a remedy for programmers
         return "a number has too many digits"
-    return first
+    return said
 
 
 def _shorten(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = value if isinstance(value, str) else json.dumps(value)
     return repr(text if len(text) <= 64 else text[:61] + "...")
 
 

@@ -29,7 +29,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hubbub.agents.models.base import Answer
@@ -161,12 +161,12 @@ class Loop:
         messages of `steered` for the first time.
         """
         step = self._step(answer, at_ms, duration_ms)
-        self.steps.append(step.model_copy(update={"steered": tuple(steered)}) if steered else step)
+        self.steps.append(step.model_copy(update={"steered": tuple(steered)}))
         return [Record(self.steps[-1]), *self._next()]
 
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
         """The calls of the last `RunTools` have run: one result for each."""
-        self._settle({r.id: r for r in results})
+        self._settle(results)
         if notes:
             last = self.steps[-1]
             self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
@@ -201,8 +201,9 @@ class Loop:
             return [self._end(_asked(last.calls[0]))]
         quiet = self._rules.quiet
         if quiet is not None and acted(last, quiet):
-            self.steps.append(question(last, quiet, self._n))
-            return [Record(self.steps[-1]), RunTools(self.steps[-1], self.steps[-1].calls, False)]
+            asking = question(last, quiet, self._n)
+            self.steps.append(asking)
+            return [Record(asking), RunTools(asking, asking.calls, again=False)]
         return [self._ask()]
 
     @property
@@ -252,7 +253,7 @@ class Loop:
         if unsettled:
             told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
             finishes = (c for c in last.calls if c.name == FINISH and c.result is None)
-            self._settle({c.id: CallResult(c.id, *told) for c in finishes})
+            self._settle([CallResult(c.id, *told) for c in finishes])
         record: list[Command] = [Record(self.steps[-1])] if unsettled else []
         if refuse:
             return [*record, self._ask()]
@@ -278,9 +279,9 @@ class Loop:
         step = step_of(answer, self._n, self._tools, at_ms, duration_ms)
         return held_back(step, self._own, self._rules.begin_with)
 
-    def _settle(self, results: Mapping[str, CallResult]) -> None:
-        last = self.steps[-1]
-        calls = tuple(with_result(c, results.get(c.id)) for c in last.calls)
+    def _settle(self, results: Sequence[CallResult]) -> None:
+        last, given = self.steps[-1], {result.id: result for result in results}
+        calls = tuple(with_result(c, given.get(c.id)) for c in last.calls)
         self.steps[-1] = last.model_copy(update={"calls": calls})
 
 

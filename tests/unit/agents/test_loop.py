@@ -65,17 +65,18 @@ def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() 
     made = replace(calls(call("add", {"a": 1}), text="let me see"), cost_usd=0.0042)
     before, run_tools = loop.answered(made, at_ms=3.5, duration_ms=12.0)
     assert isinstance(before, Record)
-    assert isinstance(run_tools, RunTools)
+    assert run_tools == RunTools(before.step, before.step.calls, again=False)
+    assert loop.ended is False
     assert before.step.calls[0].result is None
     assert (before.step.calls[0].at_ms, before.step.calls[0].duration_ms) == (None, None)
-    after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)])
+    after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)], ("a note",))
     assert isinstance(after, Record)
     assert ask == AskModel(2)
     step = after.step
     assert step == loop.steps[0]
     assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
     assert (step.finish_reason, step.at_ms, step.duration_ms) == ("tool_calls", 3.5, 12.0)
-    assert step.cost_usd == 0.0042
+    assert (step.cost_usd, step.notes) == (0.0042, ("a note",))
     done = step.calls[0]
     assert (done.result, done.at_ms, done.duration_ms) == ("2", 20.5, 3.5)
 
@@ -125,6 +126,17 @@ def test_a_finish_that_does_not_parse_is_no_finish() -> None:
     loop = loop_of()
     assert last(loop.answered(calls(call(FINISH, '{"reason": ')))) == AskModel(2)
     assert loop.steps[0].calls[0].error == "invalid_arguments"
+    both = loop_of()
+    assert last(both.answered(calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
+    assert both.steps[0].calls[0].error == "invalid_arguments"
+
+
+def test_until_the_first_call_has_run_no_other_does() -> None:
+    loop = loop_of(begin_with="read_thread")
+    assert last(loop.answered(calls(call("add")))) == AskModel(2)
+    assert loop.steps[0].calls[0].error == "not_first"
+    run(loop, calls(call("read_thread")))
+    assert isinstance(last(loop.answered(calls(call("add")))), RunTools)
 
 
 @pytest.mark.behaviour("W-10")
@@ -214,9 +226,9 @@ def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     loop = loop_of()
     assert last(loop.answered(Answer(text="Hello!"))) == AskModel(2)
     run(loop, calls(call("add")))
+    reason = "the model answered without calling a tool, also after being told"
     end = last(loop.answered(Answer(text="Hello again!")))
-    assert isinstance(end, End)
-    assert (end.outcome, end.text) == ("no_action", "Hello again!")
+    assert end == End("no_action", reason, "Hello again!")
     empty = loop_of()
     assert last(empty.answered(Answer())) == AskModel(2)
     end = last(empty.answered(Answer()))
@@ -278,9 +290,14 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
         assert last(run(loop, calls(call("add", {"n": 1})))) == AskModel(2)
         end = last(run(loop, calls(call("add", {"n": 2}))))
         assert isinstance(end, End)
-        assert end.outcome == "max_steps"
+        assert (end.outcome, end.text) == ("max_steps", None)
         assert bound in end.reason
         assert loop.steps[1].calls[0].result == "ok"
+    words = Answer(text="Hm", tokens_in=1)
+    for loop in (loop_of(max_steps=1), loop_of(max_tokens=1)):
+        end = last(loop.answered(words))
+        assert isinstance(end, End)
+        assert (end.outcome, end.text) == ("max_steps", "Hm")
     finishing = loop_of(max_steps=1)
     assert last(finishing.answered(calls(finish()))) == End("finished", "done")
 
@@ -341,6 +358,8 @@ def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
     done = loop_of()
     done.answered(calls(finish("all done")))
     assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]
+    odd = ToolCallRecord(id="f", name=FINISH, arguments=["all done"], result="finished")
+    assert loop_of((Step(n=1, calls=(odd,)),)).start() == [End("finished")]
 
 
 @pytest.mark.behaviour("H-80", "H-82", "H-84")

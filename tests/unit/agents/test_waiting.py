@@ -196,7 +196,8 @@ def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> No
     # A crash before the question is sent: it is sent by the next process.
     again = Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start()
     assert again == [RunTools(asked.step, asked.step.calls, again=True)]
-    assert isinstance(ran(loop, asking)[-1], End)
+    assert asking == RunTools(asked.step, asked.step.calls, again=False)
+    assert ran(loop, asking)[-1] == End("finished", waiting(asked.step.calls[0].arguments))
     assert waits(loop.steps)
     following = Loop(INTERACTIVE, ["work", "ask_human"], (), loop.steps)
     assert following.start() == [AskModel(3)]

@@ -42,6 +42,7 @@ def test_after_a_resume_what_is_known_may_come_again_and_bounds_what_the_hub_is_
     stream.hand_out(5)
     stream.begin("e", ready(0))
     assert stream.ack(5)
+    assert not stream.ack(5)
     assert stream.tellable == 0, "the hub is not told more than it has sent"
     assert stream.receive(event(5, 0)) is Verdict.KNOWN
     assert stream.tellable == 5

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.protocol import thread_ids
-from hubbub.protocol.messages import Amendment, Attachment, Draft, Quote, SenderKind
+from hubbub.protocol.messages import Amendment, Attachment, Draft, Quote, RequestMark, SenderKind
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
 
@@ -99,6 +99,9 @@ def drafts(draw: st.DrawFn) -> Draft:
         message_id=seqs.map(lambda seq: f"m{seq}"),
         kind=st.sampled_from(["edited", "deleted"]),
     )
+    requests = st.builds(
+        RequestMark, id=ids(), kind=st.sampled_from(["task", "result", "failed"]), outcome=ids()
+    )
     return Draft(
         sender_id=sender,
         sender_kind=draw(st.sampled_from(kinds)),
@@ -112,5 +115,9 @@ def drafts(draw: st.DrawFn) -> Draft:
         mentions=tuple(draw(st.lists(participants(), max_size=3))),
         attachments=tuple(draw(st.lists(attachments, max_size=2))),
         cause_id=draw(st.none() | hostile_text(30)),
+        spoken_by=draw(st.none() | participants()),
+        outside=draw(st.booleans()),
+        request=draw(st.none() | requests),
+        mode=draw(st.sampled_from([None, "queue", "steer", "interrupt"])),
         amends=draw(st.none() | amendments),
     )

@@ -52,6 +52,10 @@ def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
         interaction_id="i1",
         cause_id=draft.cause_id,
         hop=hop,
+        spoken_by=draft.spoken_by,
+        outside=draft.outside,
+        request=draft.request,
+        mode=draft.mode,
         amends=draft.amends,
         sent_at=datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
     )
@@ -72,8 +76,8 @@ def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
     draft: Draft, seq: int, prev: int, wake: Wake | None
 ) -> None:
     body = encode_message(draft, seq, 3, "i1", 0, NOW).encode()
-    spliced = encode_wake(wake.reason, wake.reply, wake.turn) if wake else b""
-    frame = encode_event(prev, encode_shared(seq, 3, body), spliced)
+    spliced = (encode_wake(wake.reason, wake.reply, wake.turn),) if wake else ()
+    frame = encode_event(prev, encode_shared(seq, 3, body), *spliced)
     assert hub_frames.validate_json(frame) == Event(
         seq=seq, prev=prev, tseq=3, message=expected(draft, seq, 3, 0), wake=wake
     )
@@ -81,14 +85,15 @@ def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
 
 @given(hostile_text().filter(lambda text: 1 <= len(text) <= 64), json_values(), st.booleans())
 def test_a_result_carries_its_ref_and_value(ref: str, value: JsonValue, duplicate: bool) -> None:
-    frame = encode_result(ref, json.dumps(value).encode(), duplicate=duplicate)
+    mark = {"duplicate": True} if duplicate else {}
+    frame = encode_result(ref, json.dumps(value).encode(), **mark)
     assert hub_frames.validate_json(frame) == Result(ref=ref, value=value, duplicate=duplicate)
 
 
 NAMES = st.lists(participants(), max_size=4, unique=True)
 
 
-@given(drafts(), SEQS, SEQS, NAMES, NAMES, NAMES)
+@given(drafts(), SEQS, SEQS, NAMES, NAMES, NAMES, st.dictionaries(participants(), SEQS, max_size=3))
 def test_a_send_result_is_its_model(
     draft: Draft,
     seq: int,
@@ -96,10 +101,11 @@ def test_a_send_result_is_its_model(
     present: list[str],
     absent: list[str],
     unresolved: list[str],
+    queued: dict[str, int],
 ) -> None:
     thread = draft.thread_id
     body = encode_message(draft, seq, tseq, "i1", 0, NOW)
-    value = encode_send_result(seq, tseq, thread, body, present, absent, unresolved)
+    value = encode_send_result(seq, tseq, thread, body, present, absent, unresolved, queued)
     assert SendResult.model_validate_json(value) == SendResult(
         id=f"m{seq}",
         seq=seq,
@@ -108,6 +114,7 @@ def test_a_send_result_is_its_model(
         present=tuple(present),
         absent=tuple(absent),
         unresolved=tuple(unresolved),
+        queued=queued,
         message=expected(draft, seq, tseq, 0),
     )
 
