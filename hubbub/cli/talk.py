@@ -25,9 +25,6 @@ def chat(
             show_default=False,
         ),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Fill the screen (needs the extra hubbub[full]).")
-    ] = False,
     as_: AsOption = None,
     address: AddressOption = None,
     token: TokenOption = None,
@@ -38,6 +35,6 @@ def chat(
     """
     from hubbub.cli.chat.entry import chat as take_part
 
-    code = take_part(address=address, name=as_, token=token, opening=opening, full=full)
+    code = take_part(address=address, name=as_, token=token, opening=opening)
     if code:
         raise typer.Exit(code)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
-from rich.segment import Segment
 
 from hubbub.cli.chat.lines import Line
 from hubbub.cli.chat.render import plain, render
 from hubbub.cli.chat.session import Session
-from hubbub.cli.full.draw import Painter
-from hubbub.cli.full.state import State
-from hubbub.cli.full.timeline import Block
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval, BreakerState, Stopped, StopScope, Takeover
 from hubbub.protocol.frames import Event, Ready, Signal
@@ -158,35 +153,7 @@ def takeover(agent: str, by: str) -> Takeover:
     return Takeover(agent=agent, by=by, until=NOON)
 
 
-# The full screen ----------------------------------------------------------------------------------
-
-
-def state_of(*threads: ThreadSummary, current: str = "channel.general") -> State:
-    """Ann's state in a network with bob, concierge, #general (joined, open) and #desk (not)."""
-    state = State("ann")
-    state.apply(ready(*threads), 0)
-    state.open(current)
-    return state
-
-
-def arrive(state: State, *messages: Message) -> State:
-    """The messages arrive as events."""
-    for message in messages:
-        state.apply(event(message), 0)
-    return state
-
-
 def signal(type: str, data: object, sender: str = "hub", thread: str | None = None) -> Signal:
     return Signal.model_validate(
         {"type": type, "data": data, "sender": sender, "thread_id": thread}
     )
-
-
-def text_of(lines: Iterable[Sequence[Segment]]) -> list[str]:
-    """Drawn lines as plain text, without the padding."""
-    return ["".join(segment.text for segment in line).rstrip() for line in lines]
-
-
-def drawn(block: Block, width: int = 60, *, dark: bool = True) -> list[str]:
-    """A block as ann sees it."""
-    return text_of(Painter("ann", UTC, dark=dark).lines(block, width))

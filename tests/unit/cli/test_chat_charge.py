@@ -72,7 +72,7 @@ async def at_work(chat: Chat, agent: Client) -> TurnStart:
     return start
 
 
-@pytest.mark.behaviour("H-129")
+@pytest.mark.behaviour("H-129", "H-134")
 async def test_turns_are_stopped_with_one_word_where_one_runs_and_by_name_where_several_do(
     network: LocalNetwork, agent: Client, snapshot: SnapshotAssertion
 ) -> None:
@@ -105,7 +105,7 @@ async def test_a_stop_holds_until_it_is_resumed_and_those_of_others_are_told(
     assert chat.ann.transcript == snapshot
 
 
-@pytest.mark.behaviour("H-128")
+@pytest.mark.behaviour("H-128", "H-133")
 async def test_approvals_come_with_what_to_type_and_are_given_denied_or_decided_by_others(
     network: LocalNetwork, agent: Client, bob: Client, snapshot: SnapshotAssertion
 ) -> None:
@@ -133,7 +133,7 @@ async def test_approvals_come_with_what_to_type_and_are_given_denied_or_decided_
     assert transcript == snapshot
 
 
-@pytest.mark.behaviour("H-130")
+@pytest.mark.behaviour("H-130", "H-135")
 async def test_one_speaks_for_an_agent_and_hears_what_reaches_it(
     network: LocalNetwork, agent: Client, bob: Client, snapshot: SnapshotAssertion
 ) -> None:

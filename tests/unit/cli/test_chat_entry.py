@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import socket
 import subprocess
 import sys
@@ -29,17 +28,11 @@ def test_what_stands_in_the_way_is_one_sentence(
         port = taken.getsockname()[1]
         with pytest.raises(Unreachable, match=f"{port}: Connection refused; start one with `hub"):
             chat(f"127.0.0.1:{port}", "ann")
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(UserError, match="needs a terminal"):
-        chat(full=True)
-    monkeypatch.setitem(sys.modules, "textual", None)
-    with pytest.raises(UserError, match=r"pip install 'hubbub\[full\]'$"):
-        chat(full=True)
 
 
 @pytest.mark.slow
 def test_the_terminal_libraries_are_loaded_only_for_a_terminal() -> None:
-    libraries = "{'prompt_toolkit', 'textual'}"
+    libraries = "{'prompt_toolkit'}"
     code = f"import sys, hubbub.cli.chat.entry; print(sorted({libraries} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -17,7 +17,6 @@ from hubbub.cli.chat.completion import Candidate, candidates
 from hubbub.cli.chat.known import Known
 from hubbub.cli.chat.session import Session
 from hubbub.cli.control.reading import DEEDS
-from hubbub.cli.full import commands as full
 from hubbub.cli.missing import unknown_operation
 from hubbub.cli.workplace.reading import WORKS
 from hubbub.errors import UserError
@@ -31,7 +30,6 @@ from tests.unit.cli.chatting import (
     ready,
     said,
     signal,
-    state_of,
     stopped,
     takeover,
     thread,
@@ -50,11 +48,6 @@ LINES = (
     "/more", "/wait", "/wait 0.5", "/wait 3600", "/wait 3601", "/wait soon", "/wait -1",
     "/wait nan", "/help", "/quit", "/queue later then", "/steer not so", "/interrupt stop that",
     "/queue",
-)  # fmt: skip
-FULL_LINES = (
-    "hello", "two\nlines", "//hello", "/open #general", "/dm bob hi", "/go m42", "/go nowhere",
-    "/inbox", "/inbox now", "/turn bob-m4", "/theme", "/theme nord", "/thme", "/again", "/drop",
-    "/quit", "/more", "/threads", "  ",
 )  # fmt: skip
 CONTROL_LINES = (
     "/stop", "/stop turn", "/stop turn bob-m4 too slow", "/stop turn too slow", "/stop thread",
@@ -110,12 +103,11 @@ def test_a_line_means_its_command_or_gets_one_sentence_with_how_to_write_it(
     snapshot: SnapshotAssertion,
 ) -> None:
     assert meanings(LINES) == snapshot(name="chat")
-    assert meanings(FULL_LINES, full.parse) == snapshot(name="full screen")
     wrong = [meaning(line) for line in (*LINES, *CONTROL_LINES, *WORK_LINES)]
     assert not any("\n" in told for told in wrong if told.startswith("✗"))
     for name, lines, specs in (("control", CONTROL_LINES, DEEDS), ("mods", WORK_LINES, WORKS)):
         found = meanings(lines)
-        assert found == meanings(lines, full.parse) == snapshot(name=name), "the same in both"
+        assert found == snapshot(name=name)
         assert {line[1:].split()[0] for line in lines} >= specs.keys()
 
 
@@ -138,11 +130,10 @@ def test_whatever_follows_a_command_of_a_mod_is_work_or_a_sentence(word: str, re
 
 
 def test_every_command_explains_itself_and_none_hides_another() -> None:
-    for commands in (chat.COMMANDS, full.COMMANDS):
-        for name, spec in commands.items():
-            assert spec.usage.startswith(f"/{name}")
-            assert spec.help
-        assert not any(commands[word] is not spec for word, spec in {**WORKS, **DEEDS}.items())
+    for name, spec in chat.COMMANDS.items():
+        assert spec.usage.startswith(f"/{name}")
+        assert spec.help
+    assert not any(chat.COMMANDS[word] is not spec for word, spec in {**WORKS, **DEEDS}.items())
 
 
 @pytest.mark.behaviour("M-310", "M-380")
@@ -233,9 +224,6 @@ def test_what_could_come_next_is_offered_best_first(snapshot: SnapshotAssertion)
         "/reac", "/tas", "/react ", "/edit ", "/claim ", "/claim t12", "/vote ", "/vote p1 ",
         "/get ", "/tasks ",
     ) == snapshot(name="mods")  # fmt: skip
-    state = state_of()
-    assert [found.text for found in candidates("/th", state, full.COMMANDS)] == ["theme"]
-    assert candidates("hi @bo", state, full.COMMANDS)[0].text == "bob"
 
 
 def test_a_candidate_says_what_it_is_and_is_harmless() -> None:
