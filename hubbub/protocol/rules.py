@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -46,11 +47,11 @@ class Rules:
         self._size, self._named = 0, False
         try:
             plain = self._plain(schema, top=True)
-            mistake = next(_META.iter_errors(plain), None)
+            mistake = _mistake(json.dumps(plain))
         except RecursionError:
             raise ValueError("no JSON Schema that can be used: it is too deep") from None
         if mistake is not None:
-            raise ValueError(f"no JSON Schema: {mistake.message}")
+            raise ValueError(f"no JSON Schema: {mistake}")
         # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
         self._validator: Validator = _Validator(plain, registry=Registry())
 
@@ -171,3 +172,10 @@ _Validator = extend(  # type: ignore[no-untyped-call]  # its stubs leave out the
     validators={name: _metered(_OWN.get(name, rule)) for name, rule in _KNOWN.items()},
 )
 _META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+
+
+@lru_cache(256)
+def _mistake(schema: str) -> str | None:
+    """Why this, as JSON, is no schema: remembered, since agents of a process share their tools."""
+    mistake = next(_META.iter_errors(json.loads(schema)), None)
+    return None if mistake is None else mistake.message

@@ -16,6 +16,7 @@ from hubbub.protocol.wire import Inlet
 from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.peers import Frame, inside, integer
 from tests.examples import examples
+from tests.interaction.peers import config
 
 BIG = 50_000
 UNSENT = 1024 * 1024
@@ -87,7 +88,8 @@ async def _send(ann: Client, sizes: list[int]) -> list[int]:
 
 
 async def test_events_that_nobody_reads_wait_in_the_log_until_they_are_read() -> None:
-    async with LocalNetwork() as network:
+    quick = config(network={"limits": {"burst": 1000}})
+    async with LocalNetwork(quick) as network:
         bob, ann = await _bob_and_ann(network)
         sent = await _send(ann, [BIG] * 100)
         assert bob.most < UNSENT

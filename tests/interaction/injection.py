@@ -16,15 +16,14 @@ import contextlib
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
+from unittest import mock
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.runner import AgentRunner
 
 __all__ = ["Points", "RunningTurn"]
 
-_TURN = "AgentRunner._turn"
 _inside: ContextVar[bool] = ContextVar("inside_a_turn", default=False)
 
 
@@ -53,6 +52,7 @@ class Points:
         self._at = 0
         self._strike: Callable[[RunningTurn], None] | None = None
         self._turn: RunningTurn | None = None
+        self._beginning: Coroutine[Any, Any, Any] | None = None
 
     @property
     def struck(self) -> bool:
@@ -68,17 +68,25 @@ class Points:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Within, turns are counted."""
-        loop = asyncio.get_running_loop()
+        loop, run = asyncio.get_running_loop(), AgentRunner._turn
+
+        def noted(runner: AgentRunner, plan: TurnPlan) -> Coroutine[Any, Any, None]:
+            turn = run(runner, plan)
+            if plan.id.startswith(f"{self._agent}-"):
+                self._turn, self._beginning = RunningTurn(runner, plan), turn
+            return turn
+
         before = loop.get_task_factory()
         loop.set_task_factory(self._make)  # type: ignore[arg-type]  # typeshed wants a Future back
         try:
-            yield
+            with mock.patch.object(AgentRunner, "_turn", noted):
+                yield
         finally:
             loop.set_task_factory(before)
 
-    def suspended(self, frame: FrameType | None) -> None:
+    def suspended(self, place: str) -> None:
         self.count += 1
-        self._reached(f"{self.count}: {_told(frame)}")
+        self._reached(f"{self.count}: {place}")
 
     def _reached(self, where: str) -> None:
         if self.count == self._at and self._strike is not None and self._turn is not None:
@@ -95,24 +103,14 @@ class Points:
         **how: Any,
     ) -> asyncio.Task[Any]:
         context = context or copy_context()
-        turn = self._turn_of(coro)
-        if turn is not None:
+        if coro is self._beginning:
             context.run(_inside.set, True)
-            self._turn = turn
             loop.call_soon(self._reached, "the beginning")  # before the task's own first step
         if not context.get(_inside, False):
             return asyncio.Task(coro, loop=loop, context=context, **how)
         task = asyncio.Task(_Driver(coro, self), loop=loop, context=context, **how)
         self.tasks.append(task)
         return task
-
-    def _turn_of(self, coro: Coroutine[Any, Any, Any]) -> RunningTurn | None:
-        """The turn that the coroutine is, if it is one of the agent's."""
-        if getattr(coro, "__qualname__", "") != _TURN:
-            return None
-        named = coro.cr_frame.f_locals  # type: ignore[attr-defined]  # it is a native one
-        turn = RunningTurn(named["self"], named["plan"])
-        return turn if turn.plan.id.startswith(f"{self._agent}-") else None
 
 
 class _Driver(Coroutine[Any, Any, Any]):
@@ -134,9 +132,6 @@ class _Driver(Coroutine[Any, Any, Any]):
         return self._inner.__await__()
 
     def _passed(self, waits_for: Any) -> Any:
-        self._points.suspended(getattr(self._inner, "cr_frame", None))
+        # By name: looking at the frame of a coroutine that sleeps has crashed the interpreter.
+        self._points.suspended(getattr(self._inner, "__qualname__", ""))
         return waits_for
-
-
-def _told(frame: FrameType | None) -> str:
-    return "" if frame is None else f"{frame.f_code.co_qualname}:{frame.f_lineno}"

@@ -241,7 +241,7 @@ def struck_before_its_end(outcomes: Sequence[str], awaits: int) -> None:
 @pytest.mark.behaviour("Y-1")
 @pytest.mark.parametrize(
     ("work", "every"),  # of many awaits not each, for the time that they take
-    [(PLAIN, 1), (PIPELINE, 3), (FORKS, 3)],
+    [(PLAIN, 1), (PIPELINE, 4), (FORKS, 4)],
     ids=["plain", "roles", "forks"],
 )
 async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
@@ -271,7 +271,7 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
 @pytest.mark.behaviour("Y-2")
 @pytest.mark.parametrize(
     ("work", "every"),
-    [(PLAIN, 1), (PIPELINE, 4), (FORKS, 4)],
+    [(PLAIN, 2), (PIPELINE, 7), (FORKS, 7)],
     ids=["plain", "roles", "forks"],
 )
 async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once(
@@ -355,7 +355,7 @@ SHORT = Work(
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-4")
-@pytest.mark.parametrize(("work", "every"), [(SHORT, 1), (PIPELINE, 4)], ids=["plain", "roles"])
+@pytest.mark.parametrize(("work", "every"), [(SHORT, 1), (PIPELINE, 7)], ids=["plain", "roles"])
 async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:

@@ -116,11 +116,12 @@ class WebhooksMachine(RuleBasedStateMachine):
         assert list(first) == said, "all that was said, in its order, and nothing else"
 
     async def until_nothing_waits(self) -> None:
-        while True:
+        async def done() -> bool | None:
             [hook] = (await self.ann.call("list_webhooks"))["webhooks"]
-            if not hook["waiting"]:
-                assert not hook["failed"]
-                return
+            assert not hook["failed"]
+            return None if hook["waiting"] else True
+
+        await self.life.network.recorded(done)
 
     async def log(self) -> list[str]:
         said: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,7 +91,7 @@ class ConversationTemplate:
     @classmethod
     def shipped(cls) -> ConversationTemplate:
         """The template that comes with Hubbub."""
-        return cls(_compile(Environment, SHIPPED), SHIPPED)
+        return cls(_shipped(), SHIPPED)
 
     @classmethod
     def load(cls, path: Path) -> ConversationTemplate:
@@ -146,6 +146,12 @@ class ConversationTemplate:
             blocks[id] = known
         self._blocks = blocks
         return [block for _, block in blocks.values()]
+
+
+@cache
+def _shipped() -> Template:
+    """Compiled once for all agents of a process."""
+    return _compile(Environment, SHIPPED)
 
 
 def _compile(environment: type[Environment], path: Path) -> Template:

@@ -135,11 +135,15 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
     answer = await model.answer()
     assert answer.notes == ("the answer broke off and was asked for again (2 times)",)
     assert waited == pauses
-    model = await asking(cut, cut, stream=True, retries=1)
+    model = await asking(cut, cut, stream=True, retries=1, backoff=backoff)
     assert model.server.base_url in await model.error()
-    for stream in (False, True):
-        model = await asking(Breakdown(breakdown="reset"), CALLING, stream=stream, retries=1)
-        assert len((await model.answer()).calls) == 2, "a lost connection is tried again"
+
+
+async def test_a_lost_connection_is_tried_again(asking: Ask) -> None:
+    lost = Breakdown(breakdown="reset")
+    models = [await asking(lost, CALLING, stream=stream, retries=1) for stream in (False, True)]
+    answers = await asyncio.gather(*(model.answer() for model in models))
+    assert [len(answer.calls) for answer in answers] == [2, 2]
 
 
 @pytest.mark.behaviour("A-7")
