@@ -1,8 +1,10 @@
 """The page as files: read once, named by their content, compressed, with the headers they need.
 
-There is no build: what lies in `static/` is what browsers get. All files are served below
-`/static/<hash>/`, where the hash is of everything together, so that imports between modules stay
-relative and a browser may keep whatever it has for good. An edited file shows after a reload.
+There is no build: `static/` has the page as it was written. All files are served below
+`/static/<hash>/`, where the hash is of everything together, so that a browser may keep whatever it
+has for good. The page itself asks for `bundles/`: there a module comes with all that it imports,
+and a style sheet with its parts, joined when somebody first asks. An edited file shows after a
+reload.
 """
 
 from __future__ import annotations
@@ -22,24 +24,27 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from hubbub.web.bundle import Bundles
 from hubbub.web.page import joining_page
 
 __all__ = ["About", "Reply", "Site"]
 
 STATIC = Path(__file__).with_name("static")
-ENTRY = "main.js"
+FIRST = ("main.js", "styles/main.css")
+"""The bundles that the page begins with."""
 PREFIX = "/static/"
+BUNDLES = "bundles/"
 FOREVER = "public, max-age=31536000, immutable"
 SMALLEST_COMPRESSED = 512
 """Bytes below which compressing gains nothing."""
 
-_IMPORT = re.compile(r"""^\s*(?:import|export)\b[^"'()=;]*["'](\.[^"']+)["']""", re.MULTILINE)
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
-_VENDOR_IMPORT = re.compile(r"""(?:from|import)\s*["'](\.[^"']+)["']""")
+_PART = re.compile(r'@import url\("([^"]+)"\);')
 
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
+    ".map": "application/json",
     ".html": "text/html; charset=utf-8",
     ".svg": "image/svg+xml",
     ".md": "text/plain; charset=utf-8",
@@ -96,7 +101,7 @@ class _File:
         """Gzipped; None where that gains nothing."""
         if len(self.body) < SMALLEST_COMPRESSED or not self.type.startswith(("text/", "image/svg")):
             return None
-        return gzip.compress(self.body, 9, mtime=0)
+        return gzip.compress(self.body, 6, mtime=0)
 
 
 @dataclass
@@ -106,6 +111,7 @@ class _Tree:
     stamp: list[tuple[str, int, int]]
     files: dict[str, _File]
     hash: str = field(init=False)
+    _bundled: dict[str, _File] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = hashlib.sha256()
@@ -120,18 +126,41 @@ class _Tree:
         digest = hashlib.sha256(found[1] if found else b"").digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
 
+    def find(self, name: str) -> _File | None:
+        """A file, or a bundle. Raises BundleError for modules that cannot be joined."""
+        if name in self.files or not name.startswith(BUNDLES):
+            return self.files.get(name)
+        if name not in self._bundled:
+            text = self._bundle(name.removeprefix(BUNDLES))
+            if text is None:
+                return None
+            self._bundled[name] = _File(name, text.encode())
+        return self._bundled[name]
+
+    def _bundle(self, name: str) -> str | None:
+        source, _, suffix = name.rpartition(".")
+        if suffix == "map" and source in self._texts:
+            return self._scripts.source_map(source)
+        if suffix == "css" and name in self.files:
+            return self._sheet(name)
+        return self._scripts.script(name) if name in self._texts else None
+
+    def _sheet(self, name: str) -> str:
+        """A style sheet with those that it imports, which lie beside it."""
+
+        def part(found: re.Match[str]) -> str:
+            return self._sheet(posixpath.join(posixpath.dirname(name), found[1]))
+
+        return _PART.sub(part, self.files[name].body.decode())
+
     @cached_property
-    def modules(self) -> list[str]:
-        """What the entry imports, however deep: all of it can be asked for at once."""
-        found: dict[str, None] = {}
-        todo = [ENTRY]
-        while todo:
-            name = todo.pop(0)
-            if name in found or name not in self.files:
-                continue
-            found[name] = None
-            todo.extend(_imports(name, self.files[name].body.decode()))
-        return list(found)
+    def _texts(self) -> dict[str, str]:
+        modules = (name for name in self.files if name.endswith(".js"))
+        return {name: self.files[name].body.decode() for name in modules}
+
+    @cached_property
+    def _scripts(self) -> Bundles:
+        return Bundles(FIRST[0], self._texts)
 
 
 class Site:
@@ -142,9 +171,12 @@ class Site:
         self._tree: _Tree | None = None
 
     def prepare(self) -> None:
-        """Read and compress everything; needed by nobody, but then no request waits for it."""
-        for file in self._current().files.values():
-            _ = file.compressed
+        """Read everything, and join and compress what the page begins with; needed by nobody, but
+        then no request waits for it."""
+        tree = self._current()
+        for name in FIRST:
+            file = tree.find(BUNDLES + name)
+            _ = file and file.compressed
 
     def find(self, path: str, headers: Mapping[str, str]) -> Reply | None:
         """The answer to a GET of `path`; None if there is nothing here."""
@@ -158,7 +190,7 @@ class Site:
             return None
         version, _, name = path.removeprefix(PREFIX).partition("/")
         tree = self._current(look=False)
-        file = tree.files.get(name)
+        file = tree.find(name)
         if file is None:
             return None
         # A page that was loaded before an update asks by an old hash: it gets what there is.
@@ -179,9 +211,6 @@ class Site:
             base=base,
             network=escape(self._about.network),
             about=escape(json.dumps(about)),
-            preloads="\n".join(
-                f'<link rel="modulepreload" href="{base}/{name}">' for name in tree.modules
-            ),
         )
         extra = {
             "Cache-Control": "no-cache",
@@ -229,13 +258,6 @@ def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:
                 about = entry.stat()
                 found.append((name, about.st_mtime_ns, about.st_size))
     return sorted(found) if not inside else found
-
-
-def _imports(name: str, text: str) -> list[str]:
-    """Files that a module imports when it loads (not those it asks for later)."""
-    pattern = _VENDOR_IMPORT if name.startswith("vendor/") else _IMPORT
-    folder = posixpath.dirname(name)
-    return [posixpath.normpath(posixpath.join(folder, found)) for found in pattern.findall(text)]
 
 
 def _reply(file: _File, headers: Mapping[str, str], extra: Mapping[str, str]) -> Reply:

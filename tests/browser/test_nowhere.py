@@ -1,4 +1,4 @@
-"""Links to what is not there, and what the page costs to open."""
+"""Links to what is not there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from playwright.async_api import expect
 
 from tests.browser.support.desk import Desks
 from tests.browser.support.room import Room
-
-FIRST_LOAD_BYTES = 250 * 1024
-SIZES = "performance.getEntriesByType('resource').map((it) => [it.name, it.transferSize])"
 
 
 async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
@@ -28,16 +25,3 @@ async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
     await expect(desk.page).to_have_title("test")
     await desk.visit("", opened=("participant", "nobody"))
     await expect(desk.details).to_contain_text("Nobody here is called nobody.")
-
-
-async def test_the_first_load_is_small_and_a_second_one_fetches_no_file_again(
-    desks: Desks, room: Room
-) -> None:
-    desk = await desks.sit(room, "ann", "channel.general", new=True)
-    await desk.page.wait_for_load_state("networkidle")
-    sizes: list[tuple[str, int]] = await desk.page.evaluate(SIZES)
-    assert sum(size for _, size in sizes) < FIRST_LOAD_BYTES, sizes
-    await desk.page.reload()
-    await desk.is_joined()
-    await desk.page.wait_for_load_state("networkidle")
-    assert [each for each in await desk.page.evaluate(SIZES) if each[1] > 0] == []

@@ -30,17 +30,16 @@ def text(reply: Reply) -> str:
     return body.decode()
 
 
-def small(folder: Path, **files: str) -> Site:
-    (folder / "index.html").write_text("$base $network $about $preloads")
+def small(folder: Path) -> Site:
+    (folder / "index.html").write_text("$base $network $about")
     (folder / "main.js").write_text('import "./core/a.js";\n')
-    (folder / "core").mkdir()
-    (folder / "core" / "a.js").write_text(
-        "export {\n  b,\n} from '../b.js';\nimport('./later.js');\n"
-    )
+    for name in ("core", "styles"):
+        (folder / name).mkdir()
+    (folder / "core" / "a.js").write_text("export { b } from '../b.js';\nimport('./later.js');\n")
     (folder / "b.js").write_text("export const b = 1;\n")
     (folder / "core" / "later.js").write_text("export const c = 1;\n")
-    for name, body in files.items():
-        (folder / name).write_text(body)
+    (folder / "styles" / "main.css").write_text('@import url("more.css");\nb {}\n')
+    (folder / "styles" / "more.css").write_text("a {}")
     return Site(OPEN, folder)
 
 
@@ -96,22 +95,22 @@ def test_one_script_and_no_style_stands_in_the_page_itself_and_the_policy_names_
     assert "require-trusted-types-for 'script'" in policy
 
 
-def test_every_module_that_the_page_needs_at_once_is_asked_for_at_once() -> None:
-    site = Site(OPEN)
-    page = text(found(site, "/"))
-    preloaded = set(re.findall(r'modulepreload" href="[^"]*?/static/[0-9a-f]+/([^"]+)"', page))
-    assert "main.js" in preloaded
-    for name in preloaded:
-        source = (STATIC / name).read_text()
-        for imported in re.findall(r"""\b(?:from|import)\s*["'](\.[^"'()]+\.js)["']""", source):
-            target = (STATIC / name).parent.joinpath(imported).resolve()
-            assert target.relative_to(STATIC.resolve()).as_posix() in preloaded
-
-
-def test_what_is_imported_later_is_not_asked_for_at_once(tmp_path: Path) -> None:
-    page = text(found(small(tmp_path), "/"))
-    names = re.findall(r"/static/[0-9a-f]{16}/(\S+?)\"", page)
-    assert names == ["main.js", "core/a.js", "b.js"]
+def test_the_page_begins_with_one_script_and_one_style_sheet_that_have_all_parts(
+    tmp_path: Path,
+) -> None:
+    page = text(found(Site(OPEN), "/"))
+    names = re.findall(r'(?:href|src)="/static/[0-9a-f]{16}/([^"]+)"', page)
+    assert names == ["icon.svg", "bundles/styles/main.css", "bundles/main.js"]
+    site = small(tmp_path)
+    script = text(found(site, f"{base(site)}/bundles/main.js"))
+    assert re.findall(r'^"([^"]+)"\(', script, re.MULTILINE) == ["b.js", "core/a.js", "main.js"]
+    assert text(found(site, f"{base(site)}/bundles/styles/main.css")) == "a {}\nb {}\n"
+    later = found(site, f"{base(site)}/bundles/core/later.js")
+    assert '"core/later.js"' in text(later)
+    mapping = found(site, f"{base(site)}/bundles/core/later.js.map")
+    assert json.loads(text(mapping))["sources"] == ["../../core/later.js"]
+    (tmp_path / "b.js").write_text("export const b = 2;\n")
+    assert "b = 2" in text(found(site, f"{base(site)}/bundles/main.js")), "edited, it shows"
 
 
 def test_files_by_the_current_hash_may_be_kept_for_good() -> None:
@@ -121,7 +120,7 @@ def test_files_by_the_current_hash_may_be_kept_for_good() -> None:
     assert reply.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert text(reply) == (STATIC / "main.js").read_text()
     site.prepare()  # compresses ahead, and changes nothing
-    for path in ("/", f"{base(site)}/main.js"):
+    for path in ("/", f"{base(site)}/bundles/main.js", f"{base(site)}/main.js"):
         before = found(site, path)
         again = found(site, path, {**ASKED, "If-None-Match": before.headers["ETag"]})
         assert (again.status, again.body) == (304, b""), "what a browser has is not sent again"
@@ -157,7 +156,11 @@ def test_files_are_compressed_for_those_who_take_it() -> None:
 
 def test_nothing_but_the_files_of_the_page_can_be_had() -> None:
     site = Site(OPEN)
-    for path in ("x/../site.py", "x/..%2fsite.py", "/etc/passwd", "x/", "", "x/core"):
+    for path in (
+        *("x/../site.py", "x/..%2fsite.py", "/etc/passwd", "x/", "", "x/core"),
+        *("x/bundles/", "x/bundles/core", "x/bundles/no.js", "x/bundles/no.js.map"),
+        *("x/bundles/no.css", "x/bundles/icon.svg", "x/bundles/bundles/main.js"),
+    ):
         assert site.find(f"/static/{path}", ASKED) is None
     assert site.find("/other", ASKED) is None
     assert found(site, "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
