@@ -16,6 +16,7 @@ from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.models.base import Answer, Delta, Model, OnDelta, Question, ToolSpec
 from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
 from hubbub.agents.prompt.compress_summary import Summary, summarised
+from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
@@ -66,6 +67,9 @@ class Asker:
     """Those of the turn, which questions take; None: they belong to no turn."""
     terms: Terms = field(default_factory=Terms)
     """By what the model's questions are estimated."""
+    scratchpad: bool = False
+    """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
+    have hidden thoughts, which are taken out here."""
 
     @property
     def opening(self) -> str:
@@ -125,6 +129,16 @@ class Asker:
         Where the endpoint proves not to know tools, the model is asked again in words, and from
         then on always; the answer's notes say so.
         """
+        answer = await self._answer(steps, on_delta, steering, n)
+        return without_thoughts(answer) if self.scratchpad else answer
+
+    async def _answer(
+        self,
+        steps: Sequence[Step],
+        on_delta: OnDelta | None,
+        steering: Sequence[Steering],
+        n: int,
+    ) -> Answer:
         dialect = self.choice.current
         heard = _Attempts(on_delta, steering, n)
         try:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -29,24 +28,21 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.asking import Asker
-from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.models.base import Answer, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
-from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
-from hubbub.agents.turn.course import Calls
-from hubbub.agents.turn.leasing import outcome_of
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Record, Rules, RunTools
+from hubbub.agents.turn.driver import Calls, Driver, Taint
+from hubbub.agents.turn.loop import AskModel, Loop, Park, Rules
 from hubbub.agents.turn.places import Place, forks
-from hubbub.agents.turn.taint import Taint
 from hubbub.agents.turn.voice import marks
 from hubbub.config.roles import ForkConfig
-from hubbub.errors import ModelError, OperationError
+from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
 from hubbub.ids import write_id
 from hubbub.logs import get_logger
@@ -146,7 +142,7 @@ class Host:
         await self._post(place, 0, f"{name}, goal", fork.goal, outside=site.outside)
         try:
             async with asyncio.timeout(within) as limit:
-                result = await self._result(fork, place, name, site.outside)
+                result = await self._result(fork, place, site.outside)
         except ToolFailed as exc:
             read = site.outside or exc.outside
             await self._post(place, 1, f"{name}, no result", exc.message, outside=read)
@@ -176,14 +172,24 @@ class Host:
 
     # The sub-agent -------------------------------------------------------------------------------
 
-    async def _result(self, fork: Fork, place: Place, name: str, outside: bool) -> str:
-        """`outside`: the turn had read something from outside when it began the sub-agent."""
+    async def _result(self, fork: Fork, place: Place, outside: bool) -> str:
+        """`outside`: the turn had read something from outside when it began the sub-agent. Raises
+        `Parked` when a call of its own waits for a person.
+        """
         names = self._names(place)
         mine = [s for s in self.recorded if place.holds(s.n)]
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
-        loop = self._loops[place] = Loop(Rules(max_steps=self.config.max_steps), names, steps)
+        rules = Rules(max_steps=self.config.max_steps)
+        loop = self._loops[place] = Loop(rules, names, steps, parent=self.loop)
         calls = replace(self.calls, taint=Taint(outside, steps))
-        end = await _SubTurn(self, calls, loop, self._asker(fork, names), place, name).run()
+        asker = self._asker(fork, names)
+
+        async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
+            return await asker.ask(loop.steps, hear, n=asked.n + place.base)
+
+        end = await Driver(loop, calls, ask, place.base).drive()
+        if isinstance(end, Park):
+            raise Parked(*end.approvals)
         read = calls.taint.outside
         if end.outcome == "finished":
             return FromOutside(end.reason or "done") if read else end.reason or "done"
@@ -200,6 +206,7 @@ class Host:
             system=f"{turn.system}\n\n{_TOLD}",
             prompt=prompt,
             fitting=Fitting(rules, FixedMessage(prompt), self.calls.toolbox.writing),
+            scratchpad=True,
         )
 
     def _names(self, place: Place) -> tuple[str, ...]:
@@ -242,56 +249,6 @@ class _Part:
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
         """What is left of what the toolbox describes."""
         return tuple(spec for spec in self.toolbox.described(steps) if spec.name in self.names)
-
-
-@dataclass(slots=True)
-class _SubTurn:
-    """One sub-agent under way: carries out what its loop commands."""
-
-    host: Host
-    calls: Calls
-    loop: Loop
-    asker: Asker
-    place: Place
-    name: str
-
-    async def run(self) -> End:
-        """Raises `Parked` when a call of its own waits for a person."""
-        todo: deque[Command] = deque(self.loop.start())
-        while True:
-            match todo.popleft():
-                case Record(step):
-                    self.host.calls.journal.step(self._apart(step))
-                case AskModel(n):
-                    todo.extend(await self._ask(n))
-                case RunTools() as run:
-                    todo.extend(await self._run_tools(run))
-                case Park(_, approvals):
-                    raise Parked(*approvals)
-                case End() as end:
-                    return end
-
-    def _apart(self, step: Step) -> Step:
-        """The step as it is recorded in the turn."""
-        notes = step.notes if self.name in step.notes else (self.name, *step.notes)
-        return step.model_copy(update={"n": step.n + self.place.base, "notes": notes})
-
-    async def _ask(self, n: int) -> list[Command]:
-        turn, clock = self.host.loop, self.host.calls.journal.clock
-        if (overspent := turn.overspent()) is not None:
-            return self.loop.stopped("max_steps", overspent)
-        at = clock.ms
-        try:
-            answer = await self.asker.ask(self.loop.steps, n=n + self.place.base)
-        except ModelError as exc:
-            return self.loop.stopped(outcome_of(exc), str(exc))
-        turn.apart += answer.tokens_in + answer.tokens_out
-        answer = without_thoughts(replace(answer, notes=(self.name, *answer.notes)))
-        return self.loop.answered(answer, at, clock.since(at))
-
-    async def _run_tools(self, run: RunTools) -> list[Command]:
-        results = await self.calls.run(run, self.place.base)
-        return self.loop.ran(results, self.calls.notes(run, results))
 
 
 _TOLD = (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from hubbub.agents.asking import Asker, callable_names
@@ -13,38 +11,27 @@ from hubbub.agents.briefing import Briefing
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.models.base import Model
+from hubbub.agents.models.base import Answer, Model, OnDelta
 from hubbub.agents.modes import beginning, first_tool, quiet_tools
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
+from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.activity import Activities, Activity
-from hubbub.agents.turn.course import Calls, in_time
+from hubbub.agents.turn.activity import Activities
+from hubbub.agents.turn.driver import Calls, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.interactive import without_questions
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import Terms, outcome_of
-from hubbub.agents.turn.loop import (
-    AskModel,
-    Command,
-    End,
-    Loop,
-    Park,
-    Record,
-    Rules,
-    RunTools,
-)
+from hubbub.agents.turn.leasing import Terms
+from hubbub.agents.turn.loop import AskModel, Loop, Rules
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.places import APART, apart
-from hubbub.agents.turn.steering import Helm, shown
-from hubbub.agents.turn.taint import Taint, carriers
+from hubbub.agents.turn.steering import Helm
 from hubbub.agents.turn.voice import Voice
-from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
+from hubbub.agents.turn.waiting import Earlier, earlier_steps
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig
-from hubbub.errors import ModelError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
@@ -126,10 +113,12 @@ class LlmBrain:
             Fitting(self._context, conversation, toolbox.writing),
             journal.leases,
             self._terms,
+            self._briefing.scratchpad,
         )
         system_prompt, prompt = asker.first()
         names = callable_names(toolbox, dialect)
         recorded = await journal.begin(
+            continues=earlier.turn,
             model=self._model.name,
             system_prompt=system_prompt,
             prompt=prompt,
@@ -144,20 +133,22 @@ class LlmBrain:
         journal.before_end = hooks.turn_ended
         taint = Taint(bool(carriers(conversation.in_thread)), loop.steps)
         calls = Calls(toolbox, journal, hooks.around if hooks else None, taint)
+
+        async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
+            return await asker.ask(without_questions(loop.steps), hear, asked.fresh, n=asked.n)
+
         async with self._activities.of(plan) as activity:
+            driver = TurnDriver(
+                loop,
+                calls,
+                ask,
+                activity=activity,
+                hooks=hooks,
+                helm=Helm(self._inbox, plan.thread_id, self._config.steer),
+                partials=self._partials(plan, toolbox),
+            )
             with self._hosting(calls, asker, loop, helpers):
-                await _Turn(
-                    asker,
-                    calls,
-                    loop,
-                    journal,
-                    activity,
-                    hooks,
-                    Helm(self._inbox, plan.thread_id, self._config.steer),
-                    self._partials(plan, toolbox),
-                    earlier,
-                    self._briefing.scratchpad,
-                ).run(self._config.turn_timeout)
+                await driver.run(self._config.turn_timeout)
 
     def _partials(self, plan: TurnPlan, toolbox: Toolbox) -> Partials:
         mode = self._config.permission_mode
@@ -199,75 +190,3 @@ class LlmBrain:
             quiet=quiet_tools(toolbox) if self._config.mode == "interactive" else None,
             begin_with=first,
         )
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One turn under way: carries out what the loop commands."""
-
-    asker: Asker
-    calls: Calls
-    loop: Loop
-    journal: Journal
-    activity: Activity
-    hooks: HookChain
-    helm: Helm
-    partials: Partials
-    earlier: Earlier
-    scratchpad: bool
-
-    async def run(self, within: float) -> None:
-        late = await in_time(within, self._work())
-        if late is not None:
-            await self._carry_out(self.loop.stopped("timeout", late))
-
-    async def _work(self) -> None:
-        if self.hooks:
-            await self.journal.begun()
-        await self.hooks.turn_started()
-        await self._carry_out(self.loop.start())
-
-    async def _carry_out(self, commands: Sequence[Command]) -> None:
-        todo = deque(commands)
-        while todo:
-            match todo.popleft():
-                case Record(step):
-                    self.journal.step(self.earlier.noted(step))
-                    if step.steered:  # its messages must not wake the agent once more
-                        await self.journal.durable()
-                case AskModel(n):
-                    todo.extend(await self._ask(n))
-                case RunTools() as run:
-                    todo.extend(await self._run_tools(run))
-                case Park(step):
-                    await self.journal.park()
-                    await self.activity.park(step)
-                case End(outcome, reason, text):
-                    await self.journal.end(outcome, reason, text)
-                    if waits(self.loop.steps):  # the turn that goes on reads this one's record
-                        await self.journal.durable()
-
-    async def _ask(self, n: int) -> list[Command]:
-        await self.activity.show("thinking", n)
-        clock = self.journal.clock
-        at = clock.ms
-        woken = self.helm.waiting()
-        steering = shown(woken)
-        try:
-            async with self.partials.of(n) as hear:
-                steps = without_questions(self.loop.steps)
-                answer = await self.asker.ask(steps, hear, steering, n=n)
-        except ModelError as exc:
-            return self.loop.stopped(outcome_of(exc), str(exc))
-        read = self.calls.taint.read(carriers(w.message for w in woken))
-        notes = (*self.hooks.notes(), *self.calls.toolbox.news(), *read, *answer.notes)
-        answer = replace(answer, notes=notes)
-        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
-            answer = without_thoughts(answer)
-        self.helm.taken(woken)
-        return self.loop.answered(answer, at, clock.since(at), steering)
-
-    async def _run_tools(self, run: RunTools) -> list[Command]:
-        await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
-        results = await self.calls.run(run)
-        return self.loop.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

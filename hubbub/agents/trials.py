@@ -27,7 +27,6 @@ from hubbub.agents.turn.loop import FINISH
 from hubbub.agents.turn.recording import step_of
 from hubbub.agents.turn.shortening import accepted
 from hubbub.agents.turn.timing import TurnClock
-from hubbub.agents.turn.waiting import goes_on_with
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
@@ -95,7 +94,7 @@ class Workbench:
             raise ModelError("the record of this turn has no prompt")
         clock = TurnClock()
         at = clock.ms
-        before = goes_on_with(turn.steps)
+        before = start.continues
         toolbox = self.tools(ready).for_turn()
         wanted = self.config.begin_with
         first = first_tool(toolbox, wanted if not before and wanted in start.tools else None)

@@ -19,10 +19,11 @@ from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.roles.starting import KINDS
-from hubbub.agents.roles.work import ONLY, Role, Work
+from hubbub.agents.roles.work import ONLY, Work
 from hubbub.app.prompts import AgentPrompt
 from hubbub.config.agents import ModelConfig
 from hubbub.config.roles import ROLES_OF
+from hubbub.protocol.turns import Role
 
 __all__ = ["Reading", "readings"]
 

@@ -90,6 +90,7 @@ def _lines(turn: Turn) -> list[str]:
     lines = [
         f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
         f"woken by  {', '.join(start.messages)}",
+        *([f"goes on   with {start.continues}"] if start.continues else []),
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
         f"{_cost(turn.cost_usd)}",
@@ -128,7 +129,7 @@ def _step(step: Step, name: str) -> list[str]:
     if step.window is not None:
         lines.append(_window(step.window))
     lines += [f"steered by {s.message}: {s.text}" for s in step.steered]
-    lines += [f"note: {note}" for note in step.notes]
+    lines += [f"note: {note}" for note in step.remarks]
     if step.reasoning:
         lines.append(f"thought: {step.reasoning}")
     if step.text:

@@ -10,10 +10,11 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
-from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RoleName, RolesConfig
+from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
 from hubbub.config.units import Id, Section, Size, Span, span
 from hubbub.protocol.messages import Card
+from hubbub.protocol.turns import Role
 
 __all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "Price"]
 
@@ -178,7 +179,7 @@ class AgentConfig(Section):
     model_config = ConfigDict(populate_by_name=True)
 
     @property
-    def role_models(self) -> dict[RoleName, str]:
+    def role_models(self) -> dict[Role, str]:
         """Which model answers for which role that the agent's kind needs."""
         return {role: self.models.get(role, self.model) for role in ROLES_OF.get(self.kind, ())}
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from hubbub.config.units import Id, Section, Span
+from hubbub.protocol.turns import Role
 
-__all__ = ["ROLES_OF", "ForkConfig", "RoleModels", "RoleName", "RolesConfig"]
+__all__ = ["ROLES_OF", "ForkConfig", "RoleModels", "RolesConfig"]
 
-RoleName = Literal["router", "planner", "executor", "reflector"]
-ROLES_OF: Mapping[str, tuple[RoleName, ...]] = MappingProxyType(
+ROLES_OF: Mapping[str, tuple[Role, ...]] = MappingProxyType(
     {
         "router": ("router", "executor"),  # it fills in the arguments of the tool that was chosen
         "planner": ("planner",),
@@ -23,7 +23,7 @@ ROLES_OF: Mapping[str, tuple[RoleName, ...]] = MappingProxyType(
     }
 )
 """The roles that an agent of a kind needs a model for."""
-RoleModels = dict[RoleName, Id]
+RoleModels = dict[Role, Id]
 
 
 class RolesConfig(Section):
@@ -41,7 +41,7 @@ class RolesConfig(Section):
     """Agents that may be given work; left out: all that are present and have a card."""
     request_timeout: Span = 120.0
     """How long another agent may take for its answer."""
-    instructions: dict[RoleName, str] = {}
+    instructions: dict[Role, str] = {}
     """In place of what a role is told; the agent's own `instruction` follows it."""
 
 

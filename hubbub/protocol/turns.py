@@ -15,6 +15,7 @@ __all__ = [
     "Label",
     "Layer",
     "Outcome",
+    "Role",
     "Steering",
     "Step",
     "ToolCallRecord",
@@ -136,6 +137,13 @@ class Steering(Model):
     """The message as the model was shown it."""
 
 
+Role = Literal["router", "planner", "executor", "reflector"]
+"""Who answers, in an agent that is a role or a pipeline of them."""
+Made = Literal["run", "ask", "confirm", "say"]
+"""What a step of the runtime's own does: it runs steps of a plan, asks a person something or
+whether to go on (both end the turn), or says the answer."""
+
+
 class Step(Model):
     """One answer of the model and what came of it; in a Python agent, one handler's run.
 
@@ -169,6 +177,19 @@ class Step(Model):
     dialect: Label | None = None
     """How tools are called from this step on, where that is another way than before: see
     `TurnStart.dialect`."""
+    made: Made | None = None
+    """None: a model has given it, or a handler."""
+    role: Role | None = None
+    """Whose answer it is; None in an agent without roles."""
+    plan_step: int | None = Field(default=None, ge=1, le=10**6)
+    """executor: the step of the plan that its answer is for."""
+    model: Label | None = None
+    """Which model has answered, where the turn asks several."""
+    untrusted: Labels = ()
+    """Where content from outside the network was read in this step, for the first time in the
+    turn: names of tools, ids of messages."""
+    calls_cut: bool = False
+    """Its calls are not recorded in full: the hub takes no more."""
     notes: Notes = ()
     """What the runtime did besides: a fallback, a repeated request, a hook that failed."""
     at_ms: Milliseconds | None = None
@@ -176,6 +197,25 @@ class Step(Model):
     duration_ms: float | None = None
     """Milliseconds until the model had answered (its calls run after that), or the handler ended
     (its calls ran within)."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What people are shown of it besides texts, calls and figures: one line each."""
+        whose = f", for step {self.plan_step}" if self.plan_step else ""
+        told = [f"role: {self.role}{whose}" if self.role else ""]
+        told.append(f"model: {self.model}" if self.model else "")
+        told.append(_MADE[self.made] if self.made else "")
+        told.append(f"untrusted: {', '.join(self.untrusted)}" if self.untrusted else "")
+        told.append("its calls are not recorded in full" if self.calls_cut else "")
+        return (*filter(None, told), *self.notes)
+
+
+_MADE: dict[Made, str] = {
+    "run": "runs steps of the plan",
+    "ask": "asks a person",
+    "confirm": "asks a person whether to go on",
+    "say": "says the answer",
+}
 
 
 class TurnStart(Model):
@@ -187,6 +227,8 @@ class TurnStart(Model):
     """Canonical id of the thread that woke the agent."""
     messages: Annotated[tuple[MessageRef, ...], Field(max_length=MOST, fail_fast=True)]
     """Ids of the messages that woke it, oldest first."""
+    continues: TurnRef | None = None
+    """The turn whose question these messages answer, and whose work this one goes on with."""
     model: Label | None = None
     system_prompt: str | None = None
     prompt: str | None = None

@@ -34,4 +34,5 @@ def judge(verdict: str, score: int = 4, reason: str = "because", **more: JsonVal
 
 
 def roles(turn: Turn) -> list[str]:
-    return [step.notes[0].removeprefix("role: ") for step in turn.steps]
+    """Who took each step: a role, or what the runtime did."""
+    return [step.role or str(step.made) for step in turn.steps]

@@ -51,7 +51,7 @@ class TestConfirm:
             turn = await net.turn("bot-m1")
             assert the_call(turn, "publish").result == "published"
             assert shop.done == ["published hello"]
-            assert [("outside" in str(step.notes)) for step in turn.steps] == [False, True, False]
+            assert [bool(step.untrusted) for step in turn.steps] == [False, True, False]
             assert await marks(ann) == [True]
 
     @pytest.mark.behaviour("H-88", "H-89", "H-90")
@@ -67,7 +67,7 @@ class TestConfirm:
             await ann.call("approve", id=approval["id"])
             turn = await net.turn("bot-m1")
             assert shop.done == ["published hello"]
-            assert turn.steps[0].notes == ("has read from outside: fetch",)
+            assert turn.steps[0].untrusted == ("fetch",)
             assert await marks(ann) == [True]
 
     @pytest.mark.behaviour("H-90")
@@ -115,7 +115,7 @@ class TestMessages:
             (approval,) = await parked(net, ann)
             await ann.call("approve", id=approval["id"])
             turn = await net.turn("bot-m1")
-            assert not any("outside" in note for step in turn.steps for note in step.notes)
+            assert not any(step.untrusted for step in turn.steps)
             assert await marks(ann) == [True]
 
     @pytest.mark.behaviour("H-88")
@@ -169,7 +169,7 @@ class TestMessages:
             (approval,) = await parked(net, ann)
             await ann.call("approve", id=approval["id"])
             turn = await net.turn("bot-m1")
-            assert "has read from outside: fork" in turn.steps[0].notes
+            assert turn.steps[0].untrusted == ("fork",)
             assert await marks(ann) == [False, True, True], "goal, result, answer"
 
     @pytest.mark.behaviour("H-89")

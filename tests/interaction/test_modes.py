@@ -117,7 +117,7 @@ class TestInteractive:
             assert await s.heard() == "24.5"
             turn = await s.net.turn(id)
             assert (turn.attempts, turn.steps[0].n) == (2, 3)
-            assert "goes on with bot-m1" in turn.steps[0].notes
+            assert turn.start.continues == "bot-m1"
             assert shop.asked == ["lamp"]
 
     async def test_somebody_elses_message_is_new_work(self, in_memory: Networks) -> None:
@@ -185,10 +185,9 @@ class TestFork:
                 ("dm.ann.bot", "24.5"),
             ]
             assert {m["cause_id"] for m in got[:2]} == {"m1"}, "no answers to who waits for one"
-            assert [(step.n, step.notes[:1]) for step in turn.steps] == [
-                (1, ("has read from outside: fork",)), (2, ()), (3, ()),
-                (10_001, ("helper 1",)), (10_002, ("helper 1",)),
-            ]  # fmt: skip
+            first, *others = turn.steps
+            assert first.untrusted == ("fork",)
+            assert [step.n for step in others] == [2, 3, 10_001, 10_002]
             assert turn.steps[0].calls[0].result == "it is 24.5"
             asked = s.model.requests[1]
             assert "<goal>find the @lamp's price</goal>" in asked.prompt.replace("&#x27;", "'")

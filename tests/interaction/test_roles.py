@@ -64,8 +64,7 @@ async def test_a_plan_is_made_run_side_by_side_judged_and_answered(
         turn = await s.turn("what do a lamp and a clock cost?")
         assert await s.heard() == "It is 64.5 euros (lamp 24.5)."
         assert roles(turn) == [
-            "router", "planner", "runs: step 1 (price_of), step 2 (price_of)",
-            "runs: step 3 (total_of)", "reflector", "says",
+            "router", "planner", "run", "run", "reflector", "say",
         ]  # fmt: skip
         assert ending(turn) == ("finished", "answered")
         assert sorted(shop.asked) == ["clock", "lamp"]
@@ -113,9 +112,9 @@ async def test_an_escalation_asks_the_person_and_goes_on_with_the_answer(
         assert ending(first) == ("finished", "waits for an answer: With or without tax?")
         second = await s.turn("with")
         assert await s.heard() == "24.5 with tax"
-        assert roles(second) == ["reflector", "says"]
+        assert roles(second) == ["reflector", "say"]
         assert second.steps[0].n == first.steps[-1].n + 1
-        assert "goes on with bot-m1" in second.steps[0].notes
+        assert second.start.continues == "bot-m1"
         assert shop.asked == ["lamp"]  # not again
         again = s.model.requests[3]
         assert '<result step="1" outcome="succeeded">24.5</result>' in again.prompt
@@ -144,10 +143,9 @@ async def test_each_role_may_have_its_model_and_executors_fill_in_what_the_plan_
     async with at_work(in_memory, script=filling_in(plan(TWO)), models=models) as s:
         turn = await s.turn("both, please")
         assert await s.heard() == "24.5, 40.0"
-        assert roles(turn)[2:5] == [
-            *("executor", "executor", "runs: step 1 (price_of), step 2 (price_of)"),
-        ]
-        assert [step.notes[1] for step in turn.steps[2:4]] == ["for step 1", "for step 2"]
+        assert roles(turn)[2:5] == ["executor", "executor", "run"]
+        assert [step.plan_step for step in turn.steps[2:4]] == [1, 2]
+        assert [step.model for step in turn.steps[:3]] == ["small", "large", "m"]
         assert [r.model for r in s.model.requests] == ["small", "large", "m", "m", "m"]
         assert turn.start.model == "small, large, m"
 
@@ -536,4 +534,4 @@ class TestSteering:
         async with at_work(in_memory, *answers) as s:
             await hurried(s, "judging", "still there?")
             assert [await s.heard(), await s.heard()] == ["With or without tax?", "Yes."]
-            assert roles(await s.net.turn("bot-m2")) == ["router", "says"]
+            assert roles(await s.net.turn("bot-m2")) == ["router", "say"]

@@ -76,6 +76,7 @@ class Answer:
     compresses: tuple[Compressed, ...] = ()
     window: Window | None = None
     dialect: str | None = None
+    model: str | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from hubbub.agents.briefing import Briefing
@@ -13,29 +11,26 @@ from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.context import Companion
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.python.link import Link
 from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
-from hubbub.agents.roles.pipeline import Answered, Command, Consult, Kind, Pipeline, Rules
-from hubbub.agents.roles.work import Bounds, Role
+from hubbub.agents.roles.pipeline import Consult, Kind, Pipeline, Rules
+from hubbub.agents.roles.work import Bounds
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.activity import Activities, Activity
-from hubbub.agents.turn.course import Calls, in_time
+from hubbub.agents.turn.activity import Activities
+from hubbub.agents.turn.driver import Calls, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import Leases, outcome_of
-from hubbub.agents.turn.loop import End, Park, Record, RunTools
-from hubbub.agents.turn.steering import Helm, shown
-from hubbub.agents.turn.taint import Taint, carriers
-from hubbub.agents.turn.waiting import Earlier, earlier_steps, waits
+from hubbub.agents.turn.leasing import Leases
+from hubbub.agents.turn.loop import Command
+from hubbub.agents.turn.steering import Helm
+from hubbub.agents.turn.waiting import earlier_steps
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.config.roles import ROLES_OF
-from hubbub.errors import ConnectionLost, ModelError
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants
-from hubbub.protocol.turns import Step
+from hubbub.protocol.turns import Role, Step
 
 __all__ = ["RoleBrain"]
 
@@ -99,28 +94,34 @@ class RoleBrain:
         conversation = Conversation.of(self._template, self._inbox.threads, plan, me, history)
         desk = await self._desk(plan, conversation, journal.leases)
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
-        steps = await self._begin(journal, desk, first)
+        steps = await self._begin(journal, desk, first, earlier.turn)
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me)
         journal.before_end = hooks.turn_ended
+        taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
+        calls = Calls(desk.toolbox, journal, hooks.around if hooks else None, taint)
+        helm = Helm(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
-            helm = Helm(self._inbox, plan.thread_id, self._config.steer)
-            scratchpad = self._briefing.scratchpad
-            taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
-            calls = Calls(desk.toolbox, journal, hooks.around if hooks else None, taint)
-            turn = _Turn(desk, pipeline, journal, calls, activity, hooks, helm, earlier, scratchpad)
-            await turn.run(self._config.turn_timeout)
+            driver = TurnDriver(
+                pipeline, calls, desk.ask, activity=activity, hooks=hooks, helm=helm
+            )
+            await driver.run(self._config.turn_timeout)
 
-    async def _begin(self, journal: Journal, desk: Desk, first: Command) -> tuple[Step, ...]:
+    async def _begin(
+        self, journal: Journal, desk: Desk, first: Command, continues: str | None
+    ) -> tuple[Step, ...]:
         """The turn begins, if it is a new one with this command. The steps that it has already."""
         models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
         names = desk.executors.names
         if not isinstance(first, Consult):
             prompt = desk.conversation.without(0)
-            return await journal.begin(model=models, prompt=prompt, tools=names)
+            return await journal.begin(
+                continues=continues, model=models, prompt=prompt, tools=names
+            )
         asker, system = desk.asker(first), desk.system(first)
         system_prompt, prompt = asker.first()
         return await journal.begin(
+            continues=continues,
             model=models,
             system_prompt=system_prompt,
             prompt=prompt,
@@ -154,6 +155,7 @@ class RoleBrain:
             await self._briefing.context(plan, toolbox, opening, self._ready, inbox.threads),
             plan.thread_id,
             leases,
+            self._briefing.scratchpad,
         )
 
     async def _agents(self, plan: TurnPlan) -> Sequence[Companion]:
@@ -162,88 +164,3 @@ class RoleBrain:
         waiting = {message.sender_id for message in plan.incoming}
         targets = self._config.roles.targets
         return askable(listed.participants, self._inbox.me, targets, waiting)
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One turn under way."""
-
-    desk: Desk
-    pipeline: Pipeline
-    journal: Journal
-    calls: Calls
-    activity: Activity
-    hooks: HookChain
-    helm: Helm
-    earlier: Earlier
-    scratchpad: bool
-
-    async def run(self, within: float) -> None:
-        late = await in_time(within, self._work())
-        if late is not None:
-            await self._carry_out(self.pipeline.stopped("timeout", late))
-
-    async def _work(self) -> None:
-        if self.hooks:
-            await self.journal.begun()
-        await self.hooks.turn_started()
-        await self._carry_out(self.pipeline.start())
-
-    async def _carry_out(self, commands: Sequence[Command]) -> None:
-        todo = deque(commands)
-        while todo:
-            match todo.popleft():
-                case Record(step):
-                    self.journal.step(self.earlier.noted(step))
-                    if step.steered:  # its messages must not wake the agent once more
-                        await self.journal.durable()
-                case Consult() as consult:
-                    several = [consult, *(c for c in todo if isinstance(c, Consult))]
-                    todo = deque(await self._consult(several))
-                case RunTools() as run:
-                    todo.extend(await self._run_tools(run))
-                case Park(step):
-                    await self.journal.park()
-                    await self.activity.park(step)
-                case End(outcome, reason, text):
-                    await self.journal.end(outcome, reason, text)
-                    if waits(self.pipeline.steps):  # the next turn reads this one's record
-                        await self.journal.durable()
-
-    async def _consult(self, consults: Sequence[Consult]) -> list[Command]:
-        """Ask several roles side by side, all of which hear what people have said since."""
-        await self.activity.show("thinking", consults[0].n)
-        failed: ModelError | None = None
-        lost: ConnectionLost | None = None
-        woken = self.helm.waiting()
-        consults = [consult.hearing(shown(woken)) for consult in consults]
-        try:
-            async with asyncio.TaskGroup() as group:
-                asking = [group.create_task(self._ask(consult)) for consult in consults]
-        except* ModelError as errors:
-            failed = next(exc for exc in errors.exceptions if isinstance(exc, ModelError))
-        except* ConnectionLost as ends:
-            lost = next(exc for exc in ends.exceptions if isinstance(exc, ConnectionLost))
-        if lost is not None:
-            raise lost
-        if failed is not None:
-            return self.pipeline.stopped(outcome_of(failed), str(failed))
-        self.helm.taken(woken)
-        read = self.calls.taint.read(carriers(w.message for w in woken))
-        return self.pipeline.answered([task.result().noting(*read) for task in asking])
-
-    async def _ask(self, consult: Consult) -> Answered:
-        clock = self.journal.clock
-        at = clock.ms
-        asker = self.desk.asker(consult)
-        answer = await asker.ask(consult.wrong, n=consult.n)
-        notes = (f"model: {asker.model.name}", *self.desk.toolbox.news(), *answer.notes)
-        answer = replace(answer, notes=notes)
-        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
-            answer = without_thoughts(answer)
-        return Answered(consult, answer, at, clock.since(at))
-
-    async def _run_tools(self, run: RunTools) -> list[Command]:
-        await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
-        results = await self.calls.run(run)
-        return self.pipeline.ran(results, (*self.calls.notes(run, results), *self.hooks.notes()))

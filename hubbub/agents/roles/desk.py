@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hubbub.agents.asking import Asker
 from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.dialects.words import WordDialect
-from hubbub.agents.models.base import Model, ToolSpec
+from hubbub.agents.models.base import Answer, Model, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, UserMessage
 from hubbub.agents.prompt.context import Companion, PromptContext, companions
 from hubbub.agents.prompt.examples import native_calls
@@ -17,16 +17,16 @@ from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.instructing import role_prompts
 from hubbub.agents.roles.pipeline import Consult, Executors, Kind, Pipeline, Rules
 from hubbub.agents.roles.telling import RoleMessage
-from hubbub.agents.roles.work import Role
 from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
 from hubbub.agents.turn.leasing import Leases, Terms
+from hubbub.agents.turn.loop import AskModel
 from hubbub.config.roles import RolesConfig
 from hubbub.protocol.messages import Card, Participant
-from hubbub.protocol.turns import Step
+from hubbub.protocol.turns import Role, Step
 
 __all__ = ["Desk", "RoleModel", "askable", "callable_by_plans"]
 
@@ -105,6 +105,15 @@ class Desk:
     """Canonical."""
     leases: Leases | None = None
     """Those of the turn."""
+    scratchpad: bool = False
+    """Whether models may think in `<scratchpad>` before they act."""
+
+    async def ask(self, asked: AskModel, hear: OnDelta | None) -> Answer:
+        """Ask the role. Nobody hears what is written: it is no message. Raises `ModelError`."""
+        assert isinstance(asked, Consult), "nothing else is asked"
+        asker = self.asker(asked)
+        answer = await asker.ask(asked.wrong, n=asked.n)
+        return replace(answer, model=asker.model.name)
 
     @property
     def executors(self) -> Executors:
@@ -126,6 +135,7 @@ class Desk:
             Fitting(role.context, message, self.toolbox.writing),
             self.leases,
             role.terms,
+            self.scratchpad,
         )
 
     def system(self, consult: Consult) -> SystemPrompt:

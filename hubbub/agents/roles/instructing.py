@@ -11,7 +11,7 @@ from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.system import SystemPrompts
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN
 from hubbub.agents.roles.pipeline import Kind
-from hubbub.agents.roles.work import Role
+from hubbub.protocol.turns import Role
 
 __all__ = ["INSTRUCTIONS", "role_prompts"]
 

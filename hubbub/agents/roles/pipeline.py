@@ -2,9 +2,8 @@
 
     pipeline = Pipeline(rules, executors, steps, earlier)
     commands = pipeline.start()                       Record, Consult, RunTools, Park, End
-    commands = pipeline.answered([(consult, answer)])
+    commands = pipeline.answered([answered])
     commands = pipeline.ran(results)
-    commands = pipeline.stopped("timeout", "...")
 
 What comes next depends on the recorded steps alone (`hubbub.agents.roles.work`), so a turn that is
 taken up again, or goes on in the next one after a question, goes on where the record ends.
@@ -30,11 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer
 from hubbub.agents.roles.answers import (
     ANSWER,
     JUDGE,
@@ -54,29 +52,27 @@ from hubbub.agents.roles.plan import (
     fill_text,
     unresolved,
 )
-from hubbub.agents.roles.work import (
-    ASKS,
-    ONLY,
-    RUNS,
-    SAYS,
-    Bounds,
-    Role,
-    Work,
-    call_id,
-    fold,
-    role_notes,
-)
+from hubbub.agents.roles.work import ONLY, Bounds, Work, call_id, fold
 from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
-from hubbub.agents.turn.loop import FINISH, End, Park, Record, RunTools, park
+from hubbub.agents.turn.loop import (
+    FINISH,
+    Answered,
+    AskModel,
+    Command,
+    End,
+    Record,
+    RunTools,
+    park,
+)
 from hubbub.agents.turn.recording import CallResult, failure, step_of, with_result
 from hubbub.agents.turn.waiting import waiting
 from hubbub.config.problems import nearest
-from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
+from hubbub.protocol.turns import Made, Role, Steering, Step, ToolCallRecord
 
-__all__ = ["Answered", "Command", "Consult", "Executors", "Kind", "Pipeline", "Rules"]
+__all__ = ["Consult", "Executors", "Kind", "Pipeline", "Rules"]
 
 Kind = Literal["router", "planner", "executor", "reflector", "pipeline"]
 _FIRST: Mapping[Kind, Role] = {
@@ -115,19 +111,16 @@ class Executors:
 
 
 @dataclass(frozen=True, slots=True)
-class Consult:
+class Consult(AskModel):
     """Ask the model of `role`; the answer becomes step `n`."""
 
-    n: int
     role: Role
     work: Work
     number: int | None = None
     """executor: the step of the plan that it fills in; None: it chooses among all tools."""
     may_finish: bool = False
-    fresh: tuple[Steering, ...] = ()
-    """What people say that no role has heard yet."""
 
-    def hearing(self, steering: Sequence[Steering]) -> Consult:
+    def hearing(self, steering: Sequence[Steering]) -> Self:
         """The same role, which hears that too. It may not finish if a reply is required."""
         may_finish = self.may_finish and not _wants_reply(steering)
         return replace(self, fresh=tuple(steering), may_finish=may_finish)
@@ -142,9 +135,6 @@ class Consult:
         """Its answers so far that could not be used, without what its prompt shows."""
         steps = self.work.wrong.get(self.number or 0, ())
         return [step.model_copy(update={"steered": ()}) for step in steps]
-
-
-Command = Record | Consult | RunTools | Park | End
 
 
 class Pipeline:
@@ -176,7 +166,7 @@ class Pipeline:
         for place, given in enumerate(answers):
             step = self._judged(given)
             if place == 0:  # all of them have heard the same, which is recorded once
-                step = step.model_copy(update={"steered": given.consult.fresh})
+                step = step.model_copy(update={"steered": given.asked.fresh})
             self.steps.append(step)
             recorded.append(Record(step))
         return [*recorded, *self._next()]
@@ -190,10 +180,6 @@ class Pipeline:
         parked = park(results, last.n)
         ran = Record(self.steps[-1])
         return [ran, *self._next()] if parked is None else [ran, parked]
-
-    def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
-        """Something from outside ends the turn."""
-        return [End(outcome, reason)]
 
     # Deciding -----------------------------------------------------------------------------------
 
@@ -212,8 +198,9 @@ class Pipeline:
             asked = self.steps[-1].calls[0]
             return [End("finished", _after(asked, waiting(asked.arguments)))]
         if unusable := next((w for w in work.wrong.values() if len(w) > 1), None):
-            who = unusable[-1].notes[0].removeprefix("role: ")
-            reason = f"the {who} gave no answer that could be used, also after being told"
+            reason = (
+                f"the {unusable[-1].role} gave no answer that could be used, also after being told"
+            )
             return [End("no_action", reason, unusable[-1].text)]
         following = self._advance(work)
         used = sum(step.tokens_in + step.tokens_out for step in self.steps[self._earlier :])
@@ -274,8 +261,7 @@ class Pipeline:
     # Steps that no model makes ------------------------------------------------------------------
 
     def _run(self, work: Work, ready: Sequence[PlanStep]) -> list[Command]:
-        named = ", ".join(f"step {step.id} ({step.executor})" for step in ready)
-        return self._made(f"{RUNS}{named}", [self._call(work, step) for step in ready])
+        return self._made("run", [self._call(work, step) for step in ready])
 
     def _call(self, work: Work, step: PlanStep) -> ToolCallRecord:
         id = call_id(step.id)
@@ -295,14 +281,14 @@ class Pipeline:
 
     def _ask(self, question: str, options: Sequence[str]) -> list[Command]:
         asked: dict[str, JsonValue] = {"question": question, "options": list(options)}
-        return self._made(ASKS, [ToolCallRecord(id="ask", name=ASK_HUMAN, arguments=asked)])
+        return self._made("ask", [ToolCallRecord(id="ask", name=ASK_HUMAN, arguments=asked)])
 
     def _say(self, text: str) -> list[Command]:
         said: dict[str, JsonValue] = {"text": text}
-        return self._made(SAYS, [ToolCallRecord(id="say", name=REPLY, arguments=said)])
+        return self._made("say", [ToolCallRecord(id="say", name=REPLY, arguments=said)])
 
-    def _made(self, note: str, calls: Sequence[ToolCallRecord]) -> list[Command]:
-        step = Step(n=self._n, calls=tuple(calls), notes=(note,))
+    def _made(self, made: Made, calls: Sequence[ToolCallRecord]) -> list[Command]:
+        step = Step(n=self._n, calls=tuple(calls), made=made)
         self.steps.append(step)
         return [Record(step), RunTools(step, step.calls, again=False)]
 
@@ -323,11 +309,12 @@ class Pipeline:
 
     def _judged(self, given: Answered) -> Step:
         """The answer's step; its call has a result, which is `accepted` or says what is wrong."""
-        consult = given.consult
+        consult = given.asked
+        assert isinstance(consult, Consult), "nothing else was asked"
         step = step_of(given.answer, consult.n, self.names(consult), given.at_ms, given.duration_ms)
         calls = tuple(self._verdict(call, len(step.calls), consult) for call in step.calls)
-        notes = (*role_notes(consult.role, consult.number), *step.notes)
-        return step.model_copy(update={"calls": calls, "notes": notes})
+        whose = {"role": consult.role, "plan_step": consult.number}
+        return step.model_copy(update={"calls": calls, **whose})
 
     def _verdict(self, call: ToolCallRecord, calls: int, consult: Consult) -> ToolCallRecord:
         if call.result is not None:
@@ -404,20 +391,6 @@ class Pipeline:
         """What a router may choose among."""
         plan = (MAKE_PLAN,) if self._rules.kind == "pipeline" else ()
         return (*self._executors.names, *plan, ANSWER)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a model has answered, and when it was asked."""
-
-    consult: Consult
-    answer: Answer
-    at_ms: float | None = None
-    duration_ms: float | None = None
-
-    def noting(self, *notes: str) -> Answered:
-        """The same, with these notes."""
-        return replace(self, answer=replace(self.answer, notes=(*self.answer.notes, *notes)))
 
 
 def _check_references(said: Sequence[JsonValue], results: Collection[int]) -> None:

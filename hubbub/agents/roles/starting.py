@@ -19,7 +19,6 @@ from hubbub.agents.python.link import Link
 from hubbub.agents.roles.brain import RoleBrain
 from hubbub.agents.roles.desk import RoleModel
 from hubbub.agents.roles.pipeline import Kind
-from hubbub.agents.roles.work import Role
 from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.asking_agents import AskAgent
 from hubbub.agents.tools.assembly import ToolKit
@@ -35,6 +34,7 @@ from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError
 from hubbub.protocol.frames import Ready
+from hubbub.protocol.turns import Role
 
 __all__ = ["KINDS", "role_brain"]
 

@@ -1,12 +1,12 @@
 """What the recorded steps of a pipeline add up to. Pure.
 
-Each step says in its first note what it is:
+Each step says by its fields what it is:
 
-    role: router      an answer of that role: one call, with the result `accepted` or what is wrong
-    role: executor    the call that it proposes for the plan step named in the second note
-    runs: …           calls for steps of the plan, side by side; their ids are `step_N`
-    asks              a question to the person; an answer to it begins another turn
-    says              the answer to the person
+    role                an answer of that role: one call, with the result `accepted` or what is
+                        wrong; of an executor the call that it proposes for `plan_step`
+    made: run           calls for steps of the plan, side by side; their ids are `step_N`
+    made: ask           a question to the person; an answer to it begins another turn
+    made: say           the answer to the person
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pydantic import JsonValue
 
@@ -22,14 +21,10 @@ from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.turn.changes import told_changes
 from hubbub.agents.turn.loop import FINISH
-from hubbub.agents.turn.waiting import ASKS
-from hubbub.protocol.turns import Steering, Step, ToolCallRecord
+from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 
 __all__ = [
-    "ASKS",
     "ONLY",
-    "RUNS",
-    "SAYS",
     "Bounds",
     "Proposal",
     "Result",
@@ -37,13 +32,8 @@ __all__ = [
     "Work",
     "call_id",
     "fold",
-    "role_notes",
 ]
 
-Role = Literal["router", "planner", "executor", "reflector"]
-
-RUNS, SAYS = "runs: ", "says"
-_FOR = "for step "
 _CALL_ID = re.compile(r"step_(\d+)\Z")
 ONLY = 1
 """The number of the only step of what needs no plan."""
@@ -117,11 +107,6 @@ class Work:
         return {n: r.text for n, r in self.results.items() if r.error is None}
 
 
-def role_notes(role: Role, number: int | None) -> tuple[str, ...]:
-    """The first notes of a step in which `role` answers, for that step of the plan."""
-    return (f"role: {role}",) if number is None else (f"role: {role}", f"{_FOR}{number}")
-
-
 def call_id(number: int) -> str:
     """The id of the call that runs a step of the plan."""
     return f"step_{number}"
@@ -133,19 +118,19 @@ def fold(steps: Sequence[Step], bounds: Bounds, earlier: int = 0) -> Work:
     """
     work = Work()
     for position, step in enumerate(steps):
-        kind = step.notes[0] if step.notes else ""
         if any(call.result is None for call in step.calls):
             work.running = step
         if position >= earlier:  # what was said in turns before stands in the conversation
             work.steered += step.steered
-        if kind.startswith(RUNS):
-            _ran(work, step)
-        elif kind == ASKS:
-            _asked(work, answered=position < earlier)
-        elif kind == SAYS:
-            work.said = step.calls[0]
-        else:
-            _answered(work, step, kind.removeprefix("role: "), bounds)
+        match step.made:
+            case "run":
+                _ran(work, step)
+            case "ask" | "confirm":
+                _asked(work, answered=position < earlier)
+            case "say":
+                work.said = step.calls[0]
+            case None:
+                _answered(work, step, bounds)
     return work
 
 
@@ -165,8 +150,8 @@ def _asked(work: Work, *, answered: bool) -> None:
         work.route = None
 
 
-def _answered(work: Work, step: Step, role: str, bounds: Bounds) -> None:
-    number = _number(step)
+def _answered(work: Work, step: Step, bounds: Bounds) -> None:
+    number = step.plan_step or 0
     call = step.calls[0] if len(step.calls) == 1 else None
     if call is None or call.error is not None or not isinstance(call.arguments, dict):
         work.wrong.setdefault(number, []).append(step)
@@ -175,7 +160,7 @@ def _answered(work: Work, step: Step, role: str, bounds: Bounds) -> None:
     if call.name == FINISH:
         work.finished = call
         return
-    match role:
+    match step.role:
         case "router":
             _routed(work, Route.model_validate(call.arguments), bounds)
         case "planner":
@@ -187,12 +172,6 @@ def _answered(work: Work, step: Step, role: str, bounds: Bounds) -> None:
                 work.plan = Plan(steps=(only,))
         case "reflector":
             _judged(work, Judgement.model_validate(call.arguments), bounds)
-
-
-def _number(step: Step) -> int:
-    """The step of the plan that an executor's answer is for; 0: none."""
-    noted = next((note for note in step.notes[1:2] if note.startswith(_FOR)), "")
-    return int(noted.removeprefix(_FOR)) if noted else 0
 
 
 def _routed(work: Work, route: Route, bounds: Bounds) -> None:

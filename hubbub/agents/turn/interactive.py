@@ -14,12 +14,10 @@ from pydantic import JsonValue
 
 from hubbub.agents.tools.ways_out import ASK_HUMAN
 from hubbub.agents.turn.first_call import NOT_FIRST, NOT_RUN
-from hubbub.agents.turn.waiting import ASKS
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["acted", "is_question", "question", "without_questions"]
 
-_NOTE = "interactive: asks before it goes on"
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
 
@@ -41,11 +39,11 @@ def question(step: Step, quiet: Collection[str], n: int) -> Step:
         "options": ["go on", "stop"],
     }
     call = ToolCallRecord(id=f"ask_{n}", name=ASK_HUMAN, arguments=asked)
-    return Step(n=n, calls=(call,), notes=(ASKS, _NOTE))
+    return Step(n=n, calls=(call,), made="confirm")
 
 
 def is_question(step: Step) -> bool:
-    return _NOTE in step.notes
+    return step.made == "confirm"
 
 
 def without_questions(steps: Sequence[Step]) -> list[Step]:

@@ -112,6 +112,7 @@ class Journal:
     async def begin(
         self,
         *,
+        continues: str | None = None,
         model: str | None = None,
         system_prompt: str | None = None,
         prompt: str | None = None,
@@ -126,6 +127,7 @@ class Journal:
         refuses it then.
         """
         told = {
+            "continues": continues,
             "model": model,
             "system_prompt": system_prompt,
             "prompt": prompt,

@@ -2,9 +2,8 @@
 
     loop = Loop(rules, tools, steps)        steps: what an earlier process had recorded
     commands = loop.start()                 Record, AskModel, RunTools, Park, End
-    commands = loop.answered(answer)
+    commands = loop.answered([answered])
     commands = loop.ran(results)
-    commands = loop.stopped("timeout", "...")
 
 What comes next depends on the recorded steps alone, so a turn that is taken up again goes on
 exactly where its record ends. A message that people steer the turn by begins it anew in two ways:
@@ -30,7 +29,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from hubbub.agents.models.base import Answer
 from hubbub.agents.turn.first_call import held_back
@@ -41,6 +41,7 @@ from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = [
     "FINISH",
+    "Answered",
     "AskModel",
     "CallResult",
     "Command",
@@ -87,6 +88,22 @@ class AskModel:
     """Ask the model what comes after the steps so far; the answer becomes step `n`."""
 
     n: int
+    fresh: tuple[Steering, ...] = field(default=(), kw_only=True)
+    """What people say that the model has not heard yet."""
+
+    def hearing(self, steering: Sequence[Steering]) -> Self:
+        """The same question, after these messages."""
+        return replace(self, fresh=tuple(steering))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model has answered, and when it was asked: so long after the turn's start."""
+
+    asked: AskModel
+    answer: Answer
+    at_ms: float | None = None
+    duration_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +151,14 @@ class Loop:
         tools: Collection[str],
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
+        parent: Loop | None = None,
     ):
         """`tools` are the names a model may call, `finish` among them or not. `earlier` are the
-        steps of turns before that this one goes on with: it is bounded as if it had none.
+        steps of turns before that this one goes on with: it is bounded as if it had none. `parent`
+        is the turn's own loop, if this one is of a helper: its tokens count there.
         """
         self.steps = [*earlier, *steps]
-        self.ended = False
+        self._parent = parent
         self.apart = 0
         """Tokens of the turn's sub-agents, which count with its own."""
         self._earlier = len(earlier)
@@ -150,18 +169,14 @@ class Loop:
         """The first commands, or those that follow from the steps of an earlier process."""
         return self._next(again=True)
 
-    def answered(
-        self,
-        answer: Answer,
-        at_ms: float | None = None,
-        duration_ms: float | None = None,
-        steered: Sequence[Steering] = (),
-    ) -> list[Command]:
-        """The model has answered. It was asked `at_ms` after the turn's start, and shown the
-        messages of `steered` for the first time.
-        """
-        step = self._step(answer, at_ms, duration_ms)
-        self.steps.append(step.model_copy(update={"steered": tuple(steered)}))
+    def answered(self, answers: Sequence[Answered]) -> list[Command]:
+        """The model has answered."""
+        (given,) = answers
+        step = step_of(given.answer, self._n, self._tools, given.at_ms, given.duration_ms)
+        step = held_back(step, self._own, self._rules.begin_with)
+        self.steps.append(step.model_copy(update={"steered": given.asked.fresh}))
+        if self._parent is not None:
+            self._parent.apart += step.tokens_in + step.tokens_out
         return [Record(self.steps[-1]), *self._next()]
 
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
@@ -178,27 +193,23 @@ class Loop:
             return following  # `finish` has been settled too: one record says it all
         return [Record(self.steps[ran]), *following]
 
-    def stopped(self, outcome: Outcome, reason: str) -> list[Command]:
-        """Something from outside ends the turn: time, a person, a model that fails."""
-        return [self._end(End(outcome, reason))]
-
     # Deciding -----------------------------------------------------------------------------------
 
     def _next(self, *, again: bool = False) -> list[Command]:
         if not self._own:
-            return [AskModel(self._n)]
+            return [self._ask()]
         last = self.steps[-1]
         if not last.calls:
             return [self._after_text(last)]
         if (repeated := repetition(self.steps)) is not None:
-            return [self._end(End("loop_detected", f"{repeated} was called again and again"))]
+            return [End("loop_detected", f"{repeated} was called again and again")]
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:
             return [RunTools(last, open_calls, again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
         if is_question(last):
-            return [self._end(_asked(last.calls[0]))]
+            return [_asked(last.calls[0])]
         quiet = self._rules.quiet
         if quiet is not None and acted(last, quiet):
             asking = question(last, quiet, self._n)
@@ -219,11 +230,13 @@ class Loop:
     def _after_text(self, last: Step) -> Command:
         if sum(1 for step in self._own if not step.calls) > 1:
             reason = "the model answered without calling a tool, also after being told"
-            return self._end(End("no_action", reason, last.text))
+            return End("no_action", reason, last.text)
         return self._ask()
 
     def overspent(self) -> str | None:
         """Why nothing more may be asked in this turn, if its tokens are used up."""
+        if self._parent is not None:
+            return self._parent.overspent()
         used = self.apart + sum(step.tokens_in + step.tokens_out for step in self._own)
         most = self._rules.max_tokens
         if most is None or used < most:
@@ -231,18 +244,13 @@ class Loop:
         return f"not finished after {used} tokens (at most {most})"
 
     def _ask(self) -> Command:
-        last = self.steps[-1]
-        last_words = None if last.calls else last.text
+        last = self._own[-1] if self._own else None
+        last_words = None if last is None or last.calls else last.text
         if len(self._own) >= self._rules.max_steps:
-            reason = f"not finished after {len(self._own)} steps"
-            return self._end(End("max_steps", reason, last_words))
+            return End("max_steps", f"not finished after {len(self._own)} steps", last_words)
         if (overspent := self.overspent()) is not None:
-            return self._end(End("max_steps", overspent, last_words))
+            return End("max_steps", overspent, last_words)
         return AskModel(self._n)
-
-    def _end(self, end: End) -> End:
-        self.ended = True
-        return end
 
     # `finish` -----------------------------------------------------------------------------------
 
@@ -257,7 +265,7 @@ class Loop:
         record: list[Command] = [Record(self.steps[-1])] if unsettled else []
         if refuse:
             return [*record, self._ask()]
-        return [*record, self._end(End("finished", _reason_of(call)))]
+        return [*record, End("finished", _reason_of(call))]
 
     def _silent(self) -> bool:
         """Whether somebody waits for a reply: nothing was sent, and that was not pointed out, since
@@ -274,10 +282,6 @@ class Loop:
         return call.name in self._rules.speaking and bool(call.result) and not call.error
 
     # Steps --------------------------------------------------------------------------------------
-
-    def _step(self, answer: Answer, at_ms: float | None, duration_ms: float | None) -> Step:
-        step = step_of(answer, self._n, self._tools, at_ms, duration_ms)
-        return held_back(step, self._own, self._rules.begin_with)
 
     def _settle(self, results: Sequence[CallResult]) -> None:
         last, given = self.steps[-1], {result.id: result for result in results}

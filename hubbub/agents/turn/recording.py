@@ -78,6 +78,7 @@ def step_of(
         compresses=answer.compresses,
         window=answer.window,
         dialect=answer.dialect,
+        model=answer.model,
         notes=answer.notes,
         at_ms=at_ms,
         duration_ms=duration_ms,

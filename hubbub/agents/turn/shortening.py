@@ -4,7 +4,7 @@ texts        lose their middle; what no frame can carry (NUL, half a character) 
 arguments    lose the ends of lists and objects, and what is nested too deep, besides
 lists        of the record itself lose their ends, when nothing else helps
 
-What was left out is told in its place; of the record's own lists, in its notes.
+What was left out is told in its place; of calls, by `calls_cut`; of other lists, in the notes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ LEAST_RECORD = 8 * 1024
 _LEAST_TEXT = 64
 """Characters of a text, and bytes of a call's arguments, that are always left."""
 _FLAW = re.compile("[\0\ud800-\udfff]")
-_CUT_CALLS = "its calls are not recorded in full"
 _LOST = (
     "the process stopped while this ran, and its arguments were too large to be kept: it may or "
     "may not have taken effect; find out before you call it again"
@@ -47,7 +46,7 @@ def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
     most, short = limit, record
     while most >= _LEAST_TEXT:
         short = _shortened(record, most, levels)
-        told = _noted(short, _CUT_CALLS) if _arguments(short) != _arguments(record) else short
+        told = _cut_calls(short) if _arguments(short) != _arguments(record) else short
         size = _size(told)
         if size <= limit:
             return told
@@ -56,7 +55,7 @@ def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
     while _size(told) > limit and items > 1:
         items = max(items // 4, 1)
         few = f"the hub takes no more: at most {items} of each list are recorded"
-        told = _noted(_noted(_first(short, items), _CUT_CALLS), few)
+        told = _noted(_cut_calls(_first(short, items)), few)
     return told
 
 
@@ -69,7 +68,7 @@ def without_cut_calls(step: Step) -> Step:
     """A recorded step as another process may go on with it: calls that were not recorded in full
     cannot run any more, so those without a result have that as their result.
     """
-    if _CUT_CALLS not in step.notes:
+    if not step.calls_cut:
         return step
     lost = {"result": failure("interrupted", _LOST), "error": "interrupted"}
     calls = (c if c.result is not None else c.model_copy(update=lost) for c in step.calls)
@@ -156,6 +155,12 @@ def _noted(record: JsonValue, note: str) -> JsonValue:
     if not isinstance(record, dict) or not isinstance(notes := record.get("notes"), list):
         return record
     return {**record, "notes": [*notes, note]}
+
+
+def _cut_calls(record: JsonValue) -> JsonValue:
+    if not isinstance(record, dict) or "calls" not in record:
+        return record
+    return {**record, "calls_cut": True}
 
 
 def _arguments(record: JsonValue) -> list[JsonValue]:

@@ -1,9 +1,9 @@
 """Turns that end with a question, and go on in the turn that its answer begins.
 
-The last step of such a turn is a question of the runtime's own, with the note `asks`: notes are the
-runtime's, so nothing that a model writes makes a turn wait. The answer is the next message in its
-thread; the turn that it starts finds the question, the agent's own last message there, which names
-the turn that asked. So what belongs together follows from the thread and the records alone.
+The last step of such a turn is a question that the runtime has made (`Step.made`), so nothing that
+a model writes makes a turn wait. The answer is the next message in its thread; the turn that it
+starts finds the question, the agent's own last message there, which names the turn that asked. So
+what belongs together follows from the thread and the records alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ from hubbub.ids import turn_id
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, Turn
 
-__all__ = ["ASKS", "Earlier", "ReadTurn", "earlier_steps", "goes_on_with", "waiting", "waits"]
-
-ASKS = "asks"
-"""The first note of a step that asks a person, and ends the turn."""
+__all__ = ["Earlier", "ReadTurn", "earlier_steps", "waiting", "waits"]
 
 _WAITS = "waits for an answer"
-_GOES_ON = "goes on with "
 MOST_TURNS = 20
 """Turns in a row that go on with each other."""
 
@@ -48,17 +44,6 @@ class Earlier:
     turn: str | None = None
     """The turn that has asked."""
 
-    @property
-    def first(self) -> int:
-        """The number of the first step of the turn that goes on."""
-        return self.steps[-1].n + 1 if self.steps else 1
-
-    def noted(self, step: Step) -> Step:
-        """The step as it is recorded: the first one of a turn that goes on says with which."""
-        if self.turn is None or step.n != self.first:
-            return step
-        return step.model_copy(update={"notes": (*step.notes, f"{_GOES_ON}{self.turn}")})
-
 
 async def earlier_steps(
     thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
@@ -71,7 +56,7 @@ async def earlier_steps(
     last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
     while turn is not None and len(found) < MOST_TURNS:
         found.insert(0, _below(turn, below))
-        name = goes_on_with(found[0])
+        name = turn.start.continues
         turn = await _readable(name, read) if name is not None else None
     return Earlier(tuple(step for steps in found for step in steps), last)
 
@@ -89,7 +74,7 @@ async def _unfinished(
         return None
     for message in _between(thread, question, plan):
         later = await _readable(turn_id(me, message.seq), read)  # None: it woke nobody
-        if later is not None and goes_on_with(later.steps) == turn.start.id:
+        if later is not None and later.start.continues == turn.start.id:
             if later.end is not None and later.end.outcome == "finished":
                 return None
             turn = later
@@ -132,7 +117,7 @@ def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
 def waits(steps: Sequence[Step]) -> bool:
     """Whether the turn that ends with these steps goes on when somebody answers."""
     last = steps[-1] if steps else None
-    if last is None or last.notes[:1] != (ASKS,):
+    if last is None or last.made not in ("ask", "confirm"):
         return False
     return all(call.error is None and call.result is not None for call in last.calls)
 
@@ -140,10 +125,3 @@ def waits(steps: Sequence[Step]) -> bool:
 def _ended_so(turn: Turn, below: int) -> bool:
     """Whether the turn has ended with a question."""
     return turn.end is not None and turn.end.outcome == "finished" and waits(_below(turn, below))
-
-
-def goes_on_with(steps: Sequence[Step]) -> str | None:
-    """The turn that a turn with these steps goes on with; None if it begins anew."""
-    notes = steps[0].notes if steps else ()
-    found = next((note for note in notes if note.startswith(_GOES_ON)), None)
-    return found.removeprefix(_GOES_ON) if found is not None else None

@@ -78,7 +78,7 @@ async def test_who_was_brought_a_file_or_reads_one_has_read_something_from_outsi
         turn = f"bot-{other['id']}"
         await parked(net, bob, turn)
         step = (await net.begun(turn)).steps[0]
-        assert step.notes == ("has read from outside: read_file",)
+        assert step.untrusted == ("read_file",)
 
 
 @pytest.mark.behaviour("M-129")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.models.base import Answer
+from hubbub.agents.turn.loop import Answered, AskModel, Command, Loop
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import (
@@ -19,10 +22,24 @@ from hubbub.protocol.messages import (
     ThreadSummary,
     Wake,
 )
+from hubbub.protocol.turns import Steering
 
-__all__ = ["ME", "Watch", "event", "message", "pending", "plan", "ready", "wake"]
+__all__ = ["ME", "Watch", "answered", "event", "message", "pending", "plan", "ready", "wake"]
 
 ME = "bot"
+
+
+def answered(
+    loop: Loop,
+    answer: Answer,
+    *,
+    at_ms: float | None = None,
+    duration_ms: float | None = None,
+    steered: Sequence[Steering] = (),
+) -> list[Command]:
+    """What a loop does when the model has answered, to what people have said too."""
+    asked = AskModel(0, fresh=tuple(steered))
+    return loop.answered([Answered(asked, answer, at_ms, duration_ms)])
 
 
 class Watch:

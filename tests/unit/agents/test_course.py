@@ -11,7 +11,7 @@ from hubbub import tool
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.course import Calls
+from hubbub.agents.turn.driver import Calls
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, RunTools
 from hubbub.agents.turn.timing import TurnClock

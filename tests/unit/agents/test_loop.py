@@ -24,6 +24,7 @@ from hubbub.agents.turn.loop import (
 )
 from hubbub.protocol.messages import ReplyNeed
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
+from tests.unit.agents.builders import answered
 
 TOOLS = ("send_text_message", "read_thread", "add")
 SPEAKING = frozenset({"send_text_message"})
@@ -49,7 +50,7 @@ def loop_of(steps: tuple[Step, ...] = (), **rules: object) -> Loop:
 
 def run(loop: Loop, answer: Answer) -> list[Command]:
     """Answer, and let every tool that is asked for succeed."""
-    commands = loop.answered(answer)
+    commands = answered(loop, answer)
     while isinstance(commands[-1], RunTools):
         commands = loop.ran([CallResult(c.id, "ok") for c in commands[-1].calls])
     return commands
@@ -63,10 +64,9 @@ def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() 
     loop = loop_of()
     assert loop.start() == [AskModel(1)]
     made = replace(calls(call("add", {"a": 1}), text="let me see"), cost_usd=0.0042)
-    before, run_tools = loop.answered(made, at_ms=3.5, duration_ms=12.0)
+    before, run_tools = answered(loop, made, at_ms=3.5, duration_ms=12.0)
     assert isinstance(before, Record)
     assert run_tools == RunTools(before.step, before.step.calls, again=False)
-    assert loop.ended is False
     assert before.step.calls[0].result is None
     assert (before.step.calls[0].at_ms, before.step.calls[0].duration_ms) == (None, None)
     after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)], ("a note",))
@@ -84,86 +84,84 @@ def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() 
 def test_what_costs_nothing_is_not_what_has_no_price() -> None:
     for cost in (None, 0.0):
         loop = loop_of()
-        loop.answered(replace(calls(call("add")), cost_usd=cost))
+        answered(loop, replace(calls(call("add")), cost_usd=cost))
         assert loop.steps[0].cost_usd == cost
 
 
 def test_results_belong_to_their_calls_whatever_their_order() -> None:
     loop = loop_of()
-    loop.answered(calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
+    answered(loop, calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
     loop.ran([CallResult("b", "two"), CallResult("a", "one")])
     assert [c.result for c in loop.steps[0].calls] == ["one", "two"]
 
 
 @pytest.mark.behaviour("A-6")
 def test_equal_calls_of_one_step_all_run() -> None:
-    run_tools = last(loop_of().answered(calls(*(call("add", {"a": 6}, "dice"),) * 3)))
+    run_tools = last(answered(loop_of(), calls(*(call("add", {"a": 6}, "dice"),) * 3)))
     assert isinstance(run_tools, RunTools)
     assert len({c.id for c in run_tools.calls}) == 3
 
 
 def test_finish_ends_the_turn_with_its_reason_on_record() -> None:
     loop = loop_of()
-    *_, record, end = loop.answered(calls(finish("nothing to do")))
+    *_, record, end = answered(loop, calls(finish("nothing to do")))
     assert end == End("finished", "nothing to do")
     assert record == Record(loop.steps[0])
     assert loop.steps[0].calls[0].result == "finished"
-    assert loop.ended
-    assert last(loop_of().answered(calls(call(FINISH, "")))) == End("finished")
+    assert last(answered(loop_of(), calls(call(FINISH, "")))) == End("finished")
 
 
 def test_other_calls_of_the_step_run_before_it_finishes() -> None:
     loop = loop_of()
-    commands = loop.answered(calls(finish("sent"), call("send_text_message", {"to": "a"})))
+    commands = answered(loop, calls(finish("sent"), call("send_text_message", {"to": "a"})))
     assert isinstance(commands[-1], RunTools)
     assert [c.name for c in commands[-1].calls] == ["send_text_message"]
-    assert not loop.ended
     after = loop.ran([CallResult("id_send_text_message", "m1")])
     assert after == [Record(loop.steps[0]), End("finished", "sent")]
 
 
 def test_a_finish_that_does_not_parse_is_no_finish() -> None:
     loop = loop_of()
-    assert last(loop.answered(calls(call(FINISH, '{"reason": ')))) == AskModel(2)
+    assert last(answered(loop, calls(call(FINISH, '{"reason": ')))) == AskModel(2)
     assert loop.steps[0].calls[0].error == "invalid_arguments"
     both = loop_of()
-    assert last(both.answered(calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
+    assert last(answered(both, calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
     assert both.steps[0].calls[0].error == "invalid_arguments"
 
 
 def test_until_the_first_call_has_run_no_other_does() -> None:
     loop = loop_of(begin_with="read_thread")
-    assert last(loop.answered(calls(call("add")))) == AskModel(2)
+    assert last(answered(loop, calls(call("add")))) == AskModel(2)
     assert loop.steps[0].calls[0].error == "not_first"
     run(loop, calls(call("read_thread")))
-    assert isinstance(last(loop.answered(calls(call("add")))), RunTools)
+    assert isinstance(last(answered(loop, calls(call("add")))), RunTools)
 
 
 @pytest.mark.behaviour("W-10")
 def test_a_silent_finish_is_refused_once_and_then_accepted() -> None:
     loop = loop_of(reply_required=True)
-    assert last(loop.answered(calls(finish()))) == AskModel(2)
+    assert last(answered(loop, calls(finish()))) == AskModel(2)
     told = loop.steps[0].calls[0]
     assert told.error == "reply_required"
     assert (told.result or "").startswith("REPLY_REQUIRED")
-    assert last(loop.answered(calls(finish("silent")))) == End("finished", "silent")
-    assert last(loop_of().answered(calls(finish()))) == End("finished", "done"), "optional"
+    assert last(answered(loop, calls(finish("silent")))) == End("finished", "silent")
+    assert last(answered(loop_of(), calls(finish()))) == End("finished", "done"), "optional"
 
 
 def test_only_a_message_that_was_sent_counts_as_a_reply() -> None:
     sends = call("send_text_message", {"to": "a"})
     sent = loop_of(reply_required=True)
     run(sent, calls(sends))
-    assert last(sent.answered(calls(finish()))) == End("finished", "done")
+    assert last(answered(sent, calls(finish()))) == End("finished", "done")
     same_step = loop_of(reply_required=True)
     assert last(run(same_step, calls(finish(), sends))) == End("finished", "done")
     refused = loop_of(reply_required=True)
-    refused.answered(calls(sends))
+    answered(refused, calls(sends))
     refused.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
-    assert last(refused.answered(calls(finish()))) == AskModel(3)
+    assert last(answered(refused, calls(finish()))) == AskModel(3)
     only_read = loop_of(reply_required=True)
     run(only_read, calls(call("read_thread", {"thread": "x"})))
-    assert last(only_read.answered(calls(finish()))) == AskModel(3)
+    assert last(answered(only_read, calls(finish()))) == AskModel(3)
 
 
 def steered(reply: ReplyNeed = "required") -> Steering:
@@ -180,63 +178,63 @@ class TestSteered:
     @pytest.mark.behaviour("Y-5")
     def test_it_is_recorded_and_what_was_said_before_it_is_no_reply_to_it(self) -> None:
         loop = self.said(reply_required=True)
-        record, *_, ask = loop.answered(calls(finish()), steered=[steered()])
+        record, *_, ask = answered(loop, calls(finish()), steered=[steered()])
         assert isinstance(record, Record)
         assert record.step.steered == (steered(),)
         assert ask == AskModel(3)
         assert loop.steps[-1].calls[0].error == "reply_required"
-        assert last(loop.answered(calls(finish("no")))) == End("finished", "no")
+        assert last(answered(loop, calls(finish("no")))) == End("finished", "no")
 
     def test_what_is_said_after_it_is_a_reply_and_an_optional_one_is_not_asked_for(self) -> None:
         loop = self.said()
-        commands = loop.answered(calls(call("send_text_message")), steered=[steered()])
+        commands = answered(loop, calls(call("send_text_message")), steered=[steered()])
         assert isinstance(last(commands), RunTools)
         loop.ran([CallResult("id_send_text_message", "ok")])
-        assert last(loop.answered(calls(finish()))) == End("finished", "done")
-        commands = self.said().answered(calls(finish()), steered=[steered("optional")])
+        assert last(answered(loop, calls(finish()))) == End("finished", "done")
+        commands = answered(self.said(), calls(finish()), steered=[steered("optional")])
         assert last(commands) == End("finished", "done")
 
     def test_the_reminder_comes_once_for_each(self) -> None:
         loop = loop_of(reply_required=True)
-        assert last(loop.answered(calls(finish("a")))) == AskModel(2)
-        assert last(loop.answered(calls(finish("b")), steered=[steered()])) == AskModel(3)
-        assert last(loop.answered(calls(finish("c")))) == End("finished", "c")
+        assert last(answered(loop, calls(finish("a")))) == AskModel(2)
+        assert last(answered(loop, calls(finish("b")), steered=[steered()])) == AskModel(3)
+        assert last(answered(loop, calls(finish("c")))) == End("finished", "c")
 
     def test_a_call_that_a_person_asks_for_again_is_no_repetition(self) -> None:
         add = calls(call("add", {"a": 1}))
         loop = loop_of()
         run(loop, add)
         run(loop, add)
-        assert isinstance(last(loop.answered(add, steered=[steered()])), RunTools)
+        assert isinstance(last(answered(loop, add, steered=[steered()])), RunTools)
         loop.ran([CallResult("id_add", "ok")])
         run(loop, add)
         assert isinstance(last(run(loop, add)), End)
 
     def test_a_loop_that_is_taken_up_again_knows_of_it(self) -> None:
         first = self.said()
-        first.answered(calls(call("read_thread")), steered=[steered()])
+        answered(first, calls(call("read_thread")), steered=[steered()])
         first.ran([CallResult("id_read_thread", "ok")])
         again = loop_of(tuple(first.steps))
         assert again.start() == [AskModel(3)]
-        assert last(again.answered(calls(finish()))) == AskModel(4)
+        assert last(answered(again, calls(finish()))) == AskModel(4)
 
 
 @pytest.mark.behaviour("A-4")
 def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     loop = loop_of()
-    assert last(loop.answered(Answer(text="Hello!"))) == AskModel(2)
+    assert last(answered(loop, Answer(text="Hello!"))) == AskModel(2)
     run(loop, calls(call("add")))
     reason = "the model answered without calling a tool, also after being told"
-    end = last(loop.answered(Answer(text="Hello again!")))
+    end = last(answered(loop, Answer(text="Hello again!")))
     assert end == End("no_action", reason, "Hello again!")
     empty = loop_of()
-    assert last(empty.answered(Answer())) == AskModel(2)
-    end = last(empty.answered(Answer()))
+    assert last(answered(empty, Answer())) == AskModel(2)
+    end = last(answered(empty, Answer()))
     assert isinstance(end, End)
     assert end.outcome == "no_action"
     again = loop_of((Step(n=1, text="Hello!"),))
     assert again.start() == [AskModel(2)]
-    end = last(again.answered(Answer(text="Hello again!")))
+    end = last(answered(again, Answer(text="Hello again!")))
     assert isinstance(end, End)
     assert end.outcome == "no_action"
 
@@ -244,7 +242,7 @@ def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
 class TestWrongCalls:
     def failed(self, request: CallRequest, finish_reason: str = "tool_calls") -> dict[str, object]:
         loop = loop_of()
-        assert last(loop.answered(calls(request, finish_reason=finish_reason))) == AskModel(2)
+        assert last(answered(loop, calls(request, finish_reason=finish_reason))) == AskModel(2)
         told: dict[str, object] = json.loads(loop.steps[0].calls[0].result or "")
         assert told["error"] == loop.steps[0].calls[0].error
         return told
@@ -266,7 +264,7 @@ class TestWrongCalls:
 
     def test_they_are_recorded_as_they_came_and_the_right_calls_run_all_the_same(self) -> None:
         loop = loop_of()
-        commands = loop.answered(calls(call("nope"), call("add", '{"a": "b', "x"), call("add")))
+        commands = answered(loop, calls(call("nope"), call("add", '{"a": "b', "x"), call("add")))
         assert isinstance(commands[-1], RunTools)
         assert [c.id for c in commands[-1].calls] == ["id_add"]
         assert loop.steps[0].calls[1].arguments == '{"a": "b'
@@ -274,7 +272,7 @@ class TestWrongCalls:
     def test_what_the_wire_cannot_carry_is_made_visible(self) -> None:
         loop = loop_of()
         answer = calls(call("add", '{"a": "\\u0000", "\\ud800": ["\\u0007"]}'), text="x\0\ud800")
-        loop.answered(answer)
+        answered(loop, answer)
         loop.ran([CallResult("id_add", "result\0")])
         step = loop.steps[0]
         assert step.text == "x⟦U+0000⟧⟦U+D800⟧"
@@ -295,18 +293,11 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
         assert loop.steps[1].calls[0].result == "ok"
     words = Answer(text="Hm", tokens_in=1)
     for loop in (loop_of(max_steps=1), loop_of(max_tokens=1)):
-        end = last(loop.answered(words))
+        end = last(answered(loop, words))
         assert isinstance(end, End)
         assert (end.outcome, end.text) == ("max_steps", "Hm")
     finishing = loop_of(max_steps=1)
-    assert last(finishing.answered(calls(finish()))) == End("finished", "done")
-
-
-def test_something_outside_may_end_the_turn() -> None:
-    loop = loop_of()
-    loop.start()
-    assert loop.stopped("timeout", "why") == [End("timeout", "why")]
-    assert loop.ended
+    assert last(answered(finishing, calls(finish()))) == End("finished", "done")
 
 
 def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Step:
@@ -335,7 +326,7 @@ def test_the_call_that_closes_the_circle_does_not_run_however_it_is_written() ->
     loop = loop_of()
     run(loop, calls(call("add", '{"a": 1, "b": 2}')))
     run(loop, calls(call("add", '{"b": 2, "a": 1}')))
-    commands = loop.answered(calls(call("add", '{"a": 1,"b": 2}')))
+    commands = answered(loop, calls(call("add", '{"a": 1,"b": 2}')))
     assert not any(isinstance(c, RunTools) for c in commands)
     end = last(commands)
     assert isinstance(end, End)
@@ -356,7 +347,7 @@ def test_calls_without_results_run_again_and_say_so() -> None:
 def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
     assert loop_of((step(1, ("add", 1)),)).start() == [AskModel(2)]
     done = loop_of()
-    done.answered(calls(finish("all done")))
+    answered(done, calls(finish("all done")))
     assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]
     odd = ToolCallRecord(id="f", name=FINISH, arguments=["all done"], result="finished")
     assert loop_of((Step(n=1, calls=(odd,)),)).start() == [End("finished")]
@@ -365,13 +356,12 @@ def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
 @pytest.mark.behaviour("H-80", "H-82", "H-84")
 def test_a_step_with_a_call_that_waits_is_recorded_and_goes_on_with_that_call() -> None:
     loop = loop_of()
-    loop.answered(calls(call("add"), call("read_thread"), finish()))
+    answered(loop, calls(call("add"), call("read_thread"), finish()))
     waits = CallResult("id_add", "", parked=("a1",))
     record, park = loop.ran([waits, CallResult("id_read_thread", "ok")])
     assert park == Park(1, ("a1",))
     assert isinstance(record, Record)
     assert [c.result for c in record.step.calls] == [None, "ok", None]
-    assert not loop.ended
     again = loop_of(tuple(loop.steps))
     (run_tools,) = again.start()
     assert isinstance(run_tools, RunTools)

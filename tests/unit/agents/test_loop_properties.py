@@ -23,6 +23,7 @@ from hubbub.agents.turn.loop import (
     RunTools,
 )
 from hubbub.protocol.turns import Step
+from tests.unit.agents.builders import answered
 
 TOOLS = ("send", "read")
 NAMES = st.sampled_from([*TOOLS, *TOOLS, FINISH, "unknown", ""])
@@ -72,10 +73,10 @@ class World:
         match command:
             case Record(step):
                 self.recorded[step.n] = step
-            case AskModel(n):
+            case AskModel(n=n):
                 self.asked.append(n)
                 answer = self.answers[n - 1] if n <= len(self.answers) else Answer()
-                return loop.answered(answer)
+                return answered(loop, answer)
             case RunTools(step, calls):
                 self.ran += [f"{step.n}/{c.id}" for c in calls]
                 return loop.ran([self.result(c.id, step.n) for c in calls])
@@ -163,8 +164,8 @@ def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> No
     ]
     assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
     loop = Loop(Rules(), TOOLS)
-    loop.answered(
-        Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))
+    answered(
+        loop, Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))
     )
     told = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
     assert [c["function"]["name"] for c in told] == ["functions_send_now", "_"]

@@ -6,9 +6,8 @@ import pytest
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.parking import Parking
-from hubbub.agents.turn.loop import CallResult
-from hubbub.agents.turn.taint import Taint, carriers
-from hubbub.protocol.turns import Step, ToolCallRecord
+from hubbub.agents.turn.driver import Taint, carriers
+from hubbub.protocol.turns import Step
 from tests.unit.agents.builders import message, plan
 
 PLAN, OTHER = plan(message(1)), plan(message(2))
@@ -67,28 +66,17 @@ class TestParking:
         assert self.again == [OTHER]
 
 
-def result(id: str, *, outside: bool) -> CallResult:
-    return CallResult(id, "ok", outside=outside)
-
-
 @pytest.mark.behaviour("H-88")
 class TestTaint:
-    calls = (
-        ToolCallRecord(id="a", name="fetch", arguments={}),
-        ToolCallRecord(id="b", name="add", arguments={}),
-    )
-
     def test_the_first_thing_from_outside_is_noted_and_all_that_another_process_needs(self) -> None:
         taint = Taint()
-        assert taint.results(self.calls, [result("b", outside=False)]) == ()
+        assert taint.read([]) == ()
         assert not taint.outside
-        (note,) = taint.results(self.calls, [result("a", outside=True)])
-        assert "fetch" in note
+        assert taint.read(["fetch", "fetch", "m7"]) == ("fetch", "m7")
         assert taint.outside
-        assert taint.results(self.calls, [result("a", outside=True)]) == (), "it is known"
-        (note,) = Taint().read(["m7"])
-        assert Taint(steps=[Step(n=1), Step(n=2, notes=("x", note))]).outside
-        assert not Taint(steps=[Step(n=1, notes=("x",), text=note)]).outside, "a model may say so"
+        assert taint.read(["fetch"]) == (), "it is known"
+        assert Taint(steps=[Step(n=1), Step(n=2, untrusted=("fetch",))]).outside
+        assert not Taint(steps=[Step(n=1, notes=("fetch",))]).outside
         taint = Taint(outside=True)
         assert taint.read(["fetch"]) == ()
         other = message(2).model_copy(update={"outside": True})

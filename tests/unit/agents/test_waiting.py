@@ -9,22 +9,27 @@ from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.turn.interactive import acted, is_question, question, without_questions
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.agents.turn.recording import CallResult
-from hubbub.agents.turn.waiting import ASKS, MOST_TURNS, Earlier, earlier_steps, waiting, waits
+from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
-from tests.unit.agents.builders import ME, message
+from tests.unit.agents.builders import ME, answered, message
 
 THREAD = "dm.alice.bot"
 ASKED = waiting({"question": "which?"})
 
 
 def turn(
-    id: str, *steps: Step, reason: str = ASKED, woken: str = "m1", outcome: Outcome = "finished"
+    id: str,
+    *steps: Step,
+    reason: str = ASKED,
+    woken: str = "m1",
+    outcome: Outcome = "finished",
+    continues: str | None = None,
 ) -> Turn:
     return Turn(
-        start=TurnStart(id=id, thread_id=THREAD, messages=(woken,)),
+        start=TurnStart(id=id, thread_id=THREAD, messages=(woken,), continues=continues),
         agent=ME,
         started_at=datetime(2025, 1, 1, tzinfo=UTC),
         steps=steps,
@@ -32,14 +37,14 @@ def turn(
     )
 
 
-def step(n: int, *notes: str) -> Step:
-    return Step(n=n, notes=notes)
+def step(n: int) -> Step:
+    return Step(n=n)
 
 
-def question_step(n: int, *notes: str, error: str | None = None) -> Step:
+def question_step(n: int, error: str | None = None) -> Step:
     """A question of the runtime's own, which has been sent unless there is an error."""
     asked = ToolCallRecord(id="ask", name="ask_human", arguments={}, result="r", error=error)
-    return Step(n=n, calls=(asked,), notes=(ASKS, *notes))
+    return Step(n=n, calls=(asked,), made="ask")
 
 
 def asks(seq: int, turn: str) -> Message:
@@ -68,28 +73,26 @@ ONE = {"bot-m1": turn("bot-m1", step(1), question_step(2))}
 async def test_an_answer_goes_on_with_the_turn_that_asked() -> None:
     earlier = await found(ONE, WOKEN, asks(2, "bot-m1"))
     assert [s.n for s in earlier.steps] == [1, 2]
-    assert (earlier.turn, earlier.first) == ("bot-m1", 3)
-    assert earlier.noted(step(3, "x")).notes == ("x", "goes on with bot-m1")
-    assert earlier.noted(step(4)) == step(4)
-    assert (Earlier().first, Earlier().noted(step(1))) == (1, step(1))
+    assert earlier.turn == "bot-m1"
 
 
 async def test_a_chain_of_questions_is_followed_to_its_beginning_and_has_an_end() -> None:
     third = message(3, thread=THREAD)
     before = (WOKEN, asks(2, "bot-m1"), third)
-    goes_on = step(3, "goes on with bot-m1")
-    asked = ONE | {"bot-m3": turn("bot-m3", goes_on, question_step(4), woken="m3")}
+    asked = ONE | {
+        "bot-m3": turn("bot-m3", step(3), question_step(4), woken="m3", continues="bot-m1")
+    }
     earlier = await found(asked, *before, asks(4, "bot-m3"))
     assert ([s.n for s in earlier.steps], earlier.turn) == ([1, 2, 3, 4], "bot-m3")
-    answered = ONE | {"bot-m3": turn("bot-m3", goes_on, woken="m3")}
+    answered = ONE | {"bot-m3": turn("bot-m3", step(3), woken="m3", continues="bot-m1")}
     assert await found(answered, *before) == Earlier(), "an answer is taken up once"
-    circle = {"bot-m1": turn("bot-m1", question_step(1, "goes on with bot-m1"))}
+    circle = {"bot-m1": turn("bot-m1", question_step(1), continues="bot-m1")}
     assert len((await found(circle, *before[:2])).steps) == MOST_TURNS
 
 
 async def test_after_a_turn_that_failed_the_next_one_goes_on_with_what_it_did() -> None:
     failed = turn(
-        "bot-m4", step(3, "goes on with bot-m1"), woken="m4", outcome="model_error", reason="503"
+        "bot-m4", step(3), woken="m4", continues="bot-m1", outcome="model_error", reason="503"
     )
     aside = message(3, thread=THREAD)  # woke nobody
     again = message(4, thread=THREAD)
@@ -123,7 +126,7 @@ def test_a_turn_waits_when_its_last_step_is_a_question_that_was_sent() -> None:
     unsent = ToolCallRecord(id="ask", name="ask_human", arguments={})
     for steps in (
         [], [question_step(1), step(2)], [question_step(1, error="hop_limit")],
-        [Step(n=1, calls=(unsent,), notes=(ASKS,))],
+        [Step(n=1, calls=(unsent,), made="ask")],
     ):  # fmt: skip
         assert not waits(steps)
 
@@ -184,7 +187,7 @@ def interactive() -> tuple[Loop, list[Command]]:
     """A loop whose first call has run, and what it commands then."""
     loop = Loop(INTERACTIVE, ["work", "ask_human"])
     loop.start()
-    return loop, ran(loop, loop.answered(answer("work"))[-1])
+    return loop, ran(loop, answered(loop, answer("work"))[-1])
 
 
 def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> None:
@@ -201,7 +204,7 @@ def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> No
     assert waits(loop.steps)
     following = Loop(INTERACTIVE, ["work", "ask_human"], (), loop.steps)
     assert following.start() == [AskModel(3)]
-    assert following.answered(answer("finish"))[-1] == End("finished", "")
+    assert answered(following, answer("finish"))[-1] == End("finished", "")
 
 
 def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
@@ -220,7 +223,7 @@ def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
     loop = Loop(Rules(max_steps=2), ["a", "b", "say"], (), earlier)
     assert loop.start() == [AskModel(9)]
     for name, n in (("a", 9), ("b", 10)):
-        run = loop.answered(answer(name))[-1]
+        run = answered(loop, answer(name))[-1]
         assert isinstance(run, RunTools)
         assert run.step.n == n
         end = ran(loop, run)[-1]
@@ -229,4 +232,4 @@ def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
     rules = Rules(reply_required=True, speaking=frozenset({"say"}))
     loop = Loop(rules, ["say"], (), [calls("say")])
     loop.start()
-    assert loop.answered(answer("finish"))[-1] == AskModel(3), "what was said before is no reply"
+    assert answered(loop, answer("finish"))[-1] == AskModel(3), "what was said before is no reply"

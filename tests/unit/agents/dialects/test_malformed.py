@@ -17,6 +17,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Step
+from tests.unit.agents.builders import answered
 from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, MEGABYTE, answer_text
 
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
@@ -53,7 +54,7 @@ async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Answer]) -> tup
                 question = dialect.question("s", "p", loop.steps, box.specs)
                 json.dumps(question.messages).encode()
                 answer = next(given, Answer(calls=(FINISH,)))
-                todo += loop.answered(dialect.read(answer))
+                todo += answered(loop, dialect.read(answer))
             case RunTools(step, calls):
                 todo += loop.ran(await box.run("bot-m1", step.n, step.calls, calls))
             case Record(step):

@@ -9,8 +9,6 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.roles.pipeline import (
-    Answered,
-    Command,
     Consult,
     Executors,
     Kind,
@@ -18,7 +16,7 @@ from hubbub.agents.roles.pipeline import (
     Rules,
 )
 from hubbub.agents.roles.work import Bounds
-from hubbub.agents.turn.loop import CallResult, End, Record, RunTools
+from hubbub.agents.turn.loop import Answered, CallResult, Command, End, Record, RunTools
 from hubbub.protocol.turns import Steering, Step
 
 __all__ = ["EXECUTORS", "TWO", "Driver", "answer", "judge", "route"]

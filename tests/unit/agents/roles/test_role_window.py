@@ -21,9 +21,9 @@ from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.telling import LEVELS, RoleMessage
-from hubbub.agents.roles.work import Result, Role, Work
+from hubbub.agents.roles.work import Result, Work
 from hubbub.config.agents import ModelConfig
-from hubbub.protocol.turns import Steering, Step, ToolCallRecord
+from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 from tests.examples import examples
 from tests.unit.agents.builders import message
 from tests.unit.agents.windows import history_of, spec

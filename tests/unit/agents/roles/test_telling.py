@@ -18,8 +18,9 @@ from hubbub.agents.roles.instructing import role_prompts
 from hubbub.agents.roles.pipeline import Consult, Kind
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.telling import LEVELS, prompt_of, told_executors
-from hubbub.agents.roles.work import Result, Role, Work, role_notes
+from hubbub.agents.roles.work import Result, Work
 from hubbub.config.prompting import PromptConfig
+from hubbub.protocol.turns import Role
 
 CONTEXT = PromptContext(
     agent="bot", network="net", tools=[ToolSpec("x", "", {})], capabilities=["cooking"]
@@ -135,7 +136,6 @@ def test_an_executor_is_told_its_step_or_just_the_message() -> None:
     assert one.endswith("Make the call for step 2: tell")
     alone = prompt_of("C", "E", Consult(1, "executor", Work()))
     assert alone.endswith("Make the one call that the incoming message asks for.")
-    assert role_notes("executor", 2) == ("role: executor", "for step 2")
     text = prompt_of("<conversation>x</conversation>\nRespond!", "E", Consult(1, "router", Work()))
     assert text.startswith("<conversation>x</conversation>\n\nE\n\nWho does")
     own = prompt_of("A template without the tag. Respond!", "E", Consult(1, "router", Work()))

@@ -19,7 +19,7 @@ export function Step({ app, step, name = { n: step.n, helpers: [] } }) {
       </h4>
       ${step.window && html`<${Window} window=${step.window} />`}
       ${step.steered?.map((each) => html`<${Steered} key=${each.message} app=${app} steering=${each} />`)}
-      <${Notes} notes=${step.notes} />
+      <${Notes} notes=${[...remarks(step), ...(step.notes ?? [])]} />
       ${step.reasoning && html`<${TitledText} title=${t.turns.reasoning} text=${step.reasoning} />`}
       ${step.text && html`<${TitledText} title=${t.turns.text} text=${step.text} />`}
       ${step.calls.length > 1 && t.turns.waits[step.wait] &&
@@ -69,7 +69,18 @@ function Steered({ app, steering: { message, text } }) {
   `;
 }
 
-/** What the runtime did besides: a fallback, a repeated request, which role has answered. */
+/** Who has answered or what the runtime did, and what it read from outside, a sentence each. */
+function remarks({ role, plan_step, model, made, untrusted, calls_cut }) {
+  return [
+    role && t.turns.role(role, plan_step),
+    model && t.turns.ofModel(model),
+    made && t.turns.made[made],
+    untrusted?.length > 0 && t.turns.untrusted(untrusted),
+    calls_cut && t.turns.callsCut,
+  ].filter(Boolean);
+}
+
+/** What the runtime did besides: a fallback, a repeated request. */
 export function Notes({ notes }) {
   if (!notes?.length) return null;
   return html`<ul class="notes-of-turn" aria-label=${t.turns.notes}>

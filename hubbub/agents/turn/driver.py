@@ -1,0 +1,254 @@
+"""Carrying out what a turn's state machine decides: one driver for agents, roles and helpers.
+
+machine (`Loop`, `Pipeline`) -> commands -> record a step, ask a model, run calls -> machine -> ...
+until it ends, or stops to wait for a person
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from hubbub.agents.models.base import Answer, OnDelta
+from hubbub.agents.tools.toolbox import Around, Toolbox
+from hubbub.agents.turn.activity import Activity
+from hubbub.agents.turn.hooks import HookChain
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.leasing import outcome_of
+from hubbub.agents.turn.loop import (
+    Answered,
+    AskModel,
+    CallResult,
+    Command,
+    End,
+    Park,
+    Record,
+    RunTools,
+)
+from hubbub.agents.turn.partial import Partials
+from hubbub.agents.turn.steering import Helm, shown
+from hubbub.agents.turn.waiting import waits
+from hubbub.errors import ConnectionLost, ModelError
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Step
+
+__all__ = ["Calls", "Driver", "Machine", "Taint", "TurnDriver", "carriers"]
+
+
+class Machine(Protocol):
+    """Decides what comes next, from the recorded steps alone: `Loop` or `Pipeline`."""
+
+    steps: list[Step]
+
+    def start(self) -> list[Command]: ...
+    def answered(self, answers: Sequence[Answered]) -> list[Command]: ...
+    def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]: ...
+
+
+Ask = Callable[[AskModel, OnDelta | None], Awaitable[Answer]]
+"""Asks the model that the command means. Raises `ModelError`."""
+
+
+class Taint:
+    """Whether a turn, or a helper in it, has read content from outside the network: once it has,
+    that stays. Such content comes from messages that say so of themselves, from the agent's own
+    functions and MCP servers (unless the operator says otherwise), and from files.
+    """
+
+    def __init__(self, outside: bool = False, steps: Iterable[Step] = ()):
+        """`outside`: what it began with was from outside. `steps` are those of an earlier process,
+        and of turns before that it goes on with.
+        """
+        self.outside = outside or any(step.untrusted for step in steps)
+
+    def read(self, names: Iterable[str]) -> tuple[str, ...]:
+        """These are from outside, and have been read. Returns their names if they are the first."""
+        fresh = tuple(dict.fromkeys(names))
+        if self.outside or not fresh:
+            return ()
+        self.outside = True
+        return fresh
+
+
+def carriers(messages: Iterable[Message]) -> list[str]:
+    """The ids of those messages that carry content from outside."""
+    return [message.id for message in messages if message.outside]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Runs the calls of a turn's steps: what must not run twice once it is on record.
+
+    `around` is given each call, and what runs it.
+    """
+
+    toolbox: Toolbox
+    journal: Journal
+    around: Around | None = None
+    taint: Taint = field(default_factory=Taint)
+    """Of the turn, or of the helper whose calls they are."""
+
+    async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
+        """The results, in the order of the calls. `base`: where the step's numbers begin."""
+        outside = self.taint.outside  # what their results bring, the model had not read
+        if self.around is not None or not self.toolbox.only_asks_the_hub(run.calls):
+            await self.journal.begun()  # who dies of one of them has died in this turn
+        if self.toolbox.must_be_recorded(run.calls):
+            await self.journal.durable()
+        plan, step = self.journal.plan, run.step
+        return await self.toolbox.run(
+            plan.id,
+            step.n + base,
+            step.calls,
+            run.calls,
+            again=run.again,
+            clock=self.journal.clock,
+            thread_id=plan.thread_id,
+            wait=step.wait,
+            around=self.around,
+            outside=outside,
+        )
+
+
+@dataclass(slots=True)
+class Driver:
+    """A helper under way; `TurnDriver` is a whole turn."""
+
+    machine: Machine
+    calls: Calls
+    ask: Ask
+    base: int = 0
+    """Where its steps' numbers begin in the turn's record."""
+    _untrusted: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
+
+    async def drive(self) -> End | Park:
+        """Until it ends or waits for a person, from wherever its record stands."""
+        todo = deque(self.machine.start())
+        while True:
+            match todo.popleft():
+                case Record(step):
+                    await self._record(step)
+                case AskModel() as asked:
+                    others = [command for command in todo if isinstance(command, AskModel)]
+                    todo = deque(await self._ask([asked, *others]))
+                case RunTools() as run:
+                    todo.extend(await self._run_tools(run))
+                case End() | Park() as stop:
+                    return stop
+
+    async def _record(self, step: Step) -> None:
+        untrusted = (*step.untrusted, *self._untrusted.get(step.n, ()))
+        if untrusted or self.base:
+            update = {"n": step.n + self.base, "untrusted": untrusted}
+            step = step.model_copy(update=update)
+        self.calls.journal.step(step)
+        if step.steered:  # its messages must not wake the agent once more
+            await self.calls.journal.durable()
+
+    async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
+        try:
+            return self.machine.answered(await self._answers(asked))
+        except ModelError as exc:
+            return [End(outcome_of(exc), str(exc))]
+
+    async def _answers(self, asked: Sequence[AskModel]) -> list[Answered]:
+        """Those of several models side by side. Raises what the first that failed has raised."""
+        if len(asked) == 1:
+            return [await self._answer(asked[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._answer(one)) for one in asked]
+        except* (ModelError, ConnectionLost) as several:
+            lost = [exc for exc in several.exceptions if isinstance(exc, ConnectionLost)]
+            failed = (lost or several.exceptions)[0]
+        else:
+            return [task.result() for task in tasks]
+        raise failed
+
+    async def _answer(self, asked: AskModel) -> Answered:
+        clock = self.calls.journal.clock
+        at = clock.ms
+        async with self._hearing(asked) as hear:
+            answer = await self.ask(asked, hear)
+        if notes := (*self._notes(), *self.calls.toolbox.news()):
+            answer = replace(answer, notes=(*notes, *answer.notes))
+        return Answered(asked, answer, at, clock.since(at))
+
+    async def _run_tools(self, run: RunTools) -> list[Command]:
+        results = await self.calls.run(run, self.base)
+        names = {call.id: call.name for call in run.calls}
+        self._read(run.step.n, (names.get(r.id, r.id) for r in results if r.outside))
+        return self.machine.ran(results, self._notes())
+
+    def _read(self, n: int, names: Iterable[str]) -> None:
+        """Step `n` has read this from outside the network."""
+        if fresh := self.calls.taint.read(names):
+            self._untrusted[n] = fresh
+
+    def _hearing(self, asked: AskModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+        """Within, an answer is written; what it gives hears its pieces."""
+        return contextlib.nullcontext()
+
+    def _notes(self) -> tuple[str, ...]:
+        """What has gone wrong beside the turn since this was last asked."""
+        return ()
+
+
+@dataclass(slots=True)
+class TurnDriver(Driver):
+    """A whole turn: people see what it is at, steer it, and hooks are told of it."""
+
+    activity: Activity = field(kw_only=True)
+    hooks: HookChain = field(kw_only=True)
+    helm: Helm = field(kw_only=True)
+    partials: Partials | None = field(default=None, kw_only=True)
+
+    async def run(self, within: float) -> None:
+        """Until the turn's end is on record, or that it waits. `within`: seconds that it has."""
+        try:
+            async with asyncio.timeout(within) as limit:
+                if self.hooks:
+                    await self.calls.journal.begun()
+                await self.hooks.turn_started()
+                await self._stop(await self.drive())
+        except TimeoutError:
+            if not limit.expired():
+                raise  # of something within, which should have said more
+            await self._stop(End("timeout", f"not finished after {within:g} s"))
+
+    async def _stop(self, stop: End | Park) -> None:
+        journal = self.calls.journal
+        match stop:
+            case Park(step):
+                await journal.park()
+                await self.activity.park(step)
+            case End(outcome, reason, text):
+                await journal.end(outcome, reason, text)
+                if waits(self.machine.steps):  # the turn that goes on reads this one's record
+                    await journal.durable()
+
+    async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
+        await self.activity.show("thinking", asked[0].n)
+        woken = self.helm.waiting()
+        heard = shown(woken)
+        try:
+            answers = await self._answers([one.hearing(heard) for one in asked])
+        except ModelError as exc:
+            return [End(outcome_of(exc), str(exc))]
+        self._read(asked[0].n, carriers(w.message for w in woken))
+        self.helm.taken(woken)
+        return self.machine.answered(answers)
+
+    async def _run_tools(self, run: RunTools) -> list[Command]:
+        await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
+        return await Driver._run_tools(self, run)
+
+    def _hearing(self, asked: AskModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+        return contextlib.nullcontext() if self.partials is None else self.partials.of(asked.n)
+
+    def _notes(self) -> tuple[str, ...]:
+        return self.hooks.notes()
