@@ -15,11 +15,11 @@
     shown         when messages are read                   the messages as they are shown
 
 A verdict is a closed union: there is no way to say nothing by accident. Hooks are plain functions
-that run inside the hub's loop: they decide from what they are given, and have the mod's time limit
-to do it in. What takes longer is work for `host.spawn`, or, if the verdict depends on it, for a
-thread (`takes_long`). A hook that raises or takes too long is a
-failure of its mod alone: the message passes or is refused as `on_failure` says, the operator reads
-a notice, and the hub goes on.
+that run inside the hub's loop: they decide from what they are given, within the mod's time limit.
+What takes longer is work for `host.spawn`, or, if the verdict depends on it, for a thread
+(`takes_long`). A hook that raises is a failure of its mod alone: the message passes or is refused
+as `on_failure` says, owners read a notice, and the hub goes on. One that is too slow three times is
+switched off (hubbub.mods.guard).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ModConfig(Documented):
     """What becomes of a message whose hook has failed: it passes, or is refused."""
     time_limit: Span = 1.0
     """Seconds that one call of a hook may take, and one step of an operation, in which nothing
-    else runs."""
+    else runs. What is slower three times in ten minutes is switched off."""
     permissions: Mapping[str, Permission] = Field(default_factory=dict)
     """Who may call its operations, by name, where that differs from what the mod says: `read` and
     `write` are for everybody, `admin` for owners."""

@@ -1,177 +1,157 @@
-"""Time limits for hooks: plain functions that run inside the hub's loop and may never come back.
+"""Time limits for the code of mods that runs in the hub's loop: measured, reported, switched off.
 
-A thread looks at a clock while hooks run. One that is late is interrupted by a signal, whose
-handler raises in the main thread: that ends loops and sleeps alike. The same signal comes from a
-timer that counts the CPU time of the process, for hooks that let no other thread run, as a search
-with a regular expression does. Where the hub does not run in the main thread, or on systems
-without such signals, a hook that took too long has failed all the same, but nothing interrupts it.
-All hubs of a process share the thread, the timer and the handler.
+Nothing is interrupted: an exception that is raised in the middle of other people's code leaves it
+half done. What took longer than its mod's `time_limit` keeps its answer and is reported; what does
+so again and again is not called any more. While the loop is held up, a thread writes into the
+hub's log where it hangs: mod, hook and stack.
 """
 
 from __future__ import annotations
 
-import _weakrefset
-import atexit
-import signal
+import sys
 import threading
-import weakref
+import traceback
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Generator
+from math import inf
 from time import monotonic
-from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
-__all__ = ["LateHook", "Watch"]
+from hubbub.logs import get_logger
+from hubbub.mods.api import Mod
 
-P = ParamSpec("P")
+__all__ = ["MOST_LATE", "WITHIN_S", "Guard", "Late"]
+
+log = get_logger(__name__)
+
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
-LOOK_EVERY_S = 0.05
-"""Between two looks at the clock: by so much a hook may be later than its limit."""
-AGAIN_S = 0.25
-"""After which a hook is interrupted once more that has caught the first time and gone on."""
-_NEVER = float("inf")
-
-
-class LateHook(BaseException):
-    """The hook took longer than it may.
-
-    No `Exception`, so that a hook which catches those cannot go on.
-    """
+MOST_LATE, WITHIN_S = 3, 600.0
+"""A hook that was late so often within so many seconds is switched off."""
+LOOK_EVERY_S = 0.5
+"""Between two looks at what the loop is doing."""
+_NEVER_OFF = frozenset(
+    {"shown", "start", "stop", "reconfigure", "spawn", "kept", "over", "conflict"}
+)
+"""What completes what has begun; and without `shown`, what was deleted would be seen."""
 
 
-def _disarm() -> None:
-    """A process that ends without `leave` has no handler any more, and the signal would kill it."""
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+class Late(Exception):
+    """A hook took longer than it may."""
+
+    def __init__(self, took: float, limit: float, *, off: bool):
+        more = ", for the third time: it is not called any more until the mod gets new settings"
+        super().__init__(f"took {took:.2g} s, longer than {limit:g} s{more if off else ''}")
+        self.off = off
+        """Whether that is why it is switched off now."""
 
 
-class _Interrupts:
-    """The one thread and the one signal handler of the process, for as long as there are users."""
+class Guard:
+    """Runs the code of the mods of one hub. What it calls may call it again."""
 
-    def __init__(self) -> None:
-        self.until = _NEVER
-        """When the hook that runs now in the main thread is late."""
-        self._users = 0
+    def __init__(self, late: Callable[[Mod, str, Late], None]):
+        self._late = late
+        self.off: set[tuple[Mod, str]] = set()
+        """Hooks and operations that are not called any more."""
+        self._times: defaultdict[tuple[Mod, str], deque[float]] = defaultdict(
+            lambda: deque(maxlen=MOST_LATE)
+        )
+        self._running: tuple[Mod, str, float, float] | None = None
+        """What runs now: mod, hook, since when, and for how long it may."""
+        self.lateness = 0.0
+        """Seconds of late calls, which are not those of their callers."""
         self._over = threading.Event()
-        self._before: object = None
-        self._timer = (0.0, 0.0)
-        """What the timer was set to before."""
-        self._thread: threading.Thread | None = None
 
-    def enter(self) -> None:
-        """One user more. Call it in the main thread."""
-        self._users += 1
-        if self._users == 1:
-            self._before = signal.signal(signal.SIGVTALRM, self._interrupt)
-            # An idle process uses no CPU time, and is not woken by this.
-            looks = LOOK_EVERY_S, LOOK_EVERY_S
-            self._timer = signal.setitimer(signal.ITIMER_VIRTUAL, *looks)
-            atexit.register(_disarm)
-            self._over = threading.Event()
-            args = (self._over, threading.get_ident())
-            self._thread = threading.Thread(target=self._look, args=args, name="hooks", daemon=True)
-            self._thread.start()
+    # Measuring --------------------------------------------------------------------------------
 
-    def leave(self) -> None:
-        """One user less; with the last one all is as it was before the first."""
-        self._users -= 1
-        if self._users == 0 and self._thread is not None:
-            self._over.set()
-            self._thread.join()
-            self._thread = None
-            if signal.getsignal(signal.SIGVTALRM) == self._interrupt:  # else somebody else's
-                before = self._before
-                signal.setitimer(signal.ITIMER_VIRTUAL, *self._timer)
-                atexit.unregister(_disarm)
-                signal.signal(
-                    signal.SIGVTALRM,
-                    before
-                    if callable(before) or isinstance(before, signal.Handlers)
-                    else signal.SIG_DFL,
-                )
+    def run(self, limit: float, mod: Mod, hook: str, code: Callable[[*Ts], T], *args: *Ts) -> T:
+        """What the code answers or raises; it should within `limit` seconds."""
+        outer, before, began = self._running, self.lateness, monotonic()
+        self._running = mod, hook, began, limit
+        try:
+            return code(*args)
+        finally:
+            self._running = outer
+            took = monotonic() - began
+            if took > limit and (took := took - self.lateness + before) > limit:
+                self.lateness += took
+                self.count(mod, hook, took, limit)
 
-    def _look(self, over: threading.Event, main: int) -> None:
-        while not over.wait(LOOK_EVERY_S):
-            if monotonic() > self.until:
-                signal.pthread_kill(main, signal.SIGVTALRM)
+    async def steps(
+        self, mod: Mod, hook: str, work: Coroutine[Any, Any, T], limit: float | None = None
+    ) -> T:
+        """What the coroutine answers. It may wait for as long as it likes; each of its steps, in
+        which nothing else runs, is measured."""
+        answer: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
+        return answer
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """In the main thread. The hook may have come to its end since the signal was sent; where an
-        error would be lost, the next signal finds it elsewhere."""
-        if monotonic() > self.until and not _loses_errors(frame):
-            self.until = monotonic() + AGAIN_S
-            raise LateHook
+    def count(self, mod: Mod, hook: str, took: float, limit: float) -> Late:
+        """Report a late call, and switch its hook off if that has been too often."""
+        times, now = self._times[mod, hook], monotonic()
+        times.append(now)
+        often = len(times) == MOST_LATE and now - times[0] <= WITHIN_S and hook not in _NEVER_OFF
+        late = Late(took, limit, off=often and (mod, hook) not in self.off)
+        if often:
+            self.off.add((mod, hook))
+        self._late(mod, hook, late)
+        return late
 
+    def forgive(self, mod: Mod) -> None:
+        """Whatever of the mod was switched off is called again."""
+        for each in [each for each in self._times if each[0] is mod]:
+            del self._times[each]
+            self.off.discard(each)
 
-def _loses_errors(frame: FrameType | None) -> bool:
-    """Whether the interpreter has called this by itself, and only reports what is raised in it: the
-    end of an object, or what hears of it."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename in _HEAR_OF_ENDS:
-            return True
-        frame = frame.f_back
-    return False
-
-
-_HEAR_OF_ENDS = frozenset({weakref.__file__, _weakrefset.__file__})
-
-_interrupts = _Interrupts()
-
-
-class Watch:
-    """Runs hooks within their limits from `start` to `stop`; one may run within another."""
-
-    def __init__(self) -> None:
-        self._times = _Interrupts()
-        """Of this watch alone while nothing interrupts: then only the time is taken."""
-        self._interrupting = False
+    # Watching ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Interrupt what is late from now on, where that is possible."""
-        possible = threading.current_thread() is threading.main_thread()
-        if possible and hasattr(signal, "SIGVTALRM") and not self._interrupting:
-            _interrupts.enter()
-            self._times, self._interrupting = _interrupts, True
+        """From now on write into the log where the thread that calls this hangs."""
+        self._over = threading.Event()
+        args = self._over, threading.get_ident()
+        threading.Thread(target=self._look, args=args, name="mods", daemon=True).start()
 
     def stop(self) -> None:
-        """No hook is called any more."""
-        if self._interrupting:
-            self._times, self._interrupting = _Interrupts(), False
-            _interrupts.leave()
+        """The thread ends."""
+        self._over.set()
 
-    def run(self, within: float, hook: Callable[P, T], *args: P.args, **kw: P.kwargs) -> T:
-        """What the hook answers. Raises what it raises, and `LateHook` after `within` seconds."""
-        times = self._times
-        outer = times.until
-        until = times.until = monotonic() + within
-        try:
-            answer = hook(*args, **kw)
-        finally:
-            times.until = outer
-        if monotonic() > until:
-            raise LateHook
-        return answer
-
-    async def steps(self, within: float, work: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine answers. It may wait for as long as it likes, but each of its steps,
-        in which nothing else runs, must not take longer than `within` seconds."""
-        answer: T = await _Steps(self, within, work)
-        return answer
+    def _look(self, over: threading.Event, loop: int) -> None:
+        told = None
+        while not over.wait(LOOK_EVERY_S):
+            running = self._running
+            if running is None or running is told:
+                continue
+            mod, hook, began, limit = running
+            seconds, frame = monotonic() - began, sys._current_frames().get(loop)
+            if seconds > limit and frame is not None and self._running is running:
+                told = running
+                where = "".join(traceback.format_stack(frame)[-8:])
+                log.error(
+                    "a mod holds up the hub",
+                    mod=mod.name,
+                    hook=hook,
+                    seconds=round(seconds, 1),
+                    stack=where,
+                )
 
 
 class _Steps:
-    """An awaitable that runs each step of a coroutine watched."""
+    """An awaitable that measures each step of a coroutine; it is late once at most."""
 
-    def __init__(self, watch: Watch, within: float, work: Coroutine[Any, Any, Any]):
-        self._watch, self._within, self._work = watch, within, work
+    def __init__(
+        self, guard: Guard, mod: Mod, hook: str, work: Coroutine[Any, Any, Any], limit: float
+    ):
+        self._guard, self._work = guard, work
+        self._mod, self._hook, self._limit = mod, hook, limit
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        work, run, within = self._work, self._watch.run, self._within
+        work = self._work
         step: Callable[[Any], Any] = work.send
         given: Any = None
         try:
             while True:
                 try:
-                    asked = run(within, step, given)
+                    asked = self._run(step, given)
                 except StopIteration as done:
                     return done.value
                 try:
@@ -181,4 +161,12 @@ class _Steps:
                 except BaseException as error:  # noqa: BLE001  thrown in: a cancellation, mostly
                     step, given = work.throw, error
         finally:
-            run(within, work.close)
+            self._run(work.close)
+
+    def _run(self, step: Callable[[*Ts], T], *given: *Ts) -> T:
+        guard, before = self._guard, self._guard.lateness
+        try:
+            return guard.run(self._limit, self._mod, self._hook, step, *given)
+        finally:
+            if guard.lateness != before:
+                self._limit = inf

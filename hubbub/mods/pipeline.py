@@ -1,18 +1,19 @@
 """The pipeline: what happens passes the mods in the order of the network's YAML.
 
-Each hook runs guarded: what it raises, or that it takes too long, is its mod's failure and nobody
-else's. `on_failure` in the mod's settings says whether a message passes then or is refused.
+Each hook runs guarded: what it raises is its mod's failure and nobody else's, and a hook that is
+too slow again and again is switched off. `on_failure` in the mod's settings says whether a message
+passes then or is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence, Set
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig
-from hubbub.mods.guard import LateHook, Watch
+from hubbub.mods.guard import Guard
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Statement
 from hubbub.mods.verdicts import Rejected, after, hide, show
@@ -23,8 +24,8 @@ from hubbub.user_code import contained
 
 __all__ = ["Failed", "Pipeline"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 BESIDE = 10
 """Times its limit that a hook has in a thread, where it holds nobody up and waits for its turns."""
@@ -39,7 +40,7 @@ class Pipeline:
     def __init__(self, mods: Sequence[Mod] = (), failed: Failed | None = None):
         self.mods = tuple(mods)
         self._failed = failed or (lambda mod, hook, error: None)
-        self.watch = Watch()
+        self.guard = Guard(self._failed)
         self._stopped = False
         self._asked: list[Mod] = []
         """Mods whose `on_message` runs now: what one says from within it, it is not asked about."""
@@ -58,13 +59,13 @@ class Pipeline:
         return tuple(mod for mod in self.mods if getattr(type(mod), hook) is not getattr(Mod, hook))
 
     def start(self) -> None:
-        """Interrupt hooks that take too long, from now on."""
+        """From now on the log says where the hub's loop hangs in a mod."""
         if self.mods:
-            self.watch.start()
+            self.guard.start()
 
     def stop(self) -> None:
-        """No hook is called any more; messages pass as they are. What a mod does in its end is
-        still watched: ending the watch is for whoever waits for that."""
+        """No hook is called any more; messages pass as they are. What mods do in their end is still
+        guarded."""
         self._stopped = True
 
     @property
@@ -114,14 +115,19 @@ class Pipeline:
         return draft
 
     def _judged(self, mod: Mod, draft: Draft) -> Draft:
+        if self.guard.off and (mod, "on_message") in self.guard.off:
+            return self._without(mod, draft)
         self._asked.append(mod)
         try:
-            verdict = self.watch.run(mod.config.time_limit, mod.on_message, draft)
+            verdict = self.guard.run(
+                mod.config.time_limit, mod, "on_message", mod.on_message, draft
+            )
             return draft if verdict is PASS else after(mod, draft, verdict)
         except Rejected as rejected:
             raise rejected.error from None
         except BaseException as error:  # noqa: BLE001  one mod's failure is its own
-            return self._without(mod, "on_message", draft, error)
+            self._failed(mod, "on_message", error)
+            return self._without(mod, draft)
         finally:
             self._asked.pop()
 
@@ -133,11 +139,7 @@ class Pipeline:
         return False
 
     def _takes_long(self, mod: Mod, draft: Draft) -> bool:
-        try:
-            return bool(self.watch.run(mod.config.time_limit, mod.takes_long, draft))
-        except BaseException as error:  # noqa: BLE001  one mod's failure is its own
-            self._failed(mod, "takes_long", error)
-            return False
+        return bool(self._call(mod, "takes_long", mod.takes_long, draft))
 
     async def run_beside(self, draft: Draft) -> Draft:
         """As `run`; mods that may take long are asked in a thread."""
@@ -154,7 +156,10 @@ class Pipeline:
         return draft
 
     async def _judged_beside(self, mod: Mod, draft: Draft) -> Draft:
-        late = asyncio.timeout(BESIDE * mod.config.time_limit)
+        if (mod, "on_message") in self.guard.off:
+            return self._without(mod, draft)
+        limit = BESIDE * mod.config.time_limit
+        late = asyncio.timeout(limit)
         try:
             async with self._beside, late:
                 verdict = await asyncio.to_thread(mod.on_message, draft)
@@ -162,12 +167,14 @@ class Pipeline:
         except Rejected as rejected:
             raise rejected.error from None
         except Exception as error:  # noqa: BLE001  one mod's failure is its own
-            why = LateHook() if late.expired() else error
-            return self._without(mod, "on_message", draft, why)
+            if late.expired():
+                self.guard.count(mod, "on_message", limit, limit)
+            else:
+                self._failed(mod, "on_message", error)
+            return self._without(mod, draft)
 
-    def _without(self, mod: Mod, hook: str, draft: Draft, error: BaseException) -> Draft:
-        """What becomes of a draft about which a mod has failed. Raises `OperationError`."""
-        self._failed(mod, hook, error)
+    def _without(self, mod: Mod, draft: Draft) -> Draft:
+        """What becomes of a draft that a mod could not judge. Raises `OperationError`."""
         if mod.config.on_failure == "pass" or draft.sender_kind == "system":
             return draft  # what the hub itself has to say is not lost by a broken mod
         raise OperationError(
@@ -175,25 +182,29 @@ class Pipeline:
             f"{mod.name}: the mod has failed, and lets no message through while it does; "
             "the operator is told",
             details={"mod": mod.name},
-        ) from error
+        )
 
     async def referred(self, draft: Draft) -> Draft:
         """The draft as the mods leave it that have looked up what it refers to. Raises
         `OperationError` when one of them rejects it, and `StoreUnavailable`."""
         for mod in () if self._stopped else self._referring:
+            if (mod, "on_references") in self.guard.off:
+                draft = self._without(mod, draft)
+                continue
             seen = draft
             show(seen)
             try:
                 work = mod.on_references(seen)
                 with contained():
-                    verdict = await self.watch.steps(mod.config.time_limit, work)
+                    verdict = await self.guard.steps(mod, "on_references", work)
                 draft = after(mod, draft, verdict)
             except Rejected as rejected:
                 raise rejected.error from None
             except (StoreUnavailable, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001  one mod's failure is its own
-                draft = self._without(mod, "on_references", draft, error)
+                self._failed(mod, "on_references", error)
+                draft = self._without(mod, draft)
             finally:
                 hide(seen)
         return draft
@@ -202,14 +213,8 @@ class Pipeline:
         """Those whom the draft would wake and shall not, as the mods say."""
         found: set[str] = set()
         show(draft)
-        for mod in () if self._stopped else self._muting:
-            limit = mod.config.time_limit
-            try:
-                asleep = self.watch.run(limit, mod.on_wake, draft, agents)
-                if asleep != ():
-                    found |= self.watch.run(limit, frozenset, asleep)
-            except BaseException as error:  # noqa: BLE001  one mod's failure is its own
-                self._failed(mod, "on_wake", error)
+        for mod in self._muting:
+            found |= self._call(mod, "on_wake", _asleep, mod, draft, agents) or frozenset()
         hide(draft)
         return found
 
@@ -218,8 +223,7 @@ class Pipeline:
         for mod in () if self._stopped or not messages else self._showing:
             try:
                 with contained():
-                    work = _shown(mod, messages)
-                    messages = await self.watch.steps(mod.config.time_limit, work)
+                    messages = await self.guard.steps(mod, "shown", _shown(mod, messages))
             except (StoreUnavailable, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001  one mod's failure is its own
@@ -229,14 +233,10 @@ class Pipeline:
     def stored(self, message: Message) -> Sequence[tuple[Mod, tuple[Statement, ...]]]:
         """What the mods write about a message that enters the log."""
         found: list[tuple[Mod, tuple[Statement, ...]]] = []
-        for mod in () if self._stopped else self._storing:
-            limit = mod.config.time_limit
-            try:
-                statements = self.watch.run(limit, mod.on_stored, message)
-                if statements != ():  # of most mods there is nothing to write about most messages
-                    found.append((mod, self.watch.run(limit, _statements, statements)))
-            except BaseException as error:  # noqa: BLE001  one mod's failure is its own
-                self._failed(mod, "on_stored", error)
+        for mod in self._storing:
+            statements = self._call(mod, "on_stored", _statements, mod, message)
+            if statements:  # of most mods there is nothing to write about most messages
+                found.append((mod, statements))
         return found
 
     # The rest ---------------------------------------------------------------------------------
@@ -264,17 +264,16 @@ class Pipeline:
 
     def reconfigure(self, mod: Mod, config: ModConfig) -> Sequence[Operation]:
         """Give a mod other settings; returns its operations as they are by those. Raises what the
-        mod raises, and `LateHook`."""
-        return self.watch.run(mod.config.time_limit, _reconfigured, mod, config)
+        mod raises."""
+        self.guard.forgive(mod)
+        return self.guard.run(mod.config.time_limit, mod, "reconfigure", _reconfigured, mod, config)
 
-    def _call(
-        self, mod: Mod, name: str, hook: Callable[P, T], *args: P.args, **kw: P.kwargs
-    ) -> T | None:
-        """What the hook answers; None if it fails."""
-        if self._stopped:
+    def _call(self, mod: Mod, name: str, hook: Callable[[*Ts], T], *args: *Ts) -> T | None:
+        """What the hook answers; None if it fails or is switched off."""
+        if self._stopped or (self.guard.off and (mod, name) in self.guard.off):
             return None
         try:
-            return self.watch.run(mod.config.time_limit, hook, *args, **kw)
+            return self.guard.run(mod.config.time_limit, mod, name, hook, *args)
         except BaseException as error:  # noqa: BLE001  one mod's failure is its own
             self._failed(mod, name, error)
             return None
@@ -294,8 +293,15 @@ async def _shown(mod: Mod, messages: Sequence[Message]) -> Sequence[Message]:
     return shown
 
 
-def _statements(answer: Sequence[Statement]) -> tuple[Statement, ...]:
+def _asleep(mod: Mod, draft: Draft, agents: Sequence[str]) -> frozenset[str]:
+    return frozenset(mod.on_wake(draft, agents))
+
+
+def _statements(mod: Mod, message: Message) -> tuple[Statement, ...]:
     """Raises `TypeError` if `on_stored` answers anything else."""
+    answer = mod.on_stored(message)
+    if answer == ():
+        return ()
     statements = tuple(answer)
     for statement in statements:
         if not isinstance(statement, Statement):

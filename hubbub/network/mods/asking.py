@@ -1,4 +1,4 @@
-"""Operations of mods, run within their mod's time limit: what breaks one breaks one call."""
+"""Operations of mods, run guarded: what breaks one breaks one call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.network.caller import Caller
-from hubbub.network.mods.failures import is_late
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Input
@@ -29,20 +28,24 @@ class Asking:
     """Runs what mods declare and hand over to be called later."""
 
     def __init__(self, pipeline: Pipeline, failed: Callable[[Mod, str, BaseException], None]):
-        self._watch, self._failed = pipeline.watch, failed
+        self._guard, self._failed = pipeline.guard, failed
 
     def guarded(self, mod: Mod, operation: Operation) -> Operation:
-        """The operation with a handler that raises `OperationError` and `StoreUnavailable` alone,
-        and holds the hub up no longer than the mod may."""
+        """The operation with a handler that raises `OperationError` and `StoreUnavailable` alone.
+        It is not called any more when it has been too slow too often."""
         guard = self._asynchronous if operation.is_async else self._plain
         return replace(operation, handler=guard(mod, operation), mod=mod.name)
 
     def _plain(self, mod: Mod, operation: Operation) -> Callable[[Caller, Input], object]:
-        run, handler, name = self._watch.run, operation.handler, operation.name
+        guard, handler, name = self._guard, operation.handler, operation.name
 
         def ask(call: Caller, args: Input) -> object:
+            if (mod, name) in guard.off:
+                raise _switched_off(mod, name)
             try:
-                return _answer(operation, run(mod.config.time_limit, handler, call, args))
+                return _answer(
+                    operation, guard.run(mod.config.time_limit, mod, name, handler, call, args)
+                )
             except (OperationError, StoreUnavailable):
                 raise
             except BaseException as error:  # one mod's failure is its own
@@ -52,12 +55,14 @@ class Asking:
 
     def _asynchronous(self, mod: Mod, operation: Operation) -> Callable[[Caller, Input], Any]:
         # Any: the handlers of operations are what their declaration makes of them.
-        steps, handler, name = self._watch.steps, operation.handler, operation.name
+        guard, handler, name = self._guard, operation.handler, operation.name
 
         async def ask(call: Caller, args: Input) -> object:
+            if (mod, name) in guard.off:
+                raise _switched_off(mod, name)
             try:
                 with contained():
-                    outcome = await steps(mod.config.time_limit, handler(call, args))
+                    outcome = await guard.steps(mod, name, handler(call, args))
                 return _answer(operation, outcome)
             except (OperationError, StoreUnavailable):
                 raise
@@ -69,20 +74,28 @@ class Asking:
     def _broken(self, mod: Mod, operation: str, error: BaseException) -> OperationError:
         """Tells of the failure, and what the caller is told."""
         self._failed(mod, operation, error)
-        why = f" (it took longer than {mod.config.time_limit:g} s)" if is_late(error) else ""
         return OperationError(
             ErrorCode.INTERNAL,
-            f"the mod {mod.name} has failed in {operation}{why}; the operator is told",
+            f"the mod {mod.name} has failed in {operation}; the operator is told",
             details={"mod": mod.name},
         )
 
     def later(self, mod: Mod, name: str, work: Callable[[], T]) -> T | None:
         """What the work answers that the mod has handed over; None if it fails."""
         try:
-            return self._watch.run(mod.config.time_limit, work)
+            return self._guard.run(mod.config.time_limit, mod, name, work)
         except BaseException as error:  # noqa: BLE001  one mod's failure is its own
             self._failed(mod, name, error)
             return None
+
+
+def _switched_off(mod: Mod, operation: str) -> OperationError:
+    return OperationError(
+        ErrorCode.INTERNAL,
+        f"{operation} of the mod {mod.name} is switched off: it held up the network again "
+        "and again; the operator is told",
+        details={"mod": mod.name},
+    )
 
 
 def _answer(operation: Operation, outcome: object) -> object:

@@ -10,14 +10,14 @@ from pydantic import JsonValue
 
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
-from hubbub.mods.guard import LateHook
+from hubbub.mods.guard import Late
 from hubbub.protocol import thread_ids
 from hubbub.user_code import told
 
 if TYPE_CHECKING:
     from hubbub.network.hub import Hub
 
-__all__ = ["Failures", "is_late", "tell_owners"]
+__all__ = ["Failures", "tell_owners"]
 
 log = get_logger(__name__)
 
@@ -25,11 +25,6 @@ AGAIN_S = 60.0
 """Seconds until owners are told of the same failure a second time; then twice as many each time."""
 SELDOM_S = 3600.0
 """More seconds than that they never wait."""
-
-
-def is_late(error: BaseException) -> bool:
-    """Whether that is what became of code that took too long."""
-    return isinstance(error, LateHook) or isinstance(error.__cause__, LateHook)
 
 
 @dataclass(slots=True)
@@ -51,35 +46,35 @@ class Failures:
         self.last: dict[tuple[str, str], str] = {}
         """Why a mod failed the last time in a hook."""
 
-    def add(self, mod: Mod, hook: str, error: BaseException, limit: float | None = None) -> None:
-        """A mod has failed in a hook, an operation, or whatever else it was asked. `limit` are the
-        seconds that it had, if those are not the ones of its settings."""
-        late = is_late(error)
-        limit = mod.config.time_limit if limit is None else limit
-        why = f"took longer than {limit:g} s" if late else told(error)
+    def add(self, mod: Mod, hook: str, error: BaseException) -> None:
+        """A mod has failed, or was slow, in a hook, an operation, or whatever else it was asked."""
+        late = isinstance(error, Late)
+        why = str(error) if late else told(error)
         self._hub.metrics.mod_failures[mod.name] += 1
         self.last[mod.name, hook] = why
         now = self._hub.clock.monotonic()
         before = self._told.get((mod.name, hook))
-        if before is not None and now - before.at < before.wait:
+        news = isinstance(error, Late) and error.off
+        if before is not None and now - before.at < before.wait and not news:
             before.since += 1
             log.debug("mod failed again", mod=mod.name, hook=hook, why=why)
             return
-        news = _Told(now)
+        latest = _Told(now)
         if before is not None:
             quiet = now - before.at >= 2 * before.wait
-            news.wait = AGAIN_S if quiet else min(2 * before.wait, SELDOM_S)
+            latest.wait = AGAIN_S if quiet else min(2 * before.wait, SELDOM_S)
             if before.since:
                 why += f" (and {before.since} more since the last notice)"
-        self._told[mod.name, hook] = news
+        self._told[mod.name, hook] = latest
         log.error("mod failed", mod=mod.name, hook=hook, why=why, exc_info=None if late else error)
-        self._hub.spawn(self._tell(mod.name, hook, why))
+        verb = "is slow" if late else "has failed"
+        text = f"The mod {mod.name} {verb} in {hook}: {why}"
+        self._hub.spawn(self._tell(mod.name, hook, text, off=news))
 
-    async def _tell(self, mod: str, hook: str, why: str) -> None:
+    async def _tell(self, mod: str, hook: str, text: str, *, off: bool) -> None:
         """The owners, each in a direct thread of the hub with it."""
-        text = f"The mod {mod} has failed in {hook}: {why}"
         details = {"code": "mod_failed", "mod": mod, "hook": hook}
-        once = f"mod-failed:{mod}:{hook}:{int(self._hub.clock.now() // AGAIN_S)}"
+        once = f"mod-failed:{mod}:{hook}:{int(self._hub.clock.now() // AGAIN_S)}{':off' * off}"
         tell_owners(self._hub, text, details, once)
 
 

@@ -12,7 +12,7 @@ from hubbub.config.paths import MEMORY_STORE, SQLITE
 from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.guard import LateHook
+from hubbub.mods.guard import Late
 from hubbub.mods.operation import Operation
 from hubbub.mods.pipeline import Pipeline
 from hubbub.mods.rows import Keeping
@@ -21,7 +21,7 @@ from hubbub.network.caller import OPERATOR, Recording
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.asking import Asking
-from hubbub.network.mods.failures import Failures, is_late
+from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.keeping import recording
 from hubbub.network.mods.telling import message_of
@@ -44,7 +44,8 @@ log = get_logger(__name__)
 STOP_S = 5.0
 """Seconds that a mod has to stop; then the hub ends without it."""
 START_S, START_STEP_S = 60.0, 10.0
-"""Seconds that a mod has to start, and that one step of it may take in which nothing else runs."""
+"""Seconds that a mod has to start, and that one step of it should take in which nothing else runs.
+"""
 
 
 def folder_of(store: str) -> Path | None:
@@ -129,12 +130,11 @@ class Mods:
             try:
                 with contained():
                     async with late:
-                        await self.pipeline.watch.steps(START_STEP_S, mod.start())
+                        await self.pipeline.guard.steps(mod, "start", mod.start(), START_STEP_S)
             except Exception as error:
                 why = told(error)
-                if late.expired() or is_late(error):
-                    why = f"it takes too long; what takes longer than {START_S:g} s, or "
-                    why += f"{START_STEP_S:g} s in one go, is work for `host.spawn`"
+                if late.expired():
+                    why = f"what takes longer than {START_S:g} s is work for `host.spawn`"
                 raise UserError(f"the mod {mod.name} cannot start: {why}") from error
             self._started.append(mod)
 
@@ -147,10 +147,11 @@ class Mods:
             try:
                 with contained():
                     async with late:
-                        await self.pipeline.watch.steps(STOP_S, mod.stop())
+                        await self.pipeline.guard.steps(mod, "stop", mod.stop(), STOP_S)
             except Exception as error:  # noqa: BLE001  the hub ends all the same
-                self.failed(mod, "stop", LateHook() if late.expired() else error, STOP_S)
-        self.pipeline.watch.stop()
+                over = late.expired()
+                self.failed(mod, "stop", Late(STOP_S, STOP_S, off=False) if over else error)
+        self.pipeline.guard.stop()
 
     # What they are asked ------------------------------------------------------------------
 
@@ -238,7 +239,7 @@ class Mods:
     async def _guarded(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
         try:
             with contained():
-                await self.pipeline.watch.steps(mod.config.time_limit, work)
+                await self.pipeline.guard.steps(mod, "spawn", work)
         except asyncio.CancelledError:
             raise
         except StoreUnavailable:
@@ -254,13 +255,13 @@ class Mods:
         before = mod.config
         try:
             operations = self.pipeline.reconfigure(mod, config)
-        except (Exception, LateHook) as error:
+        except Exception as error:
             self.failed(mod, "reconfigure", error)
             self._take_back(mod, before)
-            why = "it took too long" if isinstance(error, LateHook) else told(error)
             raise OperationError(
                 ErrorCode.REJECTED,
-                f"the mod {mod.name} does not take these settings, and keeps those it had: {why}",
+                f"the mod {mod.name} does not take these settings, and keeps those it had: "
+                f"{told(error)}",
                 details={"mod": mod.name},
             ) from error
         known, guarded = self._hub.operations, self._asking.guarded
@@ -270,6 +271,6 @@ class Mods:
     def _take_back(self, mod: Mod, before: ModConfig) -> None:
         try:
             self.pipeline.reconfigure(mod, before)
-        except (Exception, LateHook) as error:  # noqa: BLE001  one mod's failure is its own
+        except Exception as error:  # noqa: BLE001  one mod's failure is its own
             self.failed(mod, "reconfigure", error)
         mod.config = before

@@ -38,8 +38,6 @@ class Picky(Mod):
         super().reconfigure(config)
         if self.config.word == "explode":
             raise ValueError("not that word")
-        while self.config.word == "hang":
-            pass
 
     def on_message(self, draft: Draft) -> Verdict:
         if draft.content == self.config.word:
@@ -55,7 +53,7 @@ class Picky(Mod):
 def network() -> LocalNetwork:
     humans = {"olga": HumanConfig(roles=["owner"])}
     file = NetworkFile(network=NetworkConfig(auth="open"), humans=humans)
-    return LocalNetwork(file, mods=[Picky(PickyConfig(time_limit=0.2))])
+    return LocalNetwork(file, mods=[Picky(PickyConfig())])
 
 
 async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None:
@@ -92,7 +90,6 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
             ("picky", {"time_limit": "soon"}, "mods.picky.time_limit"),
             ("picky", {"permissions": {"picky_wrod": "admin"}}, "did you mean picky_word"),
             ("picky", {"word": "explode"}, "does not take these settings.*not that word"),
-            ("picky", {"word": "hang", "time_limit": 0.1}, "not take these settings.*too long"),
             ("pciky", {}, "no mod 'pciky'; did you mean picky"),
         ]
         for name, settings, says in wrong:
@@ -100,12 +97,12 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
                 await olga.call("configure_mod", name=name, settings=settings)
             assert await olga.call("picky_word") == {"word": "no"}
             (mod,) = running.hub.mods.pipeline.mods
-            assert mod.config == PickyConfig(time_limit=0.2)
+            assert mod.config == PickyConfig()
         with pytest.raises(OperationError, match="owner"):
             await bot.call("configure_mod", name="picky", settings={})
         about = {
             "name": "picky", "about": "Fails at a word, and takes not every word.",
-            "operations": ["picky_word"], "failures": 3,
+            "operations": ["picky_word"], "failures": 2,
         }  # fmt: skip
         assert await bot.call("list_mods") == {"mods": [about]}, "and no settings"
         tools = [op.name for op in bot.ready.operations if op.tool]

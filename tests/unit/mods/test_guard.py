@@ -1,162 +1,108 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from weakref import WeakSet
+from collections.abc import Callable
 
 import pytest
 
-from hubbub.mods import guard
-from hubbub.mods.guard import LateHook, Watch
+from hubbub.mods import guard as guards
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.guard import MOST_LATE, WITHIN_S, Guard, Late
 from tests.interaction.stop_rig import HandClock
+
+pytestmark = pytest.mark.behaviour("M-69")
+
+LIMIT = 10.0
+
+
+class Slow(Mod):
+    name = "slow"
+
+
+class Measured:
+    """A guard with a clock that a test moves, and what it reports."""
+
+    def __init__(self, clock: HandClock):
+        self.clock, self.mod = clock, Slow(ModConfig())
+        self.reports: list[tuple[str, bool]] = []
+        self.guard = Guard(lambda mod, hook, late: self.reports.append((hook, late.off)))
+
+    def run(self, hook: str, seconds: float, code: Callable[[], object] = lambda: None) -> object:
+        def hooked() -> object:
+            self.clock.time += seconds
+            return code()
+
+        return self.guard.run(LIMIT, self.mod, hook, hooked)
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    watch = Watch()
-    watch.start()
-    yield watch
-    watch.stop()
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    clock = HandClock()
+    monkeypatch.setattr(guards, "monotonic", clock.monotonic)
+    return Measured(clock)
 
 
-def forever() -> None:
-    while True:
-        pass
-
-
-def search() -> None:
-    """Lets no other thread run."""
-    re.match(r"(a+)+$", "a" * 60 + "b")
-
-
-def stubborn() -> str:
-    """Catches what it can, and goes on."""
-    while True:
-        try:
-            time.sleep(60)
-        except Exception:  # noqa: BLE001  what a careless hook would do
-            continue
-
-
-def forgetful() -> None:
-    """Spends its time in what the interpreter calls by itself, where nothing can be raised."""
-
-    class Thing:
-        def __del__(self) -> None:
-            for _ in range(10):
-                pass
-
-    known: WeakSet[Thing] = WeakSet()
-    while True:
-        known.add(Thing())
-
-
-def test_a_late_hook_is_not_interrupted_where_an_error_would_be_lost(watch: Watch) -> None:
-    for _ in range(5):
-        with pytest.raises(LateHook):  # and with no warning about one that nobody could raise
-            watch.run(0.01, forgetful)
-
-
-@pytest.mark.behaviour("M-69")
-def test_a_hook_answers_as_if_nobody_watched_unless_it_never_comes_back(watch: Watch) -> None:
-    assert watch.run(5, sorted, [2, 1], reverse=True) == [2, 1]
-    with pytest.raises(ZeroDivisionError):
-        watch.run(5, lambda: 1 // 0)
-    for hook in (forever, stubborn, search, forever):
-        with pytest.raises(LateHook):
-            watch.run(0.01, hook)
-    assert watch.run(5, int, "7") == 7  # each has its own time
-
-
-def test_in_another_thread_a_late_hook_has_failed_when_it_comes_back() -> None:
-    found: list[type[BaseException]] = []
-
-    def elsewhere() -> None:
-        watch = Watch()
-        try:
-            watch.run(0.0, time.sleep, 0.01)
-        except LateHook as late:
-            found.append(type(late))
-        finally:
-            watch.stop()
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    assert found == [LateHook]
-
-
-UNDER_UVLOOP = """
-import asyncio, signal, time
-import uvloop
-from hubbub.mods.guard import LateHook, Watch
-
-async def main():
-    before = signal.getsignal(signal.SIGVTALRM)
-    watch = Watch()
-    watch.start()
-    for _ in range(2):
-        try:
-            watch.run(0.01, time.sleep, 600)
-        except LateHook:
-            print("late")
-    await asyncio.sleep(0)
-    watch.stop()
-    print(signal.getsignal(signal.SIGVTALRM) == before)
-
-with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-    runner.run(main())
-"""
-
-
-@pytest.mark.slow
-def test_under_uvloop_a_late_hook_is_interrupted_too() -> None:
-    pytest.importorskip("uvloop")
-    command = [sys.executable, "-c", UNDER_UVLOOP]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["late", "late", "True"]
-
-
-@pytest.mark.behaviour("M-69")
-async def test_each_step_of_a_coroutine_has_the_time_and_waiting_takes_none(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+def test_a_slow_hook_keeps_its_answer_and_is_switched_off_at_the_third_time(
+    measured: Measured,
 ) -> None:
-    async def work(steps: int) -> str:
-        for _ in range(steps):
-            clock.time += 4
+    assert measured.run("on_join", 1, lambda: 7) == 7
+    assert measured.reports == []
+    assert measured.run("on_join", 11, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        measured.run("on_join", 11, lambda: 1 // 0)
+    assert (measured.reports, measured.guard.off) == ([("on_join", False)] * 2, set())
+    measured.run("on_join", 11)
+    assert (measured.reports[2:], measured.guard.off) == (
+        [("on_join", True)],
+        {(measured.mod, "on_join")},
+    )
+    measured.guard.forgive(measured.mod)
+    assert not measured.guard.off
+    measured.run("on_join", 11)
+    assert (measured.reports[3:], measured.guard.off) == ([("on_join", False)], set())
+
+
+def test_a_hook_that_is_slow_seldom_or_that_hides_what_was_deleted_stays_on(
+    measured: Measured,
+) -> None:
+    for _ in range(2 * MOST_LATE):
+        measured.run("on_turn", 11)
+        measured.run("shown", 11)
+        measured.clock.time += WITHIN_S / 2
+    assert measured.reports == [("on_turn", False), ("shown", False)] * 2 * MOST_LATE
+    assert not measured.guard.off
+
+
+def test_a_slow_hook_within_another_is_not_the_other_ones_fault(measured: Measured) -> None:
+    def inner() -> None:
+        measured.run("on_message", 60)
+
+    measured.run("on_timer", 1, inner)
+    assert measured.reports == [("on_message", False)]
+    measured.run("on_timer", 11, inner)
+    assert [hook for hook, _ in measured.reports[1:]] == ["on_message", "on_timer"]
+
+
+async def test_each_step_of_a_coroutine_is_measured_and_waiting_is_not(
+    measured: Measured,
+) -> None:
+    async def work() -> str:
+        for _ in range(5):
+            measured.clock.time += 6
             await asyncio.sleep(0)
-            clock.time += 4
+            measured.clock.time += 6
         return "done"
 
-    clock = HandClock()
-    with monkeypatch.context() as patched:
-        patched.setattr(guard, "monotonic", clock.monotonic)
-        assert await watch.steps(10, work(5)) == "done"
-        with pytest.raises(LateHook):
-            await watch.steps(7, work(5))
-
-    async def breaking(hook: Callable[[], object]) -> None:
-        try:
-            await asyncio.sleep(0)
-            hook()
-        finally:  # it does not even end when it is closed
-            hook()
-
-    for hook in (forever, search):
-        with pytest.raises(LateHook):
-            await watch.steps(0.01, breaking(hook))
+    assert await measured.guard.steps(measured.mod, "wide", work(), 13) == "done"
+    assert measured.reports == []
+    assert await measured.guard.steps(measured.mod, "narrow", work(), 11) == "done"
+    assert measured.reports == [("narrow", False)]
 
 
-@pytest.mark.behaviour("M-69")
-async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_watched(
-    watch: Watch,
-) -> None:
+async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_measured() -> None:
     ready, seen = asyncio.Event(), list[str]()
+    guard, mod = Guard(lambda mod, hook, late: None), Slow(ModConfig())
 
     async def work(waiting: asyncio.Future[None]) -> None:
         try:
@@ -170,9 +116,9 @@ async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_watche
     failing, never = loop.create_future(), loop.create_future()
     failing.set_exception(KeyError("x"))
     with pytest.raises(KeyError):
-        await watch.steps(5, work(failing))
+        await guard.steps(mod, "work", work(failing))
     ready.clear()
-    task = asyncio.create_task(watch.steps(5, work(never)))
+    task = asyncio.create_task(guard.steps(mod, "work", work(never)))
     await ready.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -180,16 +126,39 @@ async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_watche
     assert seen == ["KeyError", "CancelledError"]
 
 
-NEVER_STOPPED = """
-from hubbub.mods.guard import Watch
-Watch().start()
-sum(n * n for n in range(5_000_000))  # longer than the timer's time
-"""
+def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written, seen = list[dict[str, object]](), threading.Event()
+
+    class Log:
+        def error(self, text: str, **fields: object) -> None:
+            written.append({"text": text, **fields})
+            seen.set()
+
+    def stuck_in_here() -> bool:
+        return seen.wait(60)
+
+    monkeypatch.setattr(guards, "log", Log())
+    monkeypatch.setattr(guards, "LOOK_EVERY_S", 0.001)
+    guard, mod = Guard(lambda mod, hook, late: None), Slow(ModConfig())
+    guard.start()
+    try:
+        assert guard.run(0.001, mod, "on_join", stuck_in_here)
+    finally:
+        guard.stop()
+    [line] = written
+    assert (line["text"], line["mod"], line["hook"]) == (
+        "a mod holds up the hub",
+        "slow",
+        "on_join",
+    )
+    assert "in stuck_in_here" in str(line["stack"])
 
 
-@pytest.mark.slow
-@pytest.mark.behaviour("M-69")
-def test_a_process_that_never_ends_its_watch_ends_as_it_would() -> None:
-    end = "\nimport atexit; atexit._run_exitfuncs(); sum(n * n for n in range(5_000_000))"
-    for source in (NEVER_STOPPED, NEVER_STOPPED + end):
-        subprocess.run([sys.executable, "-c", source], timeout=60, check=True)
+def test_a_report_says_how_long_it_took_and_what_follows() -> None:
+    assert str(Late(2.345, 1.0, off=False)) == "took 2.3 s, longer than 1 s"
+    assert str(Late(12.0, 1.0, off=True)) == (
+        "took 12 s, longer than 1 s, for the third time: it is not called any more until the mod "
+        "gets new settings"
+    )

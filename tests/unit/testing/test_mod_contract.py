@@ -168,7 +168,7 @@ class Slow(Good):
         """Seconds."""
 
     def on_message(self, draft: Draft) -> Verdict:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 0.06
         while time.monotonic() < until:
             pass
         return PASS
@@ -189,7 +189,7 @@ class Slow(Good):
         (Raising, "on_stored.*no idea"),
         (Leaving, "on_leave.*gone"),
         (Trusting, r"good_number \{.*internal: the mod good has failed"),
-        (Slow, "on_message.*took longer than 0.05 s"),
+        (Slow, "on_message.*longer than 0.05 s"),
     ],
 )
 def test_each_fault_is_found_and_told(kind: type[Mod], says: str) -> None:
