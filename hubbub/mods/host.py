@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from weakref import finalize
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
-from hubbub.mods.operation import Calling
+from hubbub.errors import OperationError
+from hubbub.mods.operation import Calling, Operation
 from hubbub.mods.rows import Statement, Value
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Kind, Message, Participant
 
 if TYPE_CHECKING:
     from hubbub.config.agents import ModelConfig
     from hubbub.mods.api import Mod
+    from hubbub.mods.pipeline import Pipeline
 
-__all__ = ["Busy", "Host", "Latest", "Row"]
+__all__ = ["Busy", "Host", "Latest", "Restored", "Row"]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
 
@@ -54,159 +61,186 @@ class Restored(NamedTuple):
     """A checksum of what it was made from: another one under the same key is an error."""
 
 
-class Host(Protocol):
+class Host(ABC):
     """The hub, as one mod sees it. Everything that may take long is a coroutine.
 
     Messages and threads are shown as their reader sees them: what a participant may not read is
-    an `OperationError` with the same words as if it were not there.
+    an `OperationError` with the same words as if it were not there. The abstract methods are what
+    only the hub itself knows.
     """
+
+    def __init__(self, mod: str, pipeline: Pipeline, folder: Path | None):
+        self._name, self._pipeline, self._folder = mod, pipeline, folder
 
     # Time -------------------------------------------------------------------------------------
 
+    @abstractmethod
     def now(self) -> float:
         """Seconds since the epoch."""
-        ...
 
+    @abstractmethod
     def steady(self) -> float:
         """The same by a clock that nobody sets while the hub runs: for waits, not for dates."""
-        ...
 
+    @abstractmethod
     def at(self, when: float, key: str) -> None:
         """Call `on_timer(key)` at this time, or at once if it has passed; replaces what was asked
         for under the key. Kept in memory: ask again in `start`."""
-        ...
 
+    @abstractmethod
     def after(self, seconds: float, key: str) -> None:
         """Call `on_timer(key)` when so much time has passed, whatever the clock is set to; replaces
         what was asked for in this way under the key. Kept in memory."""
-        ...
 
+    @abstractmethod
     def cancel(self, key: str) -> None:
         """Do not call it."""
-        ...
 
+    @abstractmethod
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the messages. What it raises is a failure of the mod."""
-        ...
 
     # Who and where ----------------------------------------------------------------------------
 
+    @abstractmethod
     def participant(self, id: str) -> Participant | None: ...
 
+    @abstractmethod
     def participants(self) -> Sequence[Participant]: ...
 
-    def kind_of(self, id: str) -> Kind | None: ...
+    def kind_of(self, id: str) -> Kind | None:
+        known = self.participant(id)
+        return None if known is None else known.kind
 
-    def is_owner(self, call: Calling) -> bool:
-        """Whether the caller is an owner of the network."""
-        ...
-
+    @abstractmethod
     def owns(self, participant: str) -> bool:
         """Whether the participant is an owner of the network, by its config: in an open one
         everybody is who is no agent."""
-        ...
 
+    @abstractmethod
     def thread(self, call: Calling, thread: str) -> str:
         """The canonical id of a thread that the caller may read. Raises `OperationError`."""
-        ...
 
+    @abstractmethod
     def place(self, call: Calling, to: str) -> str:
         """The canonical id of the thread in which the caller would speak to this participant, or in
         this thread. Raises `OperationError`."""
-        ...
 
+    @abstractmethod
     def reads(self, participant: str, thread: str) -> bool:
         """Whether the participant reads the thread (canonical id)."""
-        ...
 
+    @abstractmethod
     def threads_of(self, participant: str) -> Collection[str]:
         """The canonical ids of all threads that the participant reads."""
-        ...
 
+    @abstractmethod
     def read_upto(self, participant: str, thread: str) -> int:
         """The position (tseq) up to which the participant has marked the thread as read."""
-        ...
 
+    @abstractmethod
     def model(self, name: str) -> ModelConfig | None:
         """An endpoint of a model that the network's YAML names in `models`."""
-        ...
 
+    @abstractmethod
     def busy(self, agent: str) -> Busy:
         """How much the agent has to do now; nothing, for whoever is no agent."""
-        ...
 
+    @abstractmethod
     def latest(self, thread: str) -> Latest:
         """How far the thread has come (canonical id): nowhere, if nobody has spoken there."""
-        ...
 
     # Other operations -------------------------------------------------------------------------
 
     async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
         """Ask for an operation that only reads, of the hub or of another mod, as the caller would:
         nothing is answered that it could not ask for itself. Raises `OperationError`."""
-        ...
+        found = self._operations().get(operation)
+        if found is None or found.permission != "read":
+            text = f"there is no operation {operation[:64]!r} that only reads"
+            raise OperationError(ErrorCode.UNKNOWN_OPERATION, text)
+        try:
+            args = found.input.model_validate(arguments)
+        except ValidationError as error:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"{operation}: {error}") from error
+        answer = found.handler(call, args)
+        result: BaseModel = await answer if found.is_async else answer
+        return result
+
+    @abstractmethod
+    def _operations(self) -> Mapping[str, Operation]:
+        """All operations of the network, by name."""
 
     def mod(self, name: str) -> Mod | None:
         """Another mod of the network, if it has one of this name: ask it only what it promises to
         others (`hubbub.mods.searching.Searchable`, for example)."""
-        ...
+        return next((mod for mod in self.mods() if mod.name == name), None)
 
     def mods(self) -> Sequence[Mod]:
         """All mods of the network, in their order."""
-        ...
+        return self._pipeline.mods
 
     # The log ----------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def network(self) -> str:
         """What the network is called."""
-        ...
 
     @property
+    @abstractmethod
     def epoch(self) -> str:
         """The incarnation of its log: no other network has the same."""
-        ...
 
     @property
+    @abstractmethod
     def head(self) -> int:
         """The last position of the log."""
-        ...
 
-    async def message(self, call: Calling, id: str, *, look: bool = False) -> Message:
-        """A message that the caller reads, as it is shown; with `look` also one that it may look
-        at: as an owner, or for the agent that it speaks for. Raises `OperationError`."""
-        ...
+    async def message(self, reader: Calling | str, id: str, *, look: bool = False) -> Message:
+        """A message, as it is shown, that the caller reads, or a participant that does not call;
+        with `look` also one that the caller may look at: as an owner, or for the agent that it
+        speaks for. Raises `OperationError`."""
+        (message,) = await self._pipeline.shown([await self._stored(reader, id, look=look)])
+        return message
 
-    async def seen(self, participant: str, id: str) -> Message:
-        """The same for a participant that does not call: one that it reads. Raises
-        `OperationError`."""
-        ...
+    @abstractmethod
+    async def _stored(self, reader: Calling | str, id: str, *, look: bool) -> Message: ...
 
     async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
         """Messages of a thread as they are shown, oldest first, the last ones before this position
         (tseq) of it."""
-        ...
+        return await self._pipeline.shown(await self._page(thread, before, limit))
 
+    @abstractmethod
+    async def _page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]: ...
+
+    @abstractmethod
     async def log(self, after: int, limit: int) -> Sequence[Message]:
         """Messages of the whole log after a position, oldest first: for indexes of the mod, never
         for answers."""
-        ...
 
     async def readable(
         self, call: Calling, after: int, limit: int
     ) -> tuple[Sequence[Message], int]:
         """Of the `limit` messages of the log after a position those that the caller may look at, as
         they are shown; and the position up to which that is all."""
-        ...
+        head, found = self.head, await self.log(after, limit)
+        mine = [each for each in found if self._may_look(call, each.thread_id)]
+        return await self._pipeline.shown(mine), found[-1].seq if found else head
 
+    @abstractmethod
+    def _may_look(self, call: Calling, thread: str) -> bool: ...
+
+    @abstractmethod
     async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
         """Bring messages of a transcript into the log, as imported ones: they wake nobody, and
         neither ask for nor end anything. Channels that there are not are made, with the caller as
         member. Mods judge them as any other. Returns their positions, when they are durable.
         Raises `OperationError` for the first that is refused; those before it are in the log then.
         """
-        ...
 
+    @abstractmethod
     def draft(
         self,
         call: Calling,
@@ -219,8 +253,8 @@ class Host(Protocol):
     ) -> Draft:
         """A message of the caller in a thread that it reads, judged like any other. Raises
         `OperationError`."""
-        ...
 
+    @abstractmethod
     def amend(
         self,
         call: Calling,
@@ -236,20 +270,20 @@ class Host(Protocol):
         one has reached and wakes nobody. Whether the caller may do so is for the mod to know. It is
         said by who has sent the message, if that is the caller or if the caller has spoken for it.
         Raises `OperationError` for content that is too large."""
-        ...
 
+    @abstractmethod
     def notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
         """A message of the hub, in the name of the mod: it wakes nobody. `once`: it is posted one
         time under this key."""
-        ...
 
+    @abstractmethod
     def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
         """A notice for each owner, in a direct thread of the hub with it. `once`: each gets it one
         time under this key."""
-        ...
 
+    @abstractmethod
     async def open(
         self,
         thread: str,
@@ -267,27 +301,32 @@ class Host(Protocol):
         thread (canonical id). `once`: it is posted one time under this key, whatever happens
         between. Returns its position when it is durable. Raises `OperationError`,
         `StoreUnavailable`."""
-        ...
 
+    @abstractmethod
     def signal(
         self, thread: str, kind: str, data: JsonValue, *, to: Collection[str] | None = None
     ) -> None:
         """Tell those who read the thread, and are connected, something of the moment: a signal of
         the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
-        ...
 
     # Rows -------------------------------------------------------------------------------------
 
+    @abstractmethod
     async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
         """Rows of the mod's own tables, as they are durable."""
-        ...
 
+    @abstractmethod
     async def keep(self, statements: Sequence[Statement]) -> None:
         """Write rows outside any operation, all or none. Raises `StoreUnavailable`, and `conflict`
         (`OperationError`)."""
-        ...
 
     @property
     def folder(self) -> Path:
         """A folder of the mod's own beside the store, made when it is first asked for."""
-        ...
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"hubbub-{self._name}-"))
+            # The store is in memory: what lies beside it goes with it.
+            finalize(self, rmtree, self._folder, ignore_errors=True)
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return self._folder

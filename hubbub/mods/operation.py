@@ -37,6 +37,11 @@ class Calling(Protocol):
     @property
     def kind(self) -> Kind: ...
 
+    @property
+    def owner(self) -> bool:
+        """Whether it is an owner of the network."""
+        ...
+
 
 @dataclass(slots=True)
 class Speaking:

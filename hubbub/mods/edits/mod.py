@@ -123,7 +123,7 @@ class EditsMod(Mod):
         message = await self.host.message(call, args.message_id, look=True)
         _check_is_said(message)
         hidden = message.amended == "deleted" and not _is_author(call, message)
-        if hidden and not self.host.is_owner(call):
+        if hidden and not call.owner:
             raise OperationError(
                 ErrorCode.FORBIDDEN,
                 f"{message.id} was deleted: only its author and owners read what it said",
@@ -146,7 +146,7 @@ class EditsMod(Mod):
         message = await self.host.message(call, id, look=True)
         _check_is_said(message)
         author = _is_author(call, message)
-        owner = verb == "delete" and self.host.is_owner(call)
+        owner = verb == "delete" and call.owner
         if (not author or message.imported) and not owner:
             raise OperationError(
                 ErrorCode.FORBIDDEN, f"{id} was sent by {message.sender_id}: you may not {verb} it"

@@ -151,7 +151,7 @@ class FilesMod(FilesReader):
         gone. Owners of the network may delete what they may read."""
         kept = await self._find(call, args.id)
         by, at = call.participant, self.host.now()
-        if kept.uploaded_by != by and not self.host.is_owner(call):
+        if kept.uploaded_by != by and not call.owner:
             raise OperationError(
                 ErrorCode.FORBIDDEN, f"{args.id} is for {kept.uploaded_by} or an owner to delete"
             )

@@ -217,7 +217,7 @@ class PollsMod(Mod):
         """End a poll that you have created, before its deadline. One that has ended stays as it
         is."""
         row = await self._find(call, args.poll)
-        if call.participant != row.created_by and not self.host.is_owner(call):
+        if call.participant != row.created_by and not call.owner:
             text = f"{args.poll} is {row.created_by}'s: only its author and owners may close it"
             raise OperationError(ErrorCode.FORBIDDEN, text)
         if row.closed_at is None:

@@ -174,7 +174,7 @@ class ScheduleMod(Mod):
     @operation()
     def list_reminders(self, call: Calling, args: ListReminders) -> Reminders:
         """List your reminders, and when each comes next."""
-        if args.everybody and not self.host.is_owner(call):
+        if args.everybody and not call.owner:
             text = "everybody: only an owner of the network sees the reminders of others"
             raise OperationError(ErrorCode.FORBIDDEN, text)
         after = int(args.after[1:]) if args.after else 0
@@ -195,7 +195,7 @@ class ScheduleMod(Mod):
     def _find(self, call: Calling, id: str) -> Row:
         """A reminder of the caller's, for owners any. Raises `OperationError`."""
         row = self._book.rows.get(int(id[1:]))
-        if row is not None and (row.owner == call.participant or self.host.is_owner(call)):
+        if row is not None and (row.owner == call.participant or call.owner):
             return row
         raise OperationError(
             ErrorCode.NOT_FOUND, f"there is no reminder {id} of yours; see list_reminders"

@@ -161,7 +161,7 @@ class TasksMod(TaskMaker):
 
     async def _step(self, call: Calling, task: str, step: Step, note: str = "") -> Keeping:
         found = await self._find(call, task)
-        step = step._replace(owner=self.host.is_owner(call))
+        step = step._replace(owner=call.owner)
         return await self._queues.in_turn(
             found.row.thread, lambda: self._stepped(call, task, step, note)
         )

@@ -77,7 +77,7 @@ class ThreadsMod(Mod):
         if len(quote.text) > self.config.longest_quote:
             return Reject(f"quote: at most {self.config.longest_quote} characters")
         try:
-            message = await self.host.seen(draft.sender_id, quote.message_id)
+            message = await self.host.message(draft.sender_id, quote.message_id)
         except OperationError as error:
             return Reject(f"quote: {error.message}")
         why = why_not(message, quote)
@@ -279,7 +279,7 @@ class ThreadsMod(Mod):
         if up is None:
             return None
         try:
-            message = await self.host.seen(call.participant, f"m{thread[len(up) + 2 :]}")
+            message = await self.host.message(call.participant, f"m{thread[len(up) + 2 :]}")
         except OperationError:
             return None
         return title_of(message.text)

@@ -48,7 +48,7 @@ async def part_of(
         return await _of_thread(host, call, args.thread, after, last)
     if args.interaction is not None:
         return await _of_interaction(host, call, args.interaction, after, last or host.head)
-    if not host.is_owner(call):
+    if not call.owner:
         text = "everything: only an owner of the network may export it all"
         raise OperationError(ErrorCode.FORBIDDEN, text)
     last = host.head if last is None else last

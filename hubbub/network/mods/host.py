@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import finalize
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
-from hubbub.mods.host import Busy, Latest, Restored, Row
-from hubbub.mods.operation import Calling
+from hubbub.mods.host import Busy, Host, Latest, Restored, Row
+from hubbub.mods.operation import Calling, Operation
 from hubbub.mods.rows import Statement, Value
 from hubbub.network.caller import Caller
 from hubbub.network.mods.failures import tell_owners
@@ -29,7 +26,7 @@ from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant
+from hubbub.protocol.messages import Amendment, Draft, Message, Participant
 from hubbub.protocol.operations import Speech
 
 if TYPE_CHECKING:
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["ModHost"]
 
 
-class ModHost:
+class ModHost(Host):
     """A `Host` (hubbub.mods.host). `run` runs work of the mod, and tells what it raises."""
 
     def __init__(
@@ -51,7 +48,8 @@ class ModHost:
         folder: Path | None,
         run: Callable[[Mod, Coroutine[Any, Any, None]], None],
     ):
-        self._hub, self._mod, self._alarms, self._folder, self._run = hub, mod, alarms, folder, run
+        super().__init__(mod.name, hub.mods.pipeline, folder)
+        self._hub, self._mod, self._alarms, self._run = hub, mod, alarms, run
 
     # Time -------------------------------------------------------------------------------------
 
@@ -82,13 +80,6 @@ class ModHost:
     def participants(self) -> Sequence[Participant]:
         state = self._hub.state
         return [state.describe(known) for known in state.everybody()]
-
-    def kind_of(self, id: str) -> Kind | None:
-        known = self._hub.state.get(id)
-        return None if known is None else known.kind
-
-    def is_owner(self, call: Calling) -> bool:
-        return _caller(call).owner
 
     def owns(self, participant: str) -> bool:
         hub = self._hub
@@ -137,24 +128,8 @@ class ModHost:
 
     # Other operations -------------------------------------------------------------------------
 
-    async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
-        found = self._hub.operations.get(operation)
-        if found is None or found.permission != "read":
-            text = f"there is no operation {operation[:64]!r} that only reads"
-            raise OperationError(ErrorCode.UNKNOWN_OPERATION, text)
-        try:
-            args = found.input.model_validate(arguments)
-        except ValidationError as error:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"{operation}: {error}") from error
-        answer = found.handler(_caller(call), args)
-        told: BaseModel = await answer if found.is_async else answer
-        return told
-
-    def mod(self, name: str) -> Mod | None:
-        return next((mod for mod in self.mods() if mod.name == name), None)
-
-    def mods(self) -> Sequence[Mod]:
-        return self._hub.mods.pipeline.mods
+    def _operations(self) -> Mapping[str, Operation]:
+        return self._hub.operations
 
     # The log ----------------------------------------------------------------------------------
 
@@ -170,35 +145,24 @@ class ModHost:
     def head(self) -> int:
         return self._hub.log.head
 
-    async def message(self, call: Calling, id: str, *, look: bool = False) -> Message:
-        (shown,) = await self._shown([await find_message(_caller(call), id, look=look)])
-        return shown
-
-    async def seen(self, participant: str, id: str) -> Message:
+    async def _stored(self, reader: Calling | str, id: str, *, look: bool) -> Message:
+        if not isinstance(reader, str):
+            return await find_message(_caller(reader), id, look=look)
         message = await stored_message(self._hub, id)
-        if message is None or not self.reads(participant, message.thread_id):
+        if message is None or not self.reads(reader, message.thread_id):
             raise unknown_message(id)
-        (shown,) = await self._shown([message])
-        return shown
+        return message
 
-    async def _shown(self, messages: Sequence[Message]) -> Sequence[Message]:
-        return await self._hub.mods.pipeline.shown(messages)
-
-    async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
+    async def _page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
         bodies = await self._hub.store.thread_page(self._existing(thread).no, before, limit)
-        return await self._shown([Message.model_validate_json(body) for body in bodies])
+        return [Message.model_validate_json(body) for body in bodies]
+
+    def _may_look(self, call: Calling, thread: str) -> bool:
+        return _caller(call).may_look(self._hub.state.threads.ensure(thread))
 
     async def log(self, after: int, limit: int) -> Sequence[Message]:
         events = await self._hub.store.log(after, self._hub.log.head, limit)
         return [Message.model_validate_json(event.body) for event in events]
-
-    async def readable(
-        self, call: Calling, after: int, limit: int
-    ) -> tuple[Sequence[Message], int]:
-        caller, threads, head = _caller(call), self._hub.state.threads, self._hub.log.head
-        found = await self.log(after, limit)
-        mine = [each for each in found if caller.may_look(threads.ensure(each.thread_id))]
-        return await self._shown(mine), found[-1].seq if found else head
 
     async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
         return await restored(self._hub, _caller(call), messages)
@@ -308,16 +272,6 @@ class ModHost:
         await self._hub.writes.write(lambda head: [rows])
         if rows.refused is not None:
             raise conflicted(self._mod.name, rows.refused)
-
-    @property
-    def folder(self) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix=f"hubbub-{self._mod.name}-"))
-            # The store is in memory: what lies beside it goes with it.
-            finalize(self, rmtree, self._folder, ignore_errors=True)
-        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        return self._folder
 
 
 def _caller(call: Calling) -> Caller:
