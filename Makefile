@@ -34,8 +34,7 @@ test-model: $(VENV)/.installed-model ## real agents with a small model in this p
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
 
 mutants: $(VENV)/.installed-mutants ## break rules and state machines in thousands of places: do the tests see it? (PART='hubbub.network.wakes*')
-	@$(BIN)/mutmut run $(PART)
-	@$(BIN)/mutmut results
+	@$(BIN)/python scripts/mutants.py $(JOBS) $(PART)
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/ruff check .

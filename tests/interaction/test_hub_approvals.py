@@ -80,6 +80,7 @@ async def test_a_call_is_asked_for_approved_and_started(networks: Networks) -> N
         assert [(await signalled(calc))["state"] for _ in "12"] == ["pending", "approved"]
         started = await calc.call("start_approved", id=asked["id"])
         assert (started["state"], started["final"]) == ("started", ARGUMENTS)
+        assert approved["decided_at"] <= started["started_at"]
         assert (await calc.ask("start_approved", id=asked["id"]))["code"] == "not_pending"
         stands = await ask(calc, turn)
         found = stands["state"], stands["decided_by"], stands["verdict"]
@@ -353,6 +354,34 @@ async def test_approvals_survive_a_restart_at_each_stage(
         ann = await network.join("ann", latest=True)
         assert (await ann.ask("approve", id=late))["code"] == "not_pending"
         assert await state(ann, late) == "expired"
+
+
+@pytest.mark.behaviour("H-48")
+async def test_a_notice_that_the_disk_refused_is_said_at_the_next_start(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    url = f"sqlite:{tmp_path / 'log.db'}"
+    store = MoodyStore(url)
+    async with in_memory.start(store=store) as network:
+        _ann, calc, turn = await at_work(network)
+        store.gate.clear()
+        asked = await calc.post("request_approval", turn=turn, **CALL)
+        async with soon():
+            await store.waiting.wait()
+            store.gate.set()
+            store.gate.clear()
+            store.waiting.clear()
+            id = (await calc.answer(asked))["value"]["id"]
+            await store.waiting.wait()
+        store.failing = 1
+        store.gate.set()
+        await network.quiet()
+    async with in_memory.start(store=url) as network:
+        ann = await network.join("ann", latest=True)
+        await network.quiet()
+        page = await ann.call("read_thread", thread="dm.ann.calc")
+        (notice,) = [m for m in page["messages"] if m["sender_kind"] == "system"]
+        assert notice["content"]["approval"] == id
 
 
 @pytest.mark.behaviour("H-48")

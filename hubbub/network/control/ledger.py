@@ -183,11 +183,9 @@ class Ledger:
     def unwake(self, agent: str) -> None:
         """The wake was not made after all."""
         self.wakes -= 1
-        left = self.agents.get(agent, 1) - 1
-        if left:
-            self.agents[agent] = left
-        else:
-            self.agents.pop(agent, None)
+        self.agents[agent] -= 1
+        if not self.agents[agent]:
+            del self.agents[agent]
 
     # Tokens and money ---------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from hubbub.network.people.verdicts import (
 )
 from hubbub.network.queries import ApprovalById, TurnsById
 from hubbub.network.records import ApprovalKept
+from hubbub.network.stored import StoredTurn
 from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approval, ApprovalState
@@ -73,7 +74,6 @@ class Approvals:
         """Those whose turn is over and that are not yet cancelled."""
         self._ends: dict[str, float] = {}
         """When those expire that wait for a person, by the steady clock."""
-        self._restored = True
         self._timer = Timer(hub.steady, self._due)
         for body in stored:
             approval = Approval.model_validate_json(body)
@@ -86,18 +86,20 @@ class Approvals:
             self._hub.spawn(self._restore())
 
     async def _restore(self) -> None:
-        self._restored = False
         held = list(self._held.values())
-        try:
-            turns = await self._hub.store.read(TurnsById(sorted({each.turn for each in held})))
-        except StoreUnavailable:
-            self._again()
-            return
-        self._restored = True
+        turns = await self._turns(sorted({each.turn for each in held}))
         self.cancel_of([turn.id for turn in turns if turn.end is not None])
         for approval in held:
             if approval.state == "pending" and approval.id not in self._over:
                 announce(self._hub, approval)
+
+    async def _turns(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
+        """The turns as the store has them, as soon as it can be read."""
+        while True:
+            try:
+                return await self._hub.store.read(TurnsById(ids))
+            except StoreUnavailable:
+                await asyncio.sleep(RETRY_S)
 
     def stop(self) -> None:
         """Let none expire any more."""
@@ -204,8 +206,6 @@ class Approvals:
     # What becomes of it without anybody ---------------------------------------------------
 
     def _due(self, now: float) -> float | None:
-        if not self._restored:
-            self.begin()
         for id in list(self._held):
             self._lapse(id, now)
         return min((self._ends[each.id] for each in self.pending()), default=None)

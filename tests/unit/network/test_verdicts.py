@@ -57,17 +57,20 @@ def test_a_refusal_tells_what_was_done() -> None:
     call = {"call": "1", "tool": "t", "arguments": {}, "hash": "", "asked_at": NOW}
     verdict = {"decided_by": "ann", "decided_at": NOW, "verdict": "fine", "expires_at": NOW}
     for state, words in (
-        ("approved", "ann has approved it (fine)"),
-        ("denied", "ann has denied it (fine)"),
-        ("started", "approved by ann, and its call has been started"),
+        ("approved", "ann has approved it"),
+        ("denied", "ann has denied it"),
+        ("started", "it was approved by ann, and its call has been started"),
         ("expired", "nobody decided in time"),
         ("cancelled", "its turn is over"),
         ("pending", "nobody has decided yet"),
     ):
         approval = Approval.model_validate({**names, **call, **verdict, "state": state})
         error = not_pending(approval)
-        assert words in error.message
-        assert (error.details["state"], error.details["decided_by"]) == (state, "ann")
+        assert error.message == f"approval a1 is {state}: {words} (fine)"
+        told = {"decided_by": "ann", "decided_at": "2030-01-01T00:00:00Z", "verdict": "fine"}
+        assert error.details == {"state": state, **told}
+    waiting = approval.model_copy(update={"decided_by": None, "decided_at": None})
+    assert not_pending(waiting).details.keys() == {"state", "verdict"}
 
 
 REQUEST = Request(
@@ -116,6 +119,10 @@ def test_a_result_wakes_the_agent_that_asked_and_nobody_else() -> None:
     assert decide_result(("boss", "worker"), "boss", "system", agents) == [
         Decision("boss", Reason.RESULT, "optional"),
         Decision("worker", Reason.SYSTEM, None),
+    ]
+    assert decide_result(("boss", "worker"), "boss", "agent", agents) == [
+        Decision("boss", Reason.RESULT, "optional"),
+        Decision("worker", Reason.DIRECT, "optional"),
     ]
     assert decide_result(("ann",), "ann", "agent", agents) == [
         Decision("ann", Reason.NOT_AN_AGENT, None)

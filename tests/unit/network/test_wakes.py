@@ -18,7 +18,10 @@ from hubbub.network.wakes import (
     Rule,
     Whom,
     decide,
+    decide_amendment,
+    decide_imported,
     decide_result,
+    decide_timer,
     explain_absence,
 )
 from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
@@ -309,6 +312,21 @@ def test_the_table_has_one_rule_for_each_case() -> None:
     for type in ("direct", "channel", "broadcast"):
         said = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
         assert [each for each in decide(said, ALL) if each.reply] == []
+
+
+def test_edits_and_imports_wake_nobody_and_a_timer_those_agents_whom_it_names() -> None:
+    everybody = ["calc", "bob"]
+    for decided, reason in (
+        (decide_amendment(everybody), Reason.AMENDMENT),
+        (decide_imported(everybody), Reason.IMPORTED),
+        (decide_timer(everybody, (), AGENTS), Reason.SYSTEM),
+    ):
+        assert decided == [Decision(who, reason, None) for who in everybody]
+    assert decide_timer(["calc", "guide"], ["calc", "bob"], AGENTS) == [
+        Decision("calc", Reason.TIMER, "optional"),
+        Decision("guide", Reason.SYSTEM, None),
+        Decision("bob", Reason.NOT_AN_AGENT, None),
+    ]
 
 
 def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> None:
