@@ -35,6 +35,8 @@ def test_what_people_set_in_motion_counts_for_itself_and_may_be_taken_back() -> 
     dampener.take_back("a", "b", 2)
     dampener.take_back("x", "y")
     assert [dampener.wake("b", "a", 0.0, of) for of in (1, 2, 0)] == [False, True, False]
+    dampener.take_back("a", "b")
+    assert dampener.wake("a", "b", 0.0)
     for woken in ("a", "b"):  # a person lets the pair begin anew
         dampener = made(wakes=1)
         assert dampener.wake("a", "b", 0.0)
@@ -48,8 +50,9 @@ def test_what_people_set_in_motion_counts_for_itself_and_may_be_taken_back() -> 
 @pytest.mark.behaviour("H-5")
 def test_pairs_that_no_longer_count_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PAIRS", 10)
-    dampener = made(wakes=1)
+    dampener = made(wakes=2)
     for n in range(10):
+        assert dampener.wake("a", f"b{n}", 0.0 if n == 6 else float(n))
         assert dampener.wake("a", f"b{n}", float(n))
     assert dampener.wake("a", "late", 15.0)
     assert len(dampener) == 5, "b6 to b9 may count, and the late one"

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from hubbub.network.control.notices import reached_text
-from hubbub.protocol.spending import LimitName
+from hubbub.config.models import Budgets, DampenerConfig
+from hubbub.network.control.daily import Reached
+from hubbub.network.control.ledger import Cost, Ledger, Limits
+from hubbub.network.control.notices import Notice, Notices, reached_text
+from hubbub.network.threads import Threads
+from hubbub.protocol.spending import LIMITS, LimitName, Whose
 
 TOLD: list[tuple[LimitName, float, float, str]] = [
     ("hops", 8, 8, "gone through 8 messages in a row, as much as it may"),
@@ -25,3 +30,27 @@ def test_a_notice_names_the_limit_and_the_remedy() -> None:
             assert said in text
             assert text.endswith(f"or raise network.budgets.{limit}.")
             assert ("Write again to go on" in text) == person
+
+
+@pytest.mark.behaviour("H-2", "H-3")
+def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: SnapshotAssertion) -> None:
+    posted: list[Notice] = []
+    threads = Threads()
+    thread = threads.ensure("channel.dev")
+    notices = Notices(threads, posted.append, DampenerConfig())
+    budgets = Budgets(
+        hops=8, wakes=64, fan_out=4, agents=3, wall_clock=30.0, tokens=12_345, usd=0.123456
+    )
+    for person in (True, False):
+        limits = Limits.of(budgets, halved=not person)
+        ledger = Ledger(7, "ann", thread.no, 1000.0, limits, person=person)
+        ledger.spend(Cost(1000, 234, 0.04321))
+        for limit in LIMITS:
+            notices.limit(ledger, limit, 1060.5)
+    whose: tuple[tuple[Whose, str], ...] = (("network", ""), ("thread", "1"), ("agent", "calc"))
+    amounts: tuple[tuple[LimitName, float, float], ...] = (
+        ("tokens", 12_300.0, 12_345.0), ("usd", 0.12, 0.123456), ("wakes", 64.0, 64.0),
+    )  # fmt: skip
+    for (who, target), (limit, used, of) in zip(whose, amounts, strict=True):
+        notices.day(Reached(who, target, limit, used, of), "2030-01-02", thread)
+    assert [notice._asdict() for notice in posted] == snapshot
