@@ -21,7 +21,7 @@ run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for ano
 test: $(VENV)/.installed-dev ## all tests, in three parts; each also alone:
 	@sh scripts/test.sh $(BIN)/python $(JOBS) fast slow page
 
-test-fast: $(VENV)/.installed-dev ## what runs within one process, in a minute and a half
+test-fast: $(VENV)/.installed-dev ## what runs within one process, in a minute
 	@sh scripts/test.sh $(BIN)/python $(JOBS) fast
 
 test-slow: $(VENV)/.installed-dev ## processes, and properties at length

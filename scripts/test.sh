@@ -9,19 +9,20 @@ parts=$# part=0 began=$(date +%s)
 
 for name; do
     part=$((part + 1))
-    profile=fast prepare=
+    profile=fast prepare= workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
-    fast) markers="not slow and not browser" what="what runs within one process" time="a minute and a half" ;;
-    slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="4 minutes" \
+    fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
+    slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="2 minutes and a half" \
         profile=full prepare=tests.interaction.nginx ;;
-    page) markers=browser what="the page in Chromium" time="4 minutes" prepare=tests.browser.support.chromium ;;
+    page) markers=browser what="the page in Chromium" time="4 minutes" workers=$jobs \
+        prepare=tests.browser.support.chromium ;;
     *) echo "no such part: $name (fast, slow, page)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     [ -z "$prepare" ] || "$python" -m "$prepare" # says what is missing, and how to get it
     status=0
     HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
-        "$python" -m pytest -q -n "$jobs" --dist worksteal -m "$markers" || status=$?
+        "$python" -m pytest -q -n "$workers" --dist worksteal -m "$markers" || status=$?
     if [ "$status" -ne 0 ]; then
         [ "$part" -eq "$parts" ] || printf '\nPart %s of %s failed; what comes after it was not run.\n' "$part" "$parts"
         exit "$status"

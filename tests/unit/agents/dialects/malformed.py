@@ -13,10 +13,9 @@ from pydantic import JsonValue
 
 from hubbub.config.agents import DialectName
 
-__all__ = ["DIALECT_NAMES", "KINDS", "MEGABYTE", "answer_text", "good"]
+__all__ = ["DIALECT_NAMES", "KINDS", "answer_text", "good"]
 
 DIALECT_NAMES: tuple[DialectName, ...] = ("native", "tool_call", "final_output")
-MEGABYTE = 1_000_000
 
 
 def _envelope(dialect: DialectName, name: JsonValue, parameters: JsonValue) -> str:
@@ -91,7 +90,7 @@ _DAMAGES: Mapping[str, Damage] = {
     "half a character": _call("note", {"text": "\ud800", "times": "\udfff"}),
     "a number in two parts": _body(lambda b: b.replace("1", "1 1")),
     "parameters beside the tool": _body(lambda b: '{"tool_name": "note", "text": "x", "times": 1}'),
-    "a megabyte": _body(lambda b: "{" * MEGABYTE),
+    "a megabyte": _body(lambda b: "{" * 1_000_000),
 }
 """What is wrong. Nothing here calls `note` with what it wants."""
 

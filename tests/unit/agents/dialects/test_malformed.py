@@ -18,8 +18,9 @@ from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules,
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Step
 from tests.unit.agents.builders import answered
-from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, MEGABYTE, answer_text
+from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, answer_text
 
+MUCH = 200_000
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
 FINISH = CallRequest("f", "finish", '{"reason": "enough"}')
 
@@ -133,14 +134,14 @@ def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @each_dialect
-def test_a_megabyte_of_anything_is_read_in_little_work(name: DialectName) -> None:
+def test_much_of_anything_is_read_in_little_work(name: DialectName) -> None:
+    """A reader that goes back over what it has read would take many minutes for it."""
     for unit in [
         *('TOOL_CALL {"a": "', "TOOL_CALL {", "\nTOOL_CALL ", "TOOL_CALL\n", "<final_output>{"),
         *("<final_output>", '{"a":', "[", "{", '"', "\\", '\\"', ",", ", ", "```", "<think>"),
         *("</think>", "<", "\n", " ", "\n- ", "*", "1. ", "x", "TOOL_CALL{}\n", "\n\n```json\n"),
         *('TOOL_CALL {"tool_name": "a"}\n', '{"a": 1, ', '"a": 1,', "<think></think>"),
     ]:
-        """A reader that goes back over what it has read would take hours for it."""
-        for text in (unit * (MEGABYTE // len(unit)), f'TOOL_CALL {{"a": "{unit * 10**5}'):
+        for text in (unit * (MUCH // len(unit)), f'TOOL_CALL {{"a": "{unit * (MUCH // 10)}'):
             DIALECTS[name].read(Answer(text=text))
             DIALECTS[name].read(Answer(text=f"<final_output>{text}"))
