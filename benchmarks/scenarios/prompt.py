@@ -11,8 +11,7 @@ from statistics import median
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, at_most
 from hubbub.agents.inbox import Thread, TurnPlan
-from hubbub.agents.prompt.budget_history import Conversation
-from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.config.models import History
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message

@@ -6,25 +6,101 @@ prompt and steps -> window (what has room) -> dialect (how tools are told and ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
-from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.dialects.base import Dialect, Native
+from hubbub.agents.dialects.final_output import FinalOutputObject
+from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import Answer, Delta, Model, OnDelta, Question, ToolSpec
 from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
 from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.prompt.scratchpad import without_thoughts
+from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.leasing import Leased, Leases, Terms
+from hubbub.agents.turn.loop import FINISH, begun
+from hubbub.config.agents import DialectName, ModelConfig
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 
-__all__ = ["Asker", "Offers", "callable_names", "offered"]
+__all__ = [
+    "DIALECTS",
+    "Asker",
+    "DialectChoice",
+    "Lessons",
+    "Offers",
+    "beginning",
+    "callable_names",
+    "first_tool",
+    "offered",
+    "quiet_tools",
+]
+
+# Which dialect a model is spoken to in, and what has been learned about its endpoint.
+
+
+DIALECTS: Mapping[DialectName, Dialect] = MappingProxyType(
+    {d.name: d for d in (Native(), ToolCallLines(), FinalOutputObject())}
+)
+_FALLBACK: DialectName = "tool_call"
+
+
+class Lessons:
+    """Models that cannot be asked natively, by endpoint and name, each with the reason."""
+
+    def __init__(self) -> None:
+        self._learned: dict[tuple[str, str], str] = {}
+
+    def learn(self, endpoint: str, model: str, why: str) -> None:
+        self._learned.setdefault((endpoint, model), why)
+
+    def of(self, endpoint: str, model: str) -> str | None:
+        """Why not natively; None: nothing speaks against it."""
+        return self._learned.get((endpoint, model))
+
+
+PROCESS = Lessons()
+"""What this process has learned: all its agents know it, until the process ends."""
+
+
+class DialectChoice:
+    """The dialect of one model. What the config says holds; else `native`, as long as it works.
+
+    `required`: the endpoint is asked to require a tool call, so that an answer without one shows
+    that it does not listen.
+    """
+
+    def __init__(self, config: ModelConfig | None = None, lessons: Lessons = PROCESS):
+        """Without a config: `native`, whatever happens."""
+        self._fixed: DialectName | None = config.dialect if config else "native"
+        self._endpoint = (config.base_url, config.model) if config else ("", "")
+        self._lessons = lessons
+        self.required = config is not None and config.tool_choice == "required"
+
+    @property
+    def current(self) -> Dialect:
+        """What to speak now."""
+        return DIALECTS[self._fixed or (_FALLBACK if self.lesson else "native")]
+
+    @property
+    def lesson(self) -> str | None:
+        """Why the model is not asked natively, if that was learned and not configured."""
+        return None if self._fixed else self._lessons.of(*self._endpoint)
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether a failure of `native` may lead to another dialect."""
+        return self._fixed is None
+
+    def fall_back(self, why: str) -> None:
+        """From here on, in the whole process, this model is not asked natively any more."""
+        self._lessons.learn(*self._endpoint, why)
 
 
 class Offers(Protocol):
@@ -243,3 +319,37 @@ def _with_cost_of(wasted: Answer, answer: Answer) -> Answer:
         tokens_out=wasted.tokens_out + answer.tokens_out,
         cost_usd=sum(known) if known else None,
     )
+
+
+# How a model's turn begins, and after what it asks: `begin_with` and `mode` of an agent.
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """A toolbox of which a model may call just one tool, until it has."""
+
+    toolbox: Toolbox
+    tool: ToolSpec
+
+    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+        """That tool alone, or what the toolbox describes."""
+        return self.toolbox.described(steps) if begun(steps) else (self.tool,)
+
+
+def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
+    """The tool that a turn must begin with, or None: one that is absent for the moment is nothing
+    to begin with.
+    """
+    entry = toolbox.registry.get(begin_with) if begin_with is not None else None
+    return None if entry is None or entry.absent is not None else entry.name
+
+
+def beginning(toolbox: Toolbox, first: str | None) -> Offers:
+    """What a model is told of when a turn must begin with that tool: see `first_tool`."""
+    entry = toolbox.registry.get(first) if first is not None else None
+    return toolbox if entry is None else _Beginning(toolbox, entry.tool.spec)
+
+
+def quiet_tools(toolbox: Toolbox) -> frozenset[str]:
+    """The tools after which the mode `interactive` asks nobody: they do nothing, or speak."""
+    return toolbox.speaking | {FINISH, SELECT, TIDY_STEPS}

@@ -1,16 +1,21 @@
-"""What an agent does with its turns: a model, several of them, or handlers in Python."""
+"""What an agent does with its turns (one model, several, or handlers), and how it observes."""
 
 from __future__ import annotations
 
 import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.turn.journal import Journal
+from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
+from hubbub.user_code import contained
 
-__all__ = ["Brain"]
+__all__ = ["Brain", "Overhearing"]
 
 
 class Brain(Protocol):
@@ -48,3 +53,43 @@ class Brain(Protocol):
         by somebody else.
         """
         ...
+
+
+# Messages that are only overheard: they wake nobody here, and no turn comes of them.
+
+
+class Overhearing:
+    """Those of one thread are heard one after the other, those of several side by side.
+
+    `done` is told the position of each that needs to be heard no more; `written` waits until the
+    hub is told.
+    """
+
+    def __init__(
+        self,
+        brain: Brain,
+        done: Callable[[int], Awaitable[None]],
+        written: Callable[[], Awaitable[None]],
+    ):
+        self._brain, self._done, self._written = brain, done, written
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody has them
+
+    async def hear(self, message: Message, *, suspect: bool) -> None:
+        """Let the brain observe it, when those before it have been. Raises nothing that a handler
+        raises: that is shown. `suspect`: an earlier process may have died of it. No turn counts
+        how many did, so this one is told of it first, and is the last.
+        """
+        lock = self._locks.setdefault(message.thread_id, asyncio.Lock())
+        async with lock:
+            if suspect:
+                await self._done(message.seq)
+                await self._written()
+            try:
+                with contained():
+                    await self._brain.observe(message)
+            except ConnectionLost:
+                return  # what is not acknowledged is overheard again
+            except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
+                traceback.print_exception(exc)
+        if not suspect:
+            await self._done(message.seq)

@@ -39,7 +39,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
 from hubbub.agents.turn.driver import Calls, Driver, Taint
 from hubbub.agents.turn.loop import AskModel, Loop, Park, Rules
-from hubbub.agents.turn.places import Place, forks
+from hubbub.agents.turn.recording import Place, forks
 from hubbub.agents.turn.voice import marks
 from hubbub.config.roles import ForkConfig
 from hubbub.errors import OperationError

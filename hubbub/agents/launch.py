@@ -7,26 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing
-from hubbub.agents.dialects.choice import DialectChoice
+from hubbub.agents.briefing import Briefing, Memory
 from hubbub.agents.fork import ForkTool
-from hubbub.agents.hub_approvals import HubApprover
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
-from hubbub.agents.memory import Memory
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
-from hubbub.agents.roles.starting import role_brain
+from hubbub.agents.roles.brain import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner
-from hubbub.agents.tools.approval import Approver
+from hubbub.agents.tools.approval import Approver, HubApprover
 from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
-from hubbub.agents.tools.conduct import Perform, perform
 from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.agents.tools.running import Perform, perform
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.hooks import Hooks

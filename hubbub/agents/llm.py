@@ -6,28 +6,30 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from hubbub.agents.asking import Asker, callable_names
+from hubbub.agents.asking import (
+    Asker,
+    DialectChoice,
+    beginning,
+    callable_names,
+    first_tool,
+    quiet_tools,
+)
 from hubbub.agents.briefing import Briefing
-from hubbub.agents.dialects.choice import DialectChoice
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Answer, Model, OnDelta
-from hubbub.agents.modes import beginning, first_tool, quiet_tools
 from hubbub.agents.prompt.budget import ContextRules, Fitting
-from hubbub.agents.prompt.budget_history import Conversation
-from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Taint, TurnDriver, carriers
+from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
-from hubbub.agents.turn.interactive import without_questions
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.leasing import Terms
-from hubbub.agents.turn.loop import AskModel, Loop, Rules
+from hubbub.agents.turn.loop import AskModel, Loop, Rules, without_questions
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
-from hubbub.agents.turn.places import APART, apart
-from hubbub.agents.turn.steering import Helm
+from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import Earlier, earlier_steps
 from hubbub.client import Client

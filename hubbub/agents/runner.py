@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Set
 from functools import partial
 
-from hubbub.agents.acks import AckWindow
-from hubbub.agents.brain import Brain
+from hubbub.agents.brain import Brain, Overhearing
 from hubbub.agents.catching_up import CatchingUp
-from hubbub.agents.claims import Claims
-from hubbub.agents.debounce import Debounce
-from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken
-from hubbub.agents.overhearing import Overhearing
-from hubbub.agents.parking import Parking
-from hubbub.agents.running import Ending, Halt, RunningTurns
-from hubbub.agents.settling import IGNORED, settle
+from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken, by_person
+from hubbub.agents.running import Ending, Halt, Parking, RunningTurns
 from hubbub.agents.trials import TurnTrials
+from hubbub.agents.turn.driver import Steer, wished
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.leasing import Experience
-from hubbub.agents.turn.steering import Steer, wished
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid
@@ -33,7 +27,124 @@ from hubbub.protocol.messages import Message
 from hubbub.user_code import contained, told
 from hubbub.waiting import done_within
 
-__all__ = ["GRACE_S", "AgentRunner"]
+__all__ = [
+    "AWAITED",
+    "GRACE_S",
+    "IGNORED",
+    "AckWindow",
+    "AgentRunner",
+    "Claims",
+    "Debounce",
+    "settle",
+]
+
+# What may be acknowledged: what is done, as far as nothing before it is open. Pure.
+
+
+class AckWindow:
+    """Events are opened in order and become done in any order."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, None] = {}  # in order
+        self._last = 0
+
+    def opened(self, seq: int) -> None:
+        """An event has arrived."""
+        self._open[seq] = None
+        self._last = max(self._last, seq)
+
+    def done(self, seq: int) -> int:
+        """The event needs nothing more. Returns the position up to which everything is done."""
+        self._open.pop(seq, None)
+        return next(iter(self._open)) - 1 if self._open else self._last
+
+
+# Wakes that need no turn: the hub is told so by a turn in which nothing happens.
+
+
+AWAITED = "a handler was waiting for this message"
+IGNORED = "the agent ignores this sender"
+
+
+async def settle(client: Client, woken: Woken, reason: str) -> None:
+    """Record a turn that has finished for this reason."""
+    journal = Journal(client, TurnPlan.of([woken], None))
+    await journal.end("finished", reason)
+    await journal.settled()
+
+
+# Wakes that somebody in the agent waits for, and that start no turns of their own.
+
+
+class Claims:
+    """What the brain claims. `settle` is given each wake that is somebody's, with a reason, `news`
+    each that proves to be nobody's; `spawn` runs what waits for the verdict.
+    """
+
+    def __init__(
+        self,
+        brain: Brain,
+        spawn: Callable[[Coroutine[object, object, None]], object],
+        settle: Callable[[Woken, str], None],
+        news: Callable[[Woken], None],
+    ):
+        self._brain, self._spawn = brain, spawn
+        self._settle, self._news = settle, news
+
+    def take(self, woken: Woken) -> bool:
+        """Whether the wake starts no turn, at least for now."""
+        verdict = self._brain.claims(woken.message)
+        if verdict is not None:
+            self._spawn(self._judge(verdict, woken))
+        return verdict is not None
+
+    async def _judge(self, verdict: asyncio.Future[bool], woken: Woken) -> None:
+        if await verdict:
+            self._settle(woken, AWAITED)
+        else:
+            self._news(woken)
+
+
+# Waiting a moment for more: an agent with nothing to do in a thread need not start at once.
+
+
+class Debounce:
+    """The threads that wait. `over` is called when one of them has waited for `seconds`, which
+    count from its first wake: who goes on talking is heard no later."""
+
+    def __init__(self, seconds: float, over: Callable[[], object]):
+        self._seconds, self._over = seconds, over
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def held(self) -> Set[str]:
+        """Threads in which no turn begins yet."""
+        return self._timers.keys()
+
+    def woken(self, message: Message) -> None:
+        """This message wakes the agent in a thread where it does nothing so far."""
+        thread_id = message.thread_id
+        if message.type == "direct" and by_person(message):
+            self.release(thread_id)  # a person who talks to the agent waits for it
+        elif self._seconds and thread_id not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[thread_id] = loop.call_later(self._seconds, self._due, thread_id)
+
+    def release(self, thread_id: str) -> None:
+        """The thread waits no longer."""
+        timer = self._timers.pop(thread_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Nothing waits any more."""
+        for thread_id in list(self._timers):
+            self.release(thread_id)
+
+    def _due(self, thread_id: str) -> None:
+        self.release(thread_id)
+        self._over()
+
 
 GRACE_S = 0.5
 """Seconds that running turns have to come to their end when the agent is stopped."""

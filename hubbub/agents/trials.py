@@ -13,20 +13,16 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.asking import Asker, Offers
-from hubbub.agents.dialects.choice import DIALECTS, DialectChoice
+from hubbub.agents.asking import DIALECTS, Asker, DialectChoice, Offers, beginning, first_tool
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
-from hubbub.agents.modes import beginning, first_tool
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import chat_messages
-from hubbub.agents.turn.first_call import held_back
-from hubbub.agents.turn.loop import FINISH
-from hubbub.agents.turn.recording import step_of
+from hubbub.agents.turn.loop import FINISH, held_back
+from hubbub.agents.turn.recording import TurnClock, step_of
 from hubbub.agents.turn.shortening import accepted
-from hubbub.agents.turn.timing import TurnClock
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig

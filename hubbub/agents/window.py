@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hubbub.agents.prompt.budget import ContextRules
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.running import Conduct
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 

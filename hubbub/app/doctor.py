@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.choice import DIALECTS
 from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid
 from hubbub.app.providers import Proposal, find_models

@@ -16,9 +16,8 @@ from typing import Literal
 
 from hubbub.agents.models.base import Question
 from hubbub.agents.models.openai import OpenAIModel
-from hubbub.agents.prompt.cases import Performance, failures
+from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
-from hubbub.agents.prompt.pass_rate import Interval, wilson
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.agents.rehearsal import rehearse

@@ -10,12 +10,10 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.asking import offered
-from hubbub.agents.dialects.choice import DIALECTS
+from hubbub.agents.asking import DIALECTS, offered
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.fork import ForkTool
-from hubbub.agents.prompt.context import Note, PromptContext, companions
-from hubbub.agents.prompt.examples import native_calls
+from hubbub.agents.prompt.context import Note, PromptContext, companions, native_calls
 from hubbub.agents.prompt.system import (
     SystemPrompts,
     load_system_prompts,

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hubbub.agents.asking import Asker
-from hubbub.agents.dialects.choice import DialectChoice, Lessons
+from hubbub.agents.asking import Asker, DialectChoice, Lessons, beginning, first_tool
 from hubbub.agents.models.base import Answer, OnDelta, Question
-from hubbub.agents.modes import beginning, first_tool
 from hubbub.agents.prompt.budget import FixedMessage
 from hubbub.agents.prompt.system import SystemPrompt
+from hubbub.agents.roles.brain import KINDS
 from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan, PlanStep
-from hubbub.agents.roles.starting import KINDS
 from hubbub.agents.roles.work import ONLY, Work
 from hubbub.app.prompts import AgentPrompt
 from hubbub.config.agents import ModelConfig

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.agents.turn.changes import told_changes
+from hubbub.agents.turn.chat import told_changes
 from hubbub.cli.chat.text import visible
 from hubbub.cli.control.words import dollars, took_words
 from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, check_known, run_async
@@ -83,7 +83,7 @@ def turn(
 
 
 def _lines(turn: Turn) -> list[str]:
-    from hubbub.agents.turn.places import step_names
+    from hubbub.agents.turn.recording import step_names
 
     start = turn.start
     outcome = _outcome(turn.end) if turn.end else "running"

@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field, JsonValue
 from hubbub.agents.fork import ForkTool
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.models.portable_schema import portable
-from hubbub.agents.prompt.budget_tools import bare, short
+from hubbub.agents.prompt.budget import bare, short
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.function import as_tool
-from hubbub.agents.tools.selection import SelectTool
+from hubbub.agents.tools.registry import SelectTool
 from hubbub.config.agents import AgentConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.config.roles import ForkConfig

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Tuning
 from hubbub.app.case_files import find_cases, load_cases
 from hubbub.app.prompt_tests import run_cases
 from hubbub.config.loader import load

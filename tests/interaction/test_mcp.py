@@ -18,10 +18,10 @@ from pydantic import JsonValue
 from structlog.testing import capture_logs
 
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
-from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Tuning
 from hubbub.config.tooling import McpServerConfig
 from tests.interaction import mcp_server, raw_mcp_server
 from tests.interaction.peers import soon

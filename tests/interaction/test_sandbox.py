@@ -17,8 +17,8 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
-from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.syscalls import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from hubbub.agents.dialects.scan import MOST_CALLS
+from hubbub.agents.dialects.scan import MOST_CALLS, without_thoughts
 from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS, Tidying
-from hubbub.agents.turn.chat import Kept
+from hubbub.agents.tools.ways_out import SHOW_PLAN
+from hubbub.agents.turn.chat import Kept, chat_messages
 from hubbub.agents.turn.recording import read_arguments
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed
 
-__all__ = ["MOST_NAME", "Dialect", "clean", "not_understood", "tidied"]
+__all__ = ["MOST_NAME", "Dialect", "Native", "clean", "not_understood", "tidied"]
 
 MOST_NAME = 128
 """Characters of the name of a tool or of the id of a call; no real one is longer."""
@@ -101,3 +102,32 @@ def _marks(arguments: str) -> Tidying:
         return Tidying.model_validate(read_arguments(arguments))
     except ValueError:  # pydantic's is one, too
         return Tidying()
+
+
+# The dialect of endpoints that know tools: `tools` in the request, `tool_calls` in the answer.
+
+
+class Native:
+    """Tools and calls are the endpoint's business; thoughts in the text are told apart from it."""
+
+    name: DialectName = "native"
+    hides = frozenset({SHOW_PLAN})
+    beside: frozenset[str] = frozenset()
+
+    def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
+        return system
+
+    def question(
+        self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
+    ) -> Question:
+        return Question(chat_messages(system, prompt, steps), tools)
+
+    def read(self, answer: Answer) -> Answer:
+        answer = tidied(clean(answer))
+        if not answer.text or "<" not in answer.text:
+            return answer
+        words, thoughts = without_thoughts(answer.text)
+        if not thoughts:
+            return answer
+        reasoning = "\n\n".join(filter(None, (answer.reasoning, thoughts)))
+        return replace(answer, text=words or None, reasoning=reasoning)

@@ -13,8 +13,7 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.base import clean, not_understood, tidied
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, CallRequest, Question, ToolSpec
-from hubbub.agents.turn.changes import told_result
-from hubbub.agents.turn.chat import ChatMessage, Kept, cut_words, in_fewer_words
+from hubbub.agents.turn.chat import ChatMessage, Kept, cut_words, in_fewer_words, told_result
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
 

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from hubbub.agents.knowledge.base import MOST_HITS, KnowledgeBase, SearchResult
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
+from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.threads import run_in_thread
-from hubbub.agents.tools.tuning import Tuning
 
 __all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
 from hubbub.agents.models.reading import Unreadable, read_answer
-from hubbub.agents.models.redaction import Redaction
-from hubbub.agents.models.refusals import complaint, refuses_tools
 from hubbub.agents.models.streams import Assembly
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
@@ -22,7 +23,92 @@ from hubbub.errors import ModelError, ToolsRefused
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
-__all__ = ["BETWEEN_STREAMS", "OpenAIModel"]
+
+__all__ = ["BETWEEN_STREAMS", "OpenAIModel", "Redaction", "complaint", "refuses_tools"]
+
+# Whether an endpoint says that it takes no tools: then a model is spoken to in words. Pure.
+#
+# It must say so of tools in general, and before it speaks of messages: what it says of those is a
+# mistake in one request, and may repeat what people wrote.
+
+
+_TOOLS = (
+    r"\b(?:tools(?!\[|\.\d)|tool_choice|tool[ -](?:use|calls?|calling|choices?)"
+    r"|function[ -]?call(?:s|ing)?)\b"
+)
+_NOT = (
+    r"(?:\bnot |n't |\bno |\bun)(?:\w{1,12} )?"
+    r"(?:support|recogni[sz]e|permitted|allow|available|enable|implement|expected|known)\w{0,8}"
+)
+_BETWEEN = (
+    r"(?:\W{1,3}(?:the|any|use|of|for|in|native|request|arguments?|param(?:eter)?s?|supplied"
+    r"|fields?|inputs?|keys?|s|object|names?|property)\b){0,5}\W{1,4}"
+)
+_REFUSED = re.compile(
+    rf"{_NOT}{_BETWEEN}{_TOOLS}"
+    rf"|{_TOOLS}[^.;\n]{{0,40}}?(?:{_NOT}|\b(?:is|are) disabled|\brequires\b|\bextra fields)"
+    rf"|\bno endpoints\b[^.;\n]{{0,30}}{_TOOLS}"
+    rf"|\binvalid (?:param|value|argument)[^.;\n]{{0,30}}{_TOOLS}"
+    r"|'(?:tools|tool_choice)'\W{1,6}msg\W{1,6}extra (?:input|field|param)",
+    re.IGNORECASE,
+)
+_OF_MESSAGES = re.compile(r"\bmessages\b|\brole\b|tool_call_id|\btool_calls\b", re.IGNORECASE)
+_MOST = 2000
+
+
+def complaint(body: object, otherwise: str) -> str:
+    """What the endpoint says is wrong: a text in the body of its error, if there is one."""
+    if isinstance(body, dict):
+        fields: dict[str, JsonValue] = body
+        told = next((fields[key] for key in ("message", "detail") if fields.get(key)), None)
+        return otherwise if told is None else str(told)
+    return body if isinstance(body, str) else otherwise
+
+
+def refuses_tools(told: str) -> bool:
+    """Whether the words are a refusal of tools, or of their being required."""
+    told = told[:_MOST]
+    found = _REFUSED.search(told)
+    return found is not None and _OF_MESSAGES.search(told, 0, found.start()) is None
+
+
+# What is secret about an endpoint, kept out of what is told of it. Pure.
+
+
+_HIDDEN = "***"
+_SHORT = 8
+"""Characters: what is shorter may be part of a word and is hidden only where it stands alone."""
+
+
+class Redaction:
+    """Hides the key and what stands in the address to log in with, wherever a text repeats it."""
+
+    def __init__(self, base_url: str, api_key: str | None):
+        parts = urlsplit(base_url)
+        user, _, host = parts.netloc.rpartition("@")
+        asked = "?***" if parts.query else ""
+        self.address = f"{parts.scheme}://{_HIDDEN + '@' if user else ''}{host}{parts.path}{asked}"
+        """The address as it may be told."""
+        secrets = {api_key or "", parts.query, *re.split("[&=]", parts.query)}
+        if user:
+            _, _, password = user.partition(":")
+            secrets |= {user, unquote(user), password, unquote(password), _basic(user)}
+        told = sorted(filter(None, secrets), key=len, reverse=True)
+        self._secret = re.compile("|".join(map(_pattern, told)) or r"(?!)")
+
+    def __call__(self, text: str) -> str:
+        return self._secret.sub(_HIDDEN, text)
+
+
+def _basic(user: str) -> str:
+    """As it stands in the header of a request."""
+    return b64encode(unquote(user).encode()).decode()
+
+
+def _pattern(secret: str) -> str:
+    found = re.escape(secret)
+    return found if len(secret) >= _SHORT else rf"(?<!\w){found}(?!\w)"
+
 
 BETWEEN_STREAMS = Backoff(first_s=0.5, most_s=8.0)
 """Before a question is asked again whose stream broke off: as the `openai` client waits between

@@ -17,8 +17,7 @@ from hubbub.agents.prompt.compress import in_a_line
 from hubbub.agents.prompt.escape import escaped, reveal
 from hubbub.agents.prompt.tokens import TokenCounter, question_tokens
 from hubbub.agents.tools.results import fit
-from hubbub.agents.turn.changes import told_result
-from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, told_result
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step
 

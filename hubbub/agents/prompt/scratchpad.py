@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.dialects.json_text import unique
+from hubbub.agents.dialects.scan import unique
 from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question
 
 __all__ = ["ThinkingModel", "without_thoughts"]

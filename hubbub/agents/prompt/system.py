@@ -6,21 +6,20 @@ prompts.of(context)                                          for each turn
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
 from hubbub.agents.prompt.builder import DEFAULT_PRIORITY, Component, PromptBuilder, Render
-from hubbub.agents.prompt.components import default_builder, plain_builder
-from hubbub.agents.prompt.conditions import condition
+from hubbub.agents.prompt.components import condition, default_builder, plain_builder
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.files import read_prompt_file
-from hubbub.agents.prompt.rollout import version_for
 from hubbub.agents.prompt.versions import SUFFIX, PromptLibrary, PromptTemplate, compile_prompt
 from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import listing, nearest, shown_path
-from hubbub.config.prompting import ComponentConfig, PromptConfig
+from hubbub.config.prompting import ComponentConfig, PromptConfig, RolloutConfig
 from hubbub.errors import ConfigError
 
 __all__ = [
@@ -29,9 +28,34 @@ __all__ = [
     "SystemPrompt",
     "SystemPrompts",
     "load_system_prompts",
+    "position",
     "system_prompt",
     "template_variables",
+    "version_for",
 ]
+
+# Which version of a prompt a thread gets while a new one is rolled out. Pure.
+
+
+def version_for(
+    pinned: str, rollout: RolloutConfig | None, agent: str, thread: str, prompt: str
+) -> str:
+    """The rolled-out version for its share of the threads, else the pinned one.
+
+    A thread (canonical id) keeps what it gets as long as the share does not sink below it: who has
+    the new version at 10 % has it at 20 %, too.
+    """
+    if rollout is None or position(agent, thread, prompt) >= rollout.share:
+        return pinned
+    return rollout.version
+
+
+def position(agent: str, thread: str, prompt: str) -> float:
+    """Where the thread stands among all threads: evenly spread over 0 <= position < 1."""
+    digest = hashlib.sha256("\0".join((agent, thread, prompt)).encode()).digest()
+    # 53 bits are what a float holds exactly; more would round some positions up to 1.
+    return (int.from_bytes(digest[:8]) >> 11) / 2**53
+
 
 _OWN = frozenset({"examples", "reminder", "scratchpad", "write_calls"})
 """Parts of the context that are the config's own: a template has no use for them."""

@@ -32,6 +32,7 @@ from hubbub.protocol.operations import (
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+
 __all__ = ["Agent", "Handled"]
 
 Handled: TypeAlias = JsonValue | Awaitable[JsonValue]

@@ -5,22 +5,192 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.inbox import Inbox
-from hubbub.agents.python.asks import Ask, Asks, answers
-from hubbub.agents.python.delegations import Delegations, ends
+from hubbub.agents.inbox import Inbox, by_person
 from hubbub.agents.python.scope import Scope, current_scope
 from hubbub.agents.tools.hub import marked, speaks
 from hubbub.agents.turn.voice import Voice
 from hubbub.errors import OperationError, RequestFailed
+from hubbub.ids import message_id, turn_id
 from hubbub.protocol.messages import Message, OperationInfo
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
 
-__all__ = ["Link"]
+__all__ = ["Ask", "Asks", "Delegation", "Delegations", "Link", "answers", "ends"]
+
+# Questions to other participants that a handler waits for, and who gets the answers.
+
+
+def answers(message: Message, seq: int, thread_id: str) -> bool:
+    """Whether `message` answers the one at `seq` in that thread.
+
+    It quotes it, stands under it, or is caused by it; an agent that answers several messages in one
+    turn quotes the one that it means. People name no cause: what they say next in the thread is
+    their answer.
+    """
+    asked = message_id(seq)
+    if message.quote is not None:
+        return message.quote.message_id == asked
+    if by_person(message) and message.cause_id is None and message.reply_to is None:
+        return message.thread_id == thread_id
+    turn = turn_id(message.sender_id, seq)
+    return message.reply_to == asked or message.cause_id in (asked, turn)
+
+
+@dataclass(eq=False)
+class Ask:
+    """A question to `to`, which stands at `seq`; None until the hub has said where."""
+
+    to: str
+    answer: asyncio.Future[Message]
+    seq: int | None = None
+    thread_id: str = ""
+    early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
+    """What `to` has said since, while `seq` is not known."""
+
+    def numbered(self, seq: int, thread_id: str) -> None:
+        """The question stands at `seq`: judge what came early."""
+        self.seq, self.thread_id = seq, thread_id
+        for message, verdict in self.early:
+            verdict.set_result(self.take(message))
+
+    def take(self, message: Message) -> bool:
+        """Whether the message is the answer; then it is handed over."""
+        assert self.seq is not None, "judged when the question has a place"
+        if self.answer.done() or not answers(message, self.seq, self.thread_id):
+            return False
+        self.answer.set_result(message)
+        return True
+
+    def over(self) -> None:
+        """Nobody waits any more."""
+        self.answer.cancel()
+        for _, verdict in self.early:
+            if not verdict.done():
+                verdict.set_result(False)
+
+
+class Asks:
+    """The questions under way.
+
+    At most one to each participant at a time: so the answers cannot be mistaken for each other,
+    not even those of one who reads two questions and answers them in one go.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, Ask] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def lock(self, to: str) -> asyncio.Lock:
+        """To be held while `to` is asked."""
+        return self._locks.setdefault(to, asyncio.Lock())
+
+    def begin(self, to: str) -> Ask:
+        """A question is about to be sent."""
+        ask = self._open[to] = Ask(to, asyncio.get_running_loop().create_future())
+        return ask
+
+    def end(self, ask: Ask) -> None:
+        del self._open[ask.to]
+        ask.over()
+
+    def claim(self, message: Message) -> asyncio.Future[bool] | None:
+        """Whether the message is the answer to a question; the verdict may come later.
+
+        None: certainly not.
+        """
+        ask = self._open.get(message.sender_id)
+        if ask is None:
+            return None
+        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if ask.seq is None:
+            ask.early.append((message, verdict))
+            return verdict
+        if not ask.take(message):
+            return None
+        verdict.set_result(True)
+        return verdict
+
+
+# Work that a handler has handed on and waits for, and who gets its end.
+
+
+def ends(message: Message, request: str) -> bool:
+    """Whether the message says how that request has ended."""
+    mark = message.request
+    return mark is not None and mark.kind != "task" and mark.id == request
+
+
+@dataclass(eq=False)
+class Delegation:
+    """One request; `id` is empty until the hub has said what it is called."""
+
+    end: asyncio.Future[Message]
+    id: str = ""
+    early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
+    """Ends of requests that came while the id was not known."""
+
+    def take(self, message: Message) -> bool:
+        """Whether the message is the request's end; then it is handed over."""
+        if self.end.done() or not ends(message, self.id):
+            return False
+        self.end.set_result(message)
+        return True
+
+
+class Delegations:
+    """The requests that handlers wait for."""
+
+    def __init__(self) -> None:
+        self._open: list[Delegation] = []
+
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[Delegation]:
+        """Within, a handler waits; what has not found its request by the end is news."""
+        delegation = Delegation(asyncio.get_running_loop().create_future())
+        self._open.append(delegation)
+        try:
+            yield delegation
+        finally:
+            self._open.remove(delegation)
+            delegation.end.cancel()
+            self._judge(delegation)
+
+    def named(self, delegation: Delegation, id: str) -> None:
+        """The hub has said what the request is called."""
+        delegation.id = id
+        self._judge(delegation)
+
+    def claim(self, message: Message) -> asyncio.Future[bool] | None:
+        """Whether somebody waits for the message; the verdict may come later. None: certainly
+        not.
+        """
+        if message.request is None or message.request.kind == "task":
+            return None
+        verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if any(delegation.take(message) for delegation in self._open):
+            verdict.set_result(True)
+            return verdict
+        nameless = [delegation for delegation in self._open if not delegation.id]
+        for delegation in nameless:
+            delegation.early.append((message, verdict))
+        return verdict if nameless else None
+
+    def _judge(self, delegation: Delegation) -> None:
+        """Whose is what came early: this one's, perhaps that of another one without a name yet, or
+        nobody's.
+        """
+        early, delegation.early = delegation.early, []
+        held = [verdict for other in self._open for _, verdict in other.early]
+        for message, verdict in early:
+            if delegation.take(message):
+                verdict.set_result(True)
+            elif not verdict.done() and not any(verdict is other for other in held):
+                verdict.set_result(False)
 
 
 class Link:

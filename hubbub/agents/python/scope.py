@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from hubbub.agents.turn.activity import Activity
-from hubbub.agents.turn.timing import TurnClock
+from hubbub.agents.turn.recording import TurnClock
 from hubbub.ids import write_id
 from hubbub.protocol.turns import ToolCallRecord
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.prompt.budget import UserMessage
-from hubbub.agents.prompt.budget_tools import bare, short
+from hubbub.agents.prompt.budget import UserMessage, bare, short
 from hubbub.agents.prompt.context import Companion
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.roles.pipeline import Consult

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
-from hubbub.agents.turn.changes import told_changes
+from hubbub.agents.turn.chat import told_changes
 from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 

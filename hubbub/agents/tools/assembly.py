@@ -8,10 +8,8 @@ from pathlib import Path
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
 from hubbub.agents.knowledge import Limits as KnowledgeLimits
 from hubbub.agents.skills import LoadSkill, load_skills
-from hubbub.agents.tools.absence import ToolSource
 from hubbub.agents.tools.approval import Approver
-from hubbub.agents.tools.base import Tool
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.base import Tool, ToolSource
 from hubbub.agents.tools.function import FunctionTool, as_tool
 from hubbub.agents.tools.hub import Caller, HubTool, speaks
 from hubbub.agents.tools.naming import (
@@ -21,11 +19,12 @@ from hubbub.agents.tools.naming import (
     refused_names,
     wrong_names,
 )
+from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.results import ByCharacters, Counter
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Tuning
 from hubbub.agents.tools.ways_out import ways_out
 from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import nearest

@@ -13,7 +13,16 @@ from hubbub.errors import HubbubError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
 
-__all__ = ["CallSite", "Confirm", "FromOutside", "ReadingTool", "Tool", "ToolFailed"]
+__all__ = [
+    "CallSite",
+    "Confirm",
+    "FromOutside",
+    "NoSource",
+    "ReadingTool",
+    "Tool",
+    "ToolFailed",
+    "ToolSource",
+]
 
 Confirm: TypeAlias = bool | Literal["tainted"]
 """Whether a person must approve each call; tainted: only in turns that have read something from
@@ -108,3 +117,28 @@ class ReadingTool:
     ordered = False
     speaks = False
     timeout: float | None = None
+
+
+# Tools that come and go while the agent runs, and what is said of it.
+
+
+class ToolSource(Protocol):
+    """Where such tools come from: `hubbub.agents.tools.mcp.McpServers`."""
+
+    def tools(self) -> Sequence[Tool]:
+        """Those that can be called at present."""
+        ...
+
+    def absences(self) -> Mapping[str, str]:
+        """By its name, why something cannot be reached at present whose tools should be here."""
+        ...
+
+
+class NoSource:
+    """All tools stay."""
+
+    def tools(self) -> Sequence[Tool]:
+        return ()
+
+    def absences(self) -> Mapping[str, str]:
+        return {}

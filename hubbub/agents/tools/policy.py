@@ -1,24 +1,9 @@
-"""The tool gate's rule: may this tool run in this permission mode? Pure.
-
-mode        reading tools   tools that write or administer   tools that speak in the network
-read_only   run             are refused                      run
-ask         run             need approval                    run
-full        run             run                              run
-
-confirm     in a turn that has read something from outside     in any other turn
-false       as the mode says                                   as the mode says
-tainted     needs approval                                     as the mode says
-true        needs approval                                     needs approval
-
-What the mode refuses is refused, `confirm` or not. Speaking is not an
-effect on the world outside: an agent that may not even answer would be of no use to anybody. What
-an agent remembers is one: it is in all its later prompts, and others may have put it there.
-"""
+"""How tools may be called: what tool and operator say, whether a person is asked. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol, assert_never
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, assert_never, runtime_checkable
 
 from hubbub.agents.tools.base import Confirm
 from hubbub.protocol.messages import Permission
@@ -30,9 +15,88 @@ __all__ = [
     "NeedsApproval",
     "PermissionMode",
     "Refuse",
+    "Retry",
+    "Tuned",
+    "Tuning",
     "decide",
     "told",
 ]
+
+# How a tool's calls are carried out: repetition, size of the result, time. Pure data.
+#
+# What a tool says of itself (`Tuned`) is laid under what the operator says of it in the YAML.
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How the runtime repeats a call that failed for now.
+
+    Only calls of idempotent tools are repeated, and only failures that say so (`ToolFailed.retry`).
+    """
+
+    attempts: int = 3
+    """In all; 1: never again."""
+    backoff: float = 0.5
+    """Seconds before the second attempt; each further pause is twice as long."""
+    longest: float = 30.0
+    """Seconds that a pause has at most."""
+    timeouts: bool = False
+    """Whether a call that took too long is repeated as well. What was given up may still run."""
+
+    def pause(self, attempt: int) -> float:
+        """Seconds to wait after the failed attempt with this number, from 1."""
+        return float(min(self.backoff * 2 ** min(attempt - 1, 32), self.longest))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What may be said of one tool. None: as it is without."""
+
+    permission: Permission | None = None
+    confirm: Confirm | None = None
+    timeout: float | None = None
+    """Seconds of one attempt."""
+    retry: Retry | None = None
+    budget: int | None = None
+    """Tokens of a result."""
+    attempts: int | None = None
+    """In place of those of `retry`."""
+    backoff: float | None = None
+    """Likewise."""
+    outside: bool | None = None
+    """Whether its results come from outside the network; None: what it gives by itself says so."""
+
+    @property
+    def repeated(self) -> Retry:
+        """How its calls are repeated, if they may be."""
+        retry = self.retry or Retry()
+        return replace(
+            retry,
+            attempts=self.attempts or retry.attempts,
+            backoff=self.backoff or retry.backoff,
+        )
+
+    def over(self, other: Tuning) -> Tuning:
+        """This one, and where it says nothing the other."""
+        return Tuning(
+            permission=self.permission or other.permission,
+            confirm=other.confirm if self.confirm is None else self.confirm,
+            timeout=self.timeout or other.timeout,
+            retry=self.retry or other.retry,
+            budget=self.budget or other.budget,
+            attempts=self.attempts or other.attempts,
+            backoff=self.backoff or other.backoff,
+            outside=other.outside if self.outside is None else self.outside,
+        )
+
+
+@runtime_checkable
+class Tuned(Protocol):
+    """A tool that says how its calls are carried out."""
+
+    @property
+    def tuning(self) -> Tuning: ...
+
 
 PermissionMode = Literal["read_only", "ask", "full"]
 

@@ -14,29 +14,74 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import assert_never
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.approval import ApprovalRequest, Approved, Begun, Denied, Parked
-from hubbub.agents.tools.base import CallSite, FromOutside, ToolFailed
-from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.policy import Allow, NeedsApproval, Refuse, decide
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Approver, Begun, Denied, Parked
+from hubbub.agents.tools.base import CallSite, FromOutside, Tool, ToolFailed
+from hubbub.agents.tools.policy import (
+    Allow,
+    NeedsApproval,
+    PermissionMode,
+    Refuse,
+    Retry,
+    Tuning,
+    decide,
+)
 from hubbub.agents.tools.registry import Entry, Registry
-from hubbub.agents.tools.results import Counter, fit
-from hubbub.agents.tools.tuning import Retry
+from hubbub.agents.tools.results import DEFAULT_BUDGET, ByCharacters, Counter, fit
 from hubbub.agents.tools.validation import ArgumentCheck
-from hubbub.agents.turn.changes import changed_call
+from hubbub.agents.turn.chat import changed_call
 from hubbub.agents.turn.loop import CallResult, failure
-from hubbub.agents.turn.timing import TurnClock
+from hubbub.agents.turn.recording import TurnClock
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import ChangedCall, ToolCallRecord
 from hubbub.user_code import contained, told
 
-__all__ = ["CallRunner", "Checks"]
+__all__ = ["SELECT_OVER", "CallRunner", "Checks", "Conduct", "Perform", "perform"]
+
+# How an agent's tool calls are carried out: what its operator has set for all of them.
+
+
+Perform = Callable[[Tool, Mapping[str, JsonValue], CallSite], Awaitable[str]]
+"""Carries out a call that may run, and gives its result; as `Tool.run`."""
+
+SELECT_OVER = 24
+"""Tools that are all described; of more the model picks first."""
+
+
+async def perform(tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+    """The tool does it itself."""
+    return await tool.run(arguments, site)
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """For all tools of an agent, where a tool does not say otherwise."""
+
+    timeout: float = 60.0
+    """Seconds of one attempt."""
+    mode: PermissionMode = "full"
+    disabled: frozenset[str] = frozenset()
+    """Names of tools that do not exist for this agent."""
+    tuning: Mapping[str, Tuning] = field(default_factory=lambda: MappingProxyType({}))
+    """What the operator says of single tools, by name."""
+    budget: int = DEFAULT_BUDGET
+    """Tokens of a result."""
+    counter: Counter = field(default_factory=ByCharacters)
+    approver: Approver | None = None
+    """Who is asked; None: what needs approval is refused."""
+    select_over: int = SELECT_OVER
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits so many seconds between two attempts."""
+    perform: Perform = perform
+    """What carries out a call that has passed the gate; a rehearsal carries out none."""
+
 
 log = get_logger(__name__)
 

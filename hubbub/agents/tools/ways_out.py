@@ -71,11 +71,8 @@ class Saying(Generic[Said]):
         self, spec: ToolSpec, model: type[Said], say: Callable[[Said], str], told: str, to: Caller
     ):
         """`say` makes the message of the arguments; `told` is what the model hears of it."""
-        self.spec, self._model, self._say, self._told, self._caller = spec, model, say, told, to
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
+        self.name, self.spec, self._model = spec.name, spec, model
+        self._say, self._told, self._caller = say, told, to
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Send it. Raises `ToolFailed` for wrong arguments and where the hub refuses."""

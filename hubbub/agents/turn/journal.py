@@ -11,10 +11,9 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.turn.insisting import insist
-from hubbub.agents.turn.leasing import ENDED, Experience, Leases
+from hubbub.agents.turn.leasing import ENDED, Experience, Leases, insist
+from hubbub.agents.turn.recording import TurnClock
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
-from hubbub.agents.turn.timing import TurnClock
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
 from hubbub.errors import ConnectionLost, OperationError
@@ -46,9 +45,9 @@ class Journal:
 
     What the hub refuses for now (too much at once, its disk is full) is told again until it holds.
     `plan` is the turn; `on_begin` is awaited when its beginning is on its way, so that the events
-    that woke the agent may be acknowledged. `clock` starts when the turn begins: the offsets in its
-    record are taken from it. `life` names the process at the hub, which counts those that die in
-    the same turn; `cautious`: an earlier one may have died of it.
+    that woke the agent may be acknowledged. The offsets in its record are taken from `clock`.
+    `life` names the process at the hub, which counts those that die in the same turn; `cautious`:
+    an earlier one may have died of it.
     """
 
     def __init__(
@@ -68,7 +67,8 @@ class Journal:
         """How the turn ended; None while it runs."""
         self.parked = False
         """Whether it has stopped to wait for a person."""
-        self.clock = TurnClock()
+        self.clock: TurnClock
+        """Since the turn has begun."""
         self.leases = Leases(client, plan.id, self.durable, halt, experience)
         """What the turn takes before it asks a model; recording a step settles those of it."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes

@@ -16,24 +16,104 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, Model, OnDelta, Question
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
-from hubbub.agents.turn.insisting import insist
-from hubbub.agents.turn.thrift import reminder
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
 from hubbub.config.agents import ModelConfig, Price
 from hubbub.errors import BudgetExhausted, ModelError, OperationError
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.spending import Lease
+from hubbub.protocol.spending import Lease, Left, Whose
 from hubbub.protocol.turns import Outcome
 
-__all__ = ["ENDED", "LEASE_PATIENCE", "Experience", "Leased", "Leases", "Terms", "outcome_of"]
+__all__ = [
+    "ENDED",
+    "LEASE_PATIENCE",
+    "Experience",
+    "Leased",
+    "Leases",
+    "Terms",
+    "insist",
+    "outcome_of",
+    "reminder",
+]
+
+# Calls that are made until the hub does them, or refuses for good.
+
+
+async def insist(
+    client: Client, name: str, args: Mapping[str, JsonValue], backoff: Backoff
+) -> JsonValue:
+    """The answer; `backoff` has the pauses after what was refused for now. Raises `OperationError`
+    for what is refused for good, and `ConnectionLost`.
+    """
+    attempt = 0
+    while True:
+        try:
+            return await client.post(name, cid=None, **args)
+        except OperationError as exc:
+            if not exc.temporary:
+                raise
+            await backoff.sleep(backoff.after(exc.retry_after_s or 0, attempt))
+        attempt += 1
+
+
+# What a model is told when little is left of a budget. Pure.
+
+
+_FOR: dict[Whose, str] = {
+    "interaction": "for this task",
+    "agent": "for you today",
+    "thread": "for this thread today",
+    "network": "for all agents today",
+}
+_ITSELF = frozenset({"tokens", "usd", "wall_clock"})
+"""Limits of the model's own work; the others are of how many it may involve."""
+_FINISH = "Finish now with what you have."
+_ALONE = "Involve no other agent unless you must."
+
+
+def reminder(low: Sequence[Left]) -> str:
+    """One or two lines in a row: what is left, and what follows from it. Empty without limits."""
+    if not low:
+        return ""
+    order = list(_FOR)
+    ranked = sorted(low, key=lambda left: order.index(left.whose))
+    told = [
+        f"Little is left {_FOR[whose]}: {', '.join(map(_amount, lefts))}."
+        for whose, lefts in groupby(ranked, key=attrgetter("whose"))
+    ]
+    limits = {left.limit for left in low}
+    told += [_FINISH] if limits & _ITSELF else []
+    told += [_ALONE] if limits - _ITSELF else []
+    return " ".join(told)
+
+
+def _amount(left: Left) -> str:
+    rest, of = max(left.of - left.used, 0.0), left.of
+    match left.limit:
+        case "tokens":
+            return f"{rest:,.0f} of {of:,.0f} tokens"
+        case "usd":
+            return f"${rest:,.4f} of ${of:,.4f}"
+        case "wall_clock":
+            return f"{rest:,.0f} of {of:,.0f} seconds"
+        case "wakes":
+            return f"{rest:,.0f} of {of:,.0f} turns that messages may start"
+        case "agents":
+            return f"{rest:,.0f} of {of:,.0f} agents that may be woken"
+        case "hops":
+            return f"{rest:,.0f} of {of:,.0f} messages in a row"
+        case "fan_out":
+            return f"{rest:,.0f} of {of:,.0f} agents at a time"
+
 
 ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
 """Codes by which the hub says that a turn is at its end."""

@@ -14,7 +14,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.driver import Calls
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, RunTools
-from hubbub.agents.turn.timing import TurnClock
+from hubbub.agents.turn.recording import TurnClock
 from hubbub.mods.operation import Operation
 from hubbub.network.operations.messages import send_text_message
 from hubbub.protocol.turns import Step, ToolCallRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.agents.debounce import Debounce
+from hubbub.agents.runner import Debounce
 from tests.interaction.peers import eventually
 from tests.unit.agents.builders import message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.agents.python.delegations import Delegations, ends
+from hubbub.agents.python.link import Delegations, ends
 from hubbub.protocol.messages import Message, RequestMark
 from tests.unit.agents.builders import message
 

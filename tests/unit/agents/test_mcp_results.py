@@ -18,8 +18,7 @@ from mcp.types import (
     Tool,
 )
 
-from hubbub.agents.tools.mcp.results import spec_of, text_of, tool_name
-from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.agents.tools.mcp.servers import McpServers, spec_of, text_of, tool_name
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 

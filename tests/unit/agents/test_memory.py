@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.memory import Memory
+from hubbub.agents.briefing import Memory
 from hubbub.agents.prompt.components import MOST_MEMORIES, default_builder, plain_builder
 from hubbub.agents.prompt.context import PromptContext, quoted
 from hubbub.errors import OperationError

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.agents.asking import Asker
-from hubbub.agents.dialects.choice import DialectChoice, Lessons
+from hubbub.agents.asking import Asker, DialectChoice, Lessons
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
-from hubbub.agents.models.openai import OpenAIModel
-from hubbub.agents.models.refusals import refuses_tools
+from hubbub.agents.models.openai import OpenAIModel, refuses_tools
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.parking import Parking
+from hubbub.agents.running import Parking
 from hubbub.agents.turn.driver import Taint, carriers
 from hubbub.protocol.turns import Step
 from tests.unit.agents.builders import message, plan

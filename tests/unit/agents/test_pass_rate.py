@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.prompt.pass_rate import wilson
+from hubbub.agents.prompt.cases import wilson
 
 pytestmark = pytest.mark.behaviour("Q-10")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.agents.turn.places import Place, step_names
+from hubbub.agents.turn.recording import Place, step_names
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 pytestmark = pytest.mark.behaviour("O-11")

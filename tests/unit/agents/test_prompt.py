@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, Woken
-from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.escape import unreveal
-from hubbub.agents.prompt.render import ConversationTemplate, ThreadView, attachments
-from hubbub.agents.turn import steering
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView, attachments
+from hubbub.agents.turn import driver
 from hubbub.config.models import History
 from hubbub.errors import ConfigError
 from hubbub.protocol.messages import Attachment, Message, RequestMark
@@ -265,7 +264,7 @@ def test_attachments_are_elements_beside_the_content() -> None:
     assert [child.tag for child in incoming] == ["content", "attachment", "attachment"]
     body: JsonValue = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
     assert parse_request(body, {}, 0.0).incoming == "hello", "a scripted model finds the text"
-    (said,) = steering.shown([Woken(bringing(3, PLAN), wake(3))])
+    (said,) = driver.shown([Woken(bringing(3, PLAN), wake(3))])
     element = ElementTree.fromstring(said.text.partition("\n\n")[0])
     assert element.findtext("attachment") == "</attachment>"
 

@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.builder import Component, PromptBuilder
-from hubbub.agents.prompt.components import default_builder, plain_builder
-from hubbub.agents.prompt.conditions import CONDITIONS_BY_NAME, condition
+from hubbub.agents.prompt.components import (
+    CONDITIONS_BY_NAME,
+    condition,
+    default_builder,
+    plain_builder,
+)
 from hubbub.agents.prompt.context import Companion, Note, PromptContext, companions
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.config.prompting import COMPONENTS, CONDITIONS, ExampleConfig

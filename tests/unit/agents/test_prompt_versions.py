@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.prompt.rollout import position, version_for
+from hubbub.agents.prompt.system import position, version_for
 from hubbub.agents.prompt.versions import PromptLibrary, Version, compile_prompt, latest
 from hubbub.config.prompting import RolloutConfig
 from hubbub.errors import ConfigError

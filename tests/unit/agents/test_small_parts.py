@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub
-from hubbub.agents.acks import AckWindow
-from hubbub.agents.python.asks import Asks, answers
+from hubbub.agents.python.link import Asks, answers
 from hubbub.agents.python.scope import Scope, current_scope, entered
+from hubbub.agents.runner import AckWindow
 from tests.unit.agents.builders import message
 
 

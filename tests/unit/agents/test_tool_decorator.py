@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from hubbub import tool
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
-from hubbub.agents.tools.docstrings import describe
+from hubbub.agents.tools.function import describe
 
 SITE = CallSite("bot-m1", 1, 0)
 

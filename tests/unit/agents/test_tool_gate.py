@@ -16,11 +16,18 @@ from hubbub import tool
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Begun, Denied, Parked, Verdict
 from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, Tool, ToolFailed
-from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.policy import Allow, NeedsApproval, PermissionMode, Refuse, decide, told
+from hubbub.agents.tools.policy import (
+    Allow,
+    NeedsApproval,
+    PermissionMode,
+    Refuse,
+    Tuning,
+    decide,
+    told,
+)
 from hubbub.agents.tools.registry import Registry
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Tuning
 from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import ToolCallRecord

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub import tool
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.results import ByCharacters, fit
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Tuning
 from tests.unit.agents.calling import failed, text
 
 COUNTER = ByCharacters()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.tools.conduct import Conduct
 from hubbub.agents.tools.given import Cancelled, CancelToken, IdempotencyKey
+from hubbub.agents.tools.policy import Retry, Tuning
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Retry, Tuning
 from hubbub.ids import write_id
 from tests.unit.agents.calling import Pauses, call, failed, text
 

@@ -13,8 +13,7 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.hub import HubTool
-from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.waiting import needed
+from hubbub.agents.tools.toolbox import Toolbox, needed
 from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 from tests.unit.agents.calling import POST, SENT, record

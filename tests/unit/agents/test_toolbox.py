@@ -10,13 +10,12 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.tools.compact import compact
-from hubbub.agents.tools.conduct import Conduct
-from hubbub.agents.tools.hub import HubTool
+from hubbub.agents.tools.hub import HubTool, compact
+from hubbub.agents.tools.policy import Retry, Tuning
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.tuning import Retry, Tuning
 from hubbub.agents.turn.loop import CallResult
-from hubbub.agents.turn.timing import TurnClock
+from hubbub.agents.turn.recording import TurnClock
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
 from hubbub.mods.files.words import WriteFile

@@ -6,8 +6,19 @@ from datetime import UTC, datetime
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.turn.interactive import acted, is_question, question, without_questions
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.loop import (
+    AskModel,
+    Command,
+    End,
+    Loop,
+    Record,
+    Rules,
+    RunTools,
+    acted,
+    is_question,
+    question,
+    without_questions,
+)
 from hubbub.agents.turn.recording import CallResult
 from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError

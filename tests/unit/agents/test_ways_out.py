@@ -8,12 +8,11 @@ from collections.abc import Mapping
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.asking import callable_names, offered
+from hubbub.agents.asking import DIALECTS, callable_names, offered
 from hubbub.agents.dialects.base import tidied
-from hubbub.agents.dialects.choice import DIALECTS
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ways_out

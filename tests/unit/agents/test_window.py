@@ -10,13 +10,19 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, OnDelta, Question
-from hubbub.agents.prompt.budget import ContextRules, Fitted, FixedMessage, WindowTooSmall
-from hubbub.agents.prompt.budget_history import first_that_fits
-from hubbub.agents.prompt.budget_tools import bare, short
+from hubbub.agents.prompt.budget import (
+    ContextRules,
+    Fitted,
+    FixedMessage,
+    WindowTooSmall,
+    bare,
+    short,
+)
 from hubbub.agents.prompt.compress import Change, changes, in_a_line
 from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
+from hubbub.agents.prompt.render import first_that_fits
 from hubbub.agents.prompt.tokens import Estimate, question_tokens
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.models import AgentConfig, ModelConfig

@@ -10,13 +10,11 @@ from html import unescape
 
 from hypothesis import strategies as st
 
-from hubbub.agents.asking import Asker
+from hubbub.agents.asking import DIALECTS, Asker
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.choice import DIALECTS
 from hubbub.agents.models.base import Question, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitted, Fitting
-from hubbub.agents.prompt.budget_history import Conversation
-from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView
 from hubbub.agents.turn.chat import Kept
 from hubbub.config.context import CompressionName
 from hubbub.protocol.messages import Message

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from hubbub.agents.tools.assembly import conduct_of, servers_of
-from hubbub.agents.tools.tuning import Retry, Tuning
+from hubbub.agents.tools.policy import Retry, Tuning
 from hubbub.config.agents import AgentConfig
 from hubbub.config.loader import load
 from hubbub.config.tooling import McpServerConfig

@@ -22,6 +22,7 @@ from hubbub.errors import ConfigError
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
+
 __all__ = ["ENCODINGS", "FOLDER", "EncodingName", "Known", "encoding_of", "load_encoding"]
 
 EncodingName = Literal["o200k_base", "cl100k_base"]

@@ -12,7 +12,7 @@ from hubbub.agents.asking import offered
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, ToolSpec
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.dialects.json_text import NotJson, read_value
+from hubbub.agents.dialects.scan import NotJson, read_value
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub import tool
+from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.choice import DIALECTS
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hubbub.agents.knowledge import Hit, KnowledgeBase, Limits
-from hubbub.agents.knowledge.files import Unreadable, read_text, scan
+from hubbub.agents.knowledge.base import Unreadable, read_text, scan
 from hubbub.errors import ConfigError
 from tests.examples import examples
 

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.agents.asking import Asker
-from hubbub.agents.dialects.choice import DIALECTS, DialectChoice
+from hubbub.agents.asking import DIALECTS, Asker, DialectChoice
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, WindowTooSmall
-from hubbub.agents.prompt.budget_history import Conversation
 from hubbub.agents.prompt.context import Companion
-from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.tokens import Estimate, message_tokens, spec_tokens
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.pipeline import Consult

@@ -14,7 +14,7 @@ from hubbub.agents.prompt.components import default_builder, plain_builder
 from hubbub.agents.prompt.context import Companion, PromptContext
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.roles.answers import Judgement, Route, WrongAnswer, read
-from hubbub.agents.roles.instructing import role_prompts
+from hubbub.agents.roles.desk import role_prompts
 from hubbub.agents.roles.pipeline import Consult, Kind
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.telling import LEVELS, prompt_of, told_executors

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.agents.prompt.context import Note
-from hubbub.agents.skills import LoadSkill, Skill, load_skills, read_skill, skills_of
-from hubbub.agents.skills.files import LONGEST_BODY
-from hubbub.agents.tools.conduct import Conduct
+from hubbub.agents.skills import LONGEST_BODY, LoadSkill, Skill, load_skills, read_skill, skills_of
 from hubbub.agents.tools.registry import Registry
+from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.errors import ConfigError
 from tests.unit.agents.calling import failed, text

@@ -1,28 +1,34 @@
-"""Skills as files: Markdown with a front matter.
-
----
-name: refunds
-description: How to pay money back, and when not to.
----
-1. Look up the order…
-
-A folder has skills as its Markdown files, or as folders of their own with a file `SKILL.md`.
-"""
+"""Skills: named instructions with a description, which a model loads when it needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
+from pydantic import JsonValue
 
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.files import read_prompt_file
+from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
+from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.registry import Registry
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
 
-__all__ = ["LONGEST_BODY", "Skill", "load_skills", "read_skill"]
+__all__ = [
+    "LOAD_SKILL",
+    "LONGEST_BODY",
+    "LoadSkill",
+    "Skill",
+    "load_skills",
+    "read_skill",
+    "skills_of",
+]
 
 LONGEST_BODY = 64 * 1024
 """Characters of a skill's instructions: a model is given all of them, or the skill is refused."""
@@ -143,3 +149,51 @@ def _front_matter(text: str, path: Path) -> _FrontMatter:
 
 def _wrong(message: str, path: Path, line: int | None) -> ConfigError:
     return ConfigError(message, shown_path(path), line)
+
+
+# `load_skill`: gives a model the instructions of a skill that its prompt only names.
+
+
+LOAD_SKILL = "load_skill"
+
+
+class LoadSkill(ReadingTool):
+    """The tool. Its result is not cut: half of an instruction may say the opposite of the whole."""
+
+    name = LOAD_SKILL
+    tuning = Tuning(budget=LONGEST_BODY)  # a token has a character at least
+
+    def __init__(self, skills: Mapping[str, Skill]):
+        self._skills = dict(skills)
+        self.spec = ToolSpec(
+            LOAD_SKILL,
+            "Get the instructions of a skill, before work of that kind. Follow them.",
+            {
+                "type": "object",
+                "properties": {"name": {"type": "string", "description": "Of the skill."}},
+                "required": ["name"],
+                "additionalProperties": False,
+            },
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The skills as a prompt names them."""
+        return tuple(Note(skill.name, skill.description) for skill in self._skills.values())
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """The skill's instructions. Raises `ToolFailed` with near names for an unknown one."""
+        name = str(arguments["name"]).strip()
+        skill = self._skills.get(name)
+        if skill is None:
+            folded = {known.casefold(): known for known in self._skills}
+            near = [folded[n] for n in get_close_matches(name.casefold(), folded, 3, 0.4)]
+            words = f"there is no skill {name[:80]!r}; there are: {', '.join(self._skills)}"
+            raise ToolFailed(words, error="unknown_skill", near=near)
+        return skill.body
+
+
+def skills_of(registry: Registry) -> tuple[Note, ...]:
+    """The skills that an agent with these tools may load, as its prompt names them."""
+    entry = registry.get(LOAD_SKILL)
+    return entry.tool.notes if entry is not None and isinstance(entry.tool, LoadSkill) else ()
