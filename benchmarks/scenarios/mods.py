@@ -138,14 +138,14 @@ def _network(mods: Sequence[Mod]) -> LocalNetwork:
 async def _round(network: LocalNetwork, messages: int) -> float:
     """CPU microseconds per message of this process, the store's thread among it."""
     asker = _Asker()
-    writes, log = network.hub.writes, network.hub.log
+    writes, log = network.hub.kernel.writes, network.hub.kernel.log
     gc.collect()
     gc.disable()
     started = time.process_time()
     for n in range(messages):
         text = f"{_TEXT}{n}"
         draft = Draft("ann", "human", "dm.ann.bot", "direct", text, recipients=("bot",))
-        assert writes.speak(draft, asker) is None
+        assert writes.submit(Entry(draft, asker)) is None
         if n % BATCH == 0:
             await log.settle()
     await log.settle()

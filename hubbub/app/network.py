@@ -64,7 +64,7 @@ async def serve(
                     else []
                 )
                 supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
-                hub.silent = supervisor.silent
+                hub.gateway.silent = supervisor.silent
                 async with _background(supervisor.run()):
                     await stop.wait()
 
@@ -73,7 +73,7 @@ class _Agents:
     """What the supervisor asks about them."""
 
     def __init__(self, hub: Hub):
-        self._turns, self._presence = hub.state.turns, hub.state.presence
+        self._turns, self._presence = hub.kernel.state.turns, hub.kernel.state.presence
         # As long as it took to find out: somebody else's work in its loop is no reason to end it.
         self.patience_s = hub.limits.heartbeat + hub.limits.heartbeat_reply
 
@@ -92,7 +92,7 @@ def _telling(hub: Hub, report: Report) -> Report:
         if isinstance(happening, AgentGivenUp):
             how = f"exit code {happening.code}" if happening.code >= 0 else "killed by a signal"
             reason = f"does not run: its process ended {happening.deaths} times in a row, {how}"
-            hub.down.put(happening.agents, reason)
+            hub.services.down.put(happening.agents, reason)
 
     return on
 
@@ -106,7 +106,7 @@ def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
     names = [OPERATOR, *config.file.agents, *people]
     tokens = {name: "hub_" + secrets.token_urlsafe(32) for name in names}
     for name, token in tokens.items():
-        hub.joining.add_token(name, token)
+        hub.gateway.joining.add_token(name, token)
     return tokens
 
 

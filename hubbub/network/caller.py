@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
 from hubbub.errors import OperationError
 from hubbub.network.limits import TokenBucket
 from hubbub.network.records import Record
+from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind, Permission
-
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
 
 __all__ = ["OPERATOR", "Caller", "Recording"]
 
@@ -26,9 +24,9 @@ OPERATOR = "operator"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The `Calling` of the core's handlers: the participant, its rights, the hub it talks to."""
+    """The `Calling` of the core's handlers: the participant and its rights."""
 
-    hub: Hub
+    state: NetworkState
     participant: str
     kind: Kind
     bucket: TokenBucket
@@ -42,7 +40,7 @@ class Caller:
         """Whether the caller may read the thread when it asks for it: one that it reads anyway, or
         that an agent reads for which it speaks; as an owner, also what agents say among themselves.
         Nothing of that is delivered to it."""
-        state = self.hub.state
+        state = self.state
         return (
             self.participant == OPERATOR
             or state.may_read(thread, self.participant)

@@ -7,8 +7,8 @@ admitted (rate, rights) -> the operation's handler -> answer
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -17,13 +17,13 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.rows import Keeping
 from hubbub.network.caller import Caller, Recording
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
+from hubbub.network.registry import Registry
 from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
 from hubbub.protocol.codec import Call
 from hubbub.protocol.codes import ErrorCode
-
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
 
 __all__ = ["Calls"]
 
@@ -33,16 +33,23 @@ log = get_logger(__name__)
 class Calls:
     """Runs the operations of one hub."""
 
-    def __init__(self, hub: Hub):
-        self._hub, self._operations = hub, hub.operations
-        self._monotonic = hub.clock.monotonic
+    def __init__(
+        self,
+        kernel: Kernel,
+        registry: Registry,
+        of_mod: Callable[[str, Keeping], Recording],
+    ):
+        """`of_mod` says what a mod's `Keeping` means."""
+        self._kernel, self._registry, self._of_mod = kernel, registry, of_mod
+        self._metrics, self._writes, self._spawn = kernel.metrics, kernel.writes, kernel.spawn
+        self._monotonic = kernel.clock.monotonic
 
     def take(self, session: Session, call: Call) -> None:
         """Run one operation and answer it."""
         caller = session.caller
         assert caller is not None, "the state table lets calls through only after `ready`"
-        self._hub.metrics.calls += 1
-        operation = self._operations[call.name]
+        self._metrics.calls += 1
+        operation = self._registry[call.name]
         try:
             self._admit(session, caller, operation.cost)
             if operation.permission == "admin":
@@ -71,10 +78,10 @@ class Calls:
             session.failed(call.ref, error)
         else:
             if later is not None and operation.permission == "read":
-                self._hub.spawn(session.read(later))
+                self._spawn(session.read(later))
             elif later is not None:
                 session.behind = deque()
-                self._hub.spawn(self._in_order(session, caller, later))
+                self._spawn(self._in_order(session, caller, later))
 
     async def _in_order(
         self, session: Session, caller: Caller, write: Coroutine[Any, Any, None]
@@ -86,12 +93,12 @@ class Calls:
             behind, session.behind = session.behind or deque(), None
             while behind and session.behind is None:
                 call = behind.popleft()
-                self._run(session, caller, call, self._operations[call.name])
+                self._run(session, caller, call, self._registry[call.name])
             if session.behind is not None:
                 session.behind.extend(behind)
 
     def _admit(self, session: Session, caller: Caller, cost: float) -> None:
-        if self._hub.draining:
+        if self._kernel.draining.is_set():
             raise OperationError(
                 ErrorCode.DRAINING,
                 "the hub is stopping; come back",
@@ -103,7 +110,7 @@ class Calls:
         if wait:
             raise OperationError(
                 ErrorCode.RATE_LIMITED,
-                f"at most {self._hub.limits.calls_per_second:g} calls a second",
+                f"at most {self._kernel.limits.calls_per_second:g} calls a second",
                 temporary=True,
                 retry_after_s=round(wait, 3),
             )
@@ -136,9 +143,9 @@ class Calls:
         ref, cid = call.ref, call.cid
         if isinstance(outcome, Speaking):
             digest = None if cid is None else call_digest(call)
-            return self._hub.writes.speak(outcome.draft, session, ref, cid=cid, digest=digest)
+            return self._writes.submit(Entry(outcome.draft, session, ref, cid=cid, digest=digest))
         if isinstance(outcome, Keeping):
-            outcome = self._hub.mods.recording(operation.mod, outcome)
+            outcome = self._of_mod(operation.mod, outcome)
         if isinstance(outcome, Recording):
             keep = cid is not None and not operation.idempotent
             settle = (caller.participant, cid or "", call_digest(call)) if keep else None
@@ -153,7 +160,7 @@ class Calls:
                     log.exception("operation failed", operation=operation.name)
                     session.failed(ref, error)
 
-            self._hub.writes.record(outcome, done, settle)
+            self._writes.record(outcome, done, settle)
         else:
             session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
         return None
@@ -171,7 +178,7 @@ class Calls:
             session.failed(call.ref, error)
             return
         digest = call_digest(call)
-        self._hub.writes.answer_repeat(
+        self._writes.answer_repeat(
             caller.participant, call.cid, digest, session, call.ref, otherwise=error
         )
 

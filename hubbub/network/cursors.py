@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from hubbub.network.log import Change, Log
+from hubbub.network.log import Change, Entry, Log
 from hubbub.network.records import CursorMoved, ReadMarked, Record, WakesSettled
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
@@ -43,7 +43,7 @@ class Cursors:
             self._settled[participant] = max(seq, self._settled.get(participant, 0))
         self._write_later()
 
-    def spoke(self, participant: str, thread: Thread, tseq: int) -> None:
+    def _spoke_at(self, participant: str, thread: Thread, tseq: int) -> None:
         """The participant has written the message at `tseq`: who had read all before has read it.
 
         Losing this means only that own words count as unread until the thread is looked at.
@@ -55,6 +55,12 @@ class Cursors:
             marks.put(participant, thread.no, tseq)
             self._spoke.add((participant, thread.no))
             self._write_later()
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """These entries are durable: people have read what they have said."""
+        for entry in entries:
+            if entry.draft.sender_kind == "human" and entry.draft.sent_at is None:
+                self._spoke_at(entry.draft.sender_id, entry.thread, entry.tseq)
 
     def _write_later(self) -> None:
         if self._timer is None:

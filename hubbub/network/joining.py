@@ -7,45 +7,43 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from hubbub.config.models import HumanConfig, NetworkConfig, NetworkFile
+from hubbub.config.models import HumanConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
+from hubbub.mods.operation import Operation
 from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
-from hubbub.network.ports import Store
+from hubbub.network.kernel import Kernel
+from hubbub.network.limits import TokenBucket
+from hubbub.network.mods.room import Mods
 from hubbub.network.queries import PendingWakes, TokenHashes
 from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
     ParticipantSeen,
-    ReadMarked,
     Record,
     ThreadCreated,
 )
+from hubbub.network.registry import Registry
+from hubbub.network.services.read_markers import said_before
+from hubbub.network.session import Session
 from hubbub.network.showing import shown_bodies, shown_tails
 from hubbub.network.state import ChannelState, Known
 from hubbub.network.stored import PendingRow
 from hubbub.network.threads import Thread
-from hubbub.network.writes import Writes
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import VERSION, Identify
 from hubbub.protocol.messages import Card, Kind
 
-if TYPE_CHECKING:
-    from hubbub.mods.operation import Operation
-    from hubbub.network.hub import Hub
-    from hubbub.network.session import Session
-
-__all__ = ["Joining", "Refused", "said_before"]
+__all__ = ["Joining", "Refused"]
 
 log = get_logger(__name__)
 
@@ -57,6 +55,14 @@ SNAPSHOT_BYTES = 512 * 1024
 """Threads of large messages are fewer: `ready` must not be more than a peer can read."""
 SNAPSHOT_LIST_BYTES = 4 * 1024
 """Of everybody, and of all channels: what is longer is asked for by those who need it."""
+
+
+class Welcome(Protocol):
+    """Starts the stream of a session that has joined; `ready` is the frame."""
+
+    def __call__(
+        self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
+    ) -> None: ...
 
 
 class Refused(OperationError):
@@ -82,25 +88,25 @@ class _WrongToken(Refused):
 class Joining:
     """Lets participants in."""
 
-    def __init__(self, hub: Hub, file: NetworkFile, store: Store, writes: Writes):
-        self._hub, self._store, self._writes = hub, store, writes
-        self._config: NetworkConfig = file.network
-        self._file = file
+    def __init__(self, kernel: Kernel, registry: Registry, mods: Mods, welcome: Welcome):
+        """`welcome` is called with who has joined, and the `ready` frame."""
+        self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
+        self._config, self._file = kernel.config, kernel.file
+        self._registry, self._mods, self._welcome = registry, mods, welcome
         self._launched: dict[str, list[str]] = {}
-        self._operations: dict[bool, bytes] = {}
-        """As `ready` tells them, for owners and for others."""
+        self._buckets: dict[str, TokenBucket] = {}
+        self._operations: dict[bool, tuple[int, bytes]] = {}
+        """As `ready` tells them, for owners and for others, with the registry's version."""
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
         self._said_shorter = False
-        self._revoked: Counter[str] = Counter()
-        """How often a participant's tokens were revoked since the hub started."""
         self._wrong_tokens = WrongTokens()
 
     # What the YAML says exists ------------------------------------------------------------
 
     async def declare(self) -> None:
         """Make sure that the participants and channels of the config exist. At start only."""
-        state = self._hub.state
+        state = self._state
         cards: dict[str, tuple[Kind, Card]] = {
             **{name: ("agent", agent.card) for name, agent in self._file.agents.items()},
             **{name: ("human", human.card) for name, human in self._file.humans.items()},
@@ -115,12 +121,12 @@ class Joining:
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
         records += self._named_members(new)
-        records += self._hub.mods.threads()
+        records += self._mods.threads()
         if records:
-            await self._writes.write(lambda head: records)
+            await self._kernel.log.write(lambda head: records)
 
     def _new_channel(self, name: str, description: str) -> Iterable[Record]:
-        state = self._hub.state
+        state = self._state
         thread = state.threads.ensure(thread_ids.channel(name))
         state.channels[name] = ChannelState(name, description, thread.no)
         if not thread.stored:
@@ -131,7 +137,7 @@ class Joining:
     def _named_members(self, new: Collection[str]) -> Iterable[Record]:
         """Memberships that the config asks for. `all` means whoever joins the network, and all who
         are there when a channel is `new`: who has left such a channel since is not dragged back."""
-        state = self._hub.state
+        state = self._state
         for name, channel in self._file.channels.items():
             scope = state.channels[name].scope
             if channel.members == "all" and name not in new:
@@ -143,7 +149,7 @@ class Joining:
 
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
         """Records and takes over a participant that is new or has changed."""
-        state, head = self._hub.state, self._hub.log.head
+        state, head = self._state, self._kernel.log.head
         known = state.get(name)
         text = card.model_dump_json()
         if known is not None and (known.kind, known.card) == (kind, text):
@@ -152,7 +158,7 @@ class Joining:
         state.add(Known(name, kind, text, known.cursor if known else head))
         if known is not None:
             return
-        scopes = [state.broadcast.no, *self._hub.mods.scopes()] + [
+        scopes = [state.broadcast.no, *self._mods.scopes()] + [
             state.channels[channel].scope
             for channel, config in self._file.channels.items()
             if config.members == "all"
@@ -162,12 +168,12 @@ class Joining:
 
     def _enter(self, name: str, scope: int) -> Iterable[Record]:
         """Let a participant into a scope. What was said there before counts as read."""
-        state, head = self._hub.state, self._hub.log.head
+        state, head = self._state, self._kernel.log.head
         state.members.join(name, scope, head)
         yield MemberJoined(name, scope, head)
         known = state.get(name)
         if known is not None and known.kind == "human":
-            for mark in said_before(self._hub, name, scope):
+            for mark in said_before(self._kernel, name, scope):
                 state.marks.put(name, mark.thread_no, mark.tseq)
                 yield mark
 
@@ -177,14 +183,10 @@ class Joining:
         """Let `token` prove the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
 
-    def revoked(self, participant: str) -> None:
-        """The participant's tokens are void: who is just joining with one is refused."""
-        self._revoked[participant] += 1
-
     async def _authenticate(self, frame: Identify) -> bool:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""
         name, kind = frame.participant, frame.kind
-        known = self._hub.state.get(name)
+        known = self._state.get(name)
         hashes = self._launched.get(name, []) + list(await self._store.read(TokenHashes(name)))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
@@ -224,7 +226,7 @@ class Joining:
     def _turn_away_slowly(self, session: Session, error: Refused) -> None:
         wait = 0.0
         if session.address:
-            wait = self._wrong_tokens.wait(session.address, self._hub.clock.monotonic())
+            wait = self._wrong_tokens.wait(session.address, self._kernel.clock.monotonic())
         if wait > LONGEST_S:
             text = "too many wrong tokens from your address: come back later, with the right one"
             code, close = ErrorCode.RATE_LIMITED, CloseCode.RATE
@@ -237,31 +239,39 @@ class Joining:
         if frame.version != VERSION:
             text = f"version: this hub speaks {VERSION}, not {frame.version[:40]!r}"
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
-        if self._hub.draining:
+        if self._kernel.draining.is_set():
             text = "the hub is stopping; come back"
             raise Refused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
-        revoked = self._revoked[frame.participant]
+        revoked = self._state.revocations[frame.participant]
         owner = await self._authenticate(frame)
         _check_card(frame)
         if frame.observe and not owner:
             text = "observe: only an owner of the network may watch everything"
             raise Refused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
-        caller = Caller(
-            self._hub, frame.participant, frame.kind, self._hub.bucket(frame.participant), owner
-        )
+        bucket = self._bucket(frame.participant)
+        caller = Caller(self._state, frame.participant, frame.kind, bucket, owner)
         if frame.participant != OPERATOR and not frame.observe:
             await self._register(frame)
         cursor, resumed = self._position(frame)
         session.turns, session.observe = frame.turns, frame.observe
-        head = self._hub.log.head
+        head = self._kernel.log.head
         ready = await self._ready(caller, frame, cursor, head, resumed)
-        if self._revoked[frame.participant] != revoked:
+        if self._state.revocations[frame.participant] != revoked:
             raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
-        self._hub.welcome(session, caller, cursor, ready, behind=cursor < head)
+        self._welcome(session, caller, cursor, ready, behind=cursor < head)
+
+    def _bucket(self, participant: str) -> TokenBucket:
+        """What the participant may ask, on all its sockets together."""
+        found = self._buckets.get(participant)
+        if found is None:
+            limits, now = self._config.limits, self._kernel.clock.monotonic()
+            found = TokenBucket(limits.calls_per_second, limits.burst, now)
+            self._buckets[participant] = found
+        return found
 
     async def _register(self, frame: Identify) -> None:
         """Make sure that the participant is stored. Raises `StoreUnavailable`."""
-        name, state = frame.participant, self._hub.state
+        name, state = frame.participant, self._state
         while (under_way := self._registering.get(name)) is not None:
             await under_way.wait()  # another socket of it came first; that may still fail
         known = state.get(name)
@@ -273,7 +283,7 @@ class Joining:
             return
         done = self._registering[name] = asyncio.Event()
         try:
-            await self._writes.write(lambda head: records)
+            await self._kernel.log.write(lambda head: records)
         except StoreUnavailable:
             if known is None:
                 state.forget(name)
@@ -288,23 +298,23 @@ class Joining:
 
     def _tell_channels(self, newcomer: str) -> None:
         """Who is new in the network is in its open channels from the start."""
-        scopes = self._hub.state.members.scopes(newcomer)
-        for channel in self._hub.state.channels.values():
+        scopes = self._state.members.scopes(newcomer)
+        for channel in self._state.channels.values():
             if channel.scope in scopes:
-                self._hub.news.channel_changed(channel.name)
+                self._kernel.news.channel_changed(channel.name)
 
     def _position(self, frame: Identify) -> tuple[int, bool]:
         """Where the stream starts, and whether that is where the client asked for."""
-        head = self._hub.log.head
+        head = self._kernel.log.head
         wanted = frame.cursor
-        if wanted is not None and wanted.epoch == self._hub.state.epoch:
+        if wanted is not None and wanted.epoch == self._state.epoch:
             seen = max(wanted.seq, wanted.received or 0)
-            end = self._hub.state.end_of(wanted.run, head)
+            end = self._state.end_of(wanted.run, head)
             if seen <= end:
                 return wanted.seq, True
-            if wanted.run not in (None, self._hub.state.run):
+            if wanted.run not in (None, self._state.run):
                 self._say_shorter(frame.participant, seen, end)
-        known = self._hub.state.get(frame.participant)
+        known = self._state.get(frame.participant)
         if frame.observe or frame.latest or known is None:
             return head, False
         return min(known.cursor, head), False
@@ -323,8 +333,8 @@ class Joining:
         )
         owners = [name for name, human in self._file.humans.items() if "owner" in human.roles]
         details: dict[str, JsonValue] = {"code": "log_shorter", "seen": seen, "end": end}
-        once = f"log_shorter:{self._hub.state.run}"
-        self._writes.notice(self._hub.state.broadcast.id, text, details, once, to=owners)
+        once = f"log_shorter:{self._state.run}"
+        self._kernel.writes.notice(self._state.broadcast.id, text, details, once, to=owners)
 
     # The snapshot -------------------------------------------------------------------------
 
@@ -336,7 +346,7 @@ class Joining:
         pending: Sequence[PendingRow] = ()
         if frame.turns:
             pending = await self._store.read(PendingWakes(name, cursor))
-            bodies = await shown_bodies(self._hub.mods.pipeline, [row.body for row in pending])
+            bodies = await shown_bodies(self._kernel.pipeline, [row.body for row in pending])
             pending = [row._replace(body=b) for row, b in zip(pending, bodies, strict=True)]
         threads = b"" if frame.observe else await self._threads(name, cursor)
         people, channels = self._people(), self._channels(name)
@@ -364,8 +374,8 @@ class Joining:
         """Everybody as a JSON list; None if they are more than `ready` has room for."""
         pieces: list[bytes] = []
         room = SNAPSHOT_LIST_BYTES
-        for known in self._hub.state.everybody():
-            pieces.append(self._hub.state.described(known))
+        for known in self._state.everybody():
+            pieces.append(self._state.described(known))
             room -= len(pieces[-1])
             if room < 0:
                 return None
@@ -373,7 +383,7 @@ class Joining:
 
     def _channels(self, reader: str) -> bytes | None:
         """All channels in the same way."""
-        state = self._hub.state
+        state = self._state
         members = sum(len(state.members.of(each.scope)) for each in state.channels.values())
         if members > SNAPSHOT_LIST_BYTES // 4:  # a name in quotes and a comma at least
             return None
@@ -382,12 +392,12 @@ class Joining:
 
     async def _threads(self, participant: str, cursor: int) -> bytes:
         """The last threads of a participant as they stood at `cursor`."""
-        state = self._hub.state
+        state = self._state
         visible = state.threads.visible(participant, state.members.scopes(participant))
         latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[:SNAPSHOT_THREADS]
         latest = [thread for thread in latest if thread.tseq]
         numbers = [thread.no for thread in latest]
-        pipeline = self._hub.mods.pipeline
+        pipeline = self._kernel.pipeline
         most = SNAPSHOT_MESSAGES * 2 if pipeline.shows else SNAPSHOT_MESSAGES
         tails = await self._store.tails(numbers, cursor, most) if numbers else {}
         tails = await shown_tails(pipeline, tails, SNAPSHOT_MESSAGES)
@@ -400,17 +410,14 @@ class Joining:
                 size += len(found[-1])
         return b",".join(found)
 
-    def operations_changed(self) -> None:
-        """Who joins from now on is told of the operations as they are now."""
-        self._operations.clear()
-
     def _operations_for(self, caller: Caller) -> bytes:
-        made = self._operations.get(caller.owner)
-        if made is None:
-            allowed = [op for op in self._hub.operations.values() if caller.may(op.permission)]
-            made = b"[%b]" % b",".join(map(_operation_json, allowed))
-            self._operations[caller.owner] = made
-        return made
+        version = self._registry.version
+        known = self._operations.get(caller.owner)
+        if known is None or known[0] != version:
+            allowed = [op for op in self._registry.values() if caller.may(op.permission)]
+            known = version, b"[%b]" % b",".join(map(_operation_json, allowed))
+            self._operations[caller.owner] = known
+        return known[1]
 
 
 @lru_cache(maxsize=512)  # the same for all hubs of a process
@@ -429,12 +436,6 @@ def _check_card(frame: Identify) -> None:
     if size > CARD_BYTES:
         text = f"card: at most {CARD_BYTES} bytes, this has {size}"
         raise Refused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)
-
-
-def said_before(hub: Hub, participant: str, scope: int) -> Sequence[ReadMarked]:
-    """Marks for all that was said in a scope by now."""
-    found = ((thread.no, hub.log.position(thread)) for thread in hub.state.threads.in_scope(scope))
-    return [ReadMarked(participant, number, tseq) for number, tseq in found if tseq]
 
 
 def thread_json(thread: Thread, bodies: Sequence[bytes], read: int) -> bytes:

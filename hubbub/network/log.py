@@ -12,20 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
-from hubbub.network.control.judgement import Judgement
 from hubbub.network.lineage import Lineage
+from hubbub.network.metrics import HubMetrics
 from hubbub.network.ports import DuplicateCids, Store
-from hubbub.network.records import Batch, Delivery, MessageRow, Record, ThreadCreated, TurnSent
+from hubbub.network.records import Batch, Delivery, MessageRow, Record, ThreadCreated
 from hubbub.network.threads import Thread, ThreadMarks, Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Asker", "Change", "Entry", "Log", "LogListener"]
+__all__ = ["Asker", "Change", "Entry", "Hearers", "Log", "RowsOf"]
 
 MAX_BATCH = 512
 """Entries in one transaction: more would only make the first of them wait."""
@@ -46,8 +46,12 @@ class Asker(Protocol):
     def failed(self, ref: str, error: Exception) -> None: ...
 
 
+RowsOf = Callable[["Entry"], Sequence[Record]]
+"""Makes what is written with an entry, once it is numbered."""
+
+
 class Entry:
-    """A message on its way into the log, with all that was decided about it."""
+    """A message on its way into the log: submitted, judged, numbered, committed."""
 
     __slots__ = (
         "also",
@@ -60,8 +64,8 @@ class Entry:
         "hop",
         "hop_limit",
         "interaction",
-        "judgement",
         "ref",
+        "rows",
         "sent_at",
         "seq",
         "thread",
@@ -69,32 +73,40 @@ class Entry:
         "turn",
     )
 
+    thread: Thread
+    decisions: list[Decision]
+    interaction: str | None
+    """None: it opens one."""
+    hop: int
+    hop_limit: int
+
     def __init__(
         self,
         draft: Draft,
-        thread: Thread,
-        decisions: list[Decision],
-        lineage: Lineage,
         asker: Asker,
-        ref: str,
-        cid: str | None,
-        digest: int | None,
-        turn: str | None,
-        judgement: Judgement | None = None,
+        ref: str = "",
+        *,
+        cid: str | None = None,
+        digest: int | None = None,
     ):
-        self.draft, self.thread, self.decisions = draft, thread, decisions
-        self.interaction, self.hop, self.hop_limit = lineage
-        self.asker, self.ref = asker, ref
+        """`asker` is answered under `ref`. With a `cid` the sender writes it once, however often it
+        is submitted; `digest` tells a repetition from a conflict."""
+        self.draft, self.asker, self.ref = draft, asker, ref
+        self.cid, self.digest = cid, digest
         self.also: tuple[tuple[Asker, str], ...] = ()
         """Who asked for the same while it was on its way."""
-        self.cid, self.digest = cid, digest
-        self.turn = turn
+        self.turn: str | None = None
         """The turn that sends it."""
-        self.judgement = judgement
-        """What accounts it moves, and whom it was kept from waking."""
+        self.rows: tuple[RowsOf, ...] = ()
+        """What services write with it."""
         self.seq = self.tseq = 0
         self.sent_at = ""
         self.body = ""
+
+    def judged(self, thread: Thread, decisions: list[Decision], lineage: Lineage) -> None:
+        """Where it goes, whom it wakes, and what it belongs to."""
+        self.thread, self.decisions = thread, decisions
+        self.interaction, self.hop, self.hop_limit = lineage
 
     def fail(self, error: Exception) -> None:
         """Tell all who wait that the entry is not in the log."""
@@ -120,38 +132,26 @@ class Change:
         self.records, self.done, self.cid = records, done, cid
 
 
-class LogListener(Protocol):
-    """Who is told what the log did, and asked what belongs to it."""
+class Hearers(NamedTuple):
+    """Who hears what the log did, in this order."""
 
-    def request_kept(self, entry: Entry) -> Sequence[Record]:
-        """What is written of a request with the entry, now numbered, that asks or ends it."""
-        ...
-
-    def recorded(self, records: Sequence[Record]) -> None:
-        """These records are durable. Called once per batch that has any, before all else."""
-        ...
-
-    def committed(self, entries: Sequence[Entry], seconds: float) -> None:
-        """These entries are durable. Called once per batch, in order."""
-        ...
-
-    def refused(self, entries: Sequence[Entry], error: Exception) -> None:
-        """The store could not keep these entries; who asked has been told.
-
-        Anything but a `StoreUnavailable` is a defect.
-        """
-        ...
-
-    def repeated(self, entry: Entry) -> None:
-        """The entry's cid was used before: it is not in the log a second time."""
-        ...
+    recorded: tuple[Callable[[Sequence[Record]], None], ...] = ()
+    """These records are durable: called once per batch that has any, before all else."""
+    committed: tuple[Callable[[Sequence[Entry]], None], ...] = ()
+    """These entries are durable: called once per batch, in the order of the log."""
+    refused: tuple[Callable[[Sequence[Entry], Exception], None], ...] = ()
+    """The store could not write these entries; who asked has its answer. Anything but a
+    `StoreUnavailable` is a defect."""
+    repeated: tuple[Callable[[Entry], None], ...] = ()
+    """The entry's cid was used before: it is not in the log a second time."""
 
 
 class Log:
     """Numbers entries and writes them in groups."""
 
-    def __init__(self, store: Store, threads: Threads, clock: Clock, listener: LogListener):
-        self._store, self._threads, self._clock, self._listener = store, threads, clock, listener
+    def __init__(self, store: Store, threads: Threads, clock: Clock, metrics: HubMetrics):
+        self._store, self._threads, self._clock, self._metrics = store, threads, clock, metrics
+        self.hearers = Hearers()
         self._entries: list[Entry] = []
         self._changes: list[Change] = []
         self._wakeup = asyncio.Event()
@@ -161,8 +161,6 @@ class Log:
         self._stopped = False
         self._under_way = _Undo()
         """What the batch that is being written moves."""
-        self.rows_of: Callable[[Entry], Sequence[Record]] | None = None
-        """What mods write about a message, in its transaction; None: there is no such mod."""
         self.head = 0
         """The last committed position."""
 
@@ -180,8 +178,7 @@ class Log:
         """Queue an entry; its askers are answered after the commit."""
         if not self._entries:
             if self._stopped:
-                _refuse([entry], [], _STOPPED)
-                self._listener.refused([entry], _STOPPED)
+                self._give_up([entry], [], _STOPPED)
                 return
             self._wakeup.set()
         self._entries.append(entry)
@@ -258,11 +255,14 @@ class Log:
                 for thread in undo.created:
                     thread.stored = True
                 self.head += len(entries)
+                self._metrics.committed(len(entries), self._clock.monotonic() - started)
                 if batch.records:
-                    self._listener.recorded(batch.records)
+                    for recorded in self.hearers.recorded:
+                        recorded(batch.records)
                 for change in changes:
                     change.done(None)
-                self._listener.committed(entries, self._clock.monotonic() - started)
+                for committed in self.hearers.committed:
+                    committed(entries)
                 return
 
     async def _write_halves(self, entries: list[Entry], changes: list[Change]) -> None:
@@ -276,8 +276,13 @@ class Log:
             await self._write(entries[middle:], changes[middle:])
 
     def _give_up(self, entries: list[Entry], changes: list[Change], error: Exception) -> None:
-        _refuse(entries, changes, error)
-        self._listener.refused(entries, error)
+        self._metrics.refused += len(entries)
+        for change in changes:
+            change.done(error)
+        for entry in entries:
+            entry.fail(error)
+        for refused in self.hearers.refused:
+            refused(entries, error)
 
     def _number(self, entries: list[Entry], changes: list[Change], undo: _Undo) -> Batch:
         head = seq = self.head
@@ -308,14 +313,8 @@ class Log:
             for participant, reason, reply in entry.decisions:
                 turn = f"{participant}-m{seq}" if reply else None
                 deliveries.append(Delivery(participant, seq, reason, reply, turn))
-            if entry.turn is not None:
-                records.append(TurnSent(entry.turn, seq))
-            if draft.request is not None:
-                records.extend(self._listener.request_kept(entry))
-            if entry.judgement is not None:
-                records.extend(entry.judgement.records(seq))
-            if self.rows_of is not None:
-                records.extend(self.rows_of(entry))
+            for rows in entry.rows:
+                records.extend(rows(entry))
         return Batch(records, messages, deliveries)
 
     def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:
@@ -335,7 +334,8 @@ class Log:
         fresh: list[Entry] = []
         for entry in entries:
             if (entry.draft.sender_id, entry.cid) in duplicates.found:
-                self._listener.repeated(entry)
+                for repeated in self.hearers.repeated:
+                    repeated(entry)
             else:
                 fresh.append(entry)
         left = []
@@ -367,10 +367,3 @@ class _Undo:
     def apply(self) -> None:
         for thread, marks in self.before.items():
             thread.tseq, thread.last_seq, thread.last_agent, thread.remembered = marks
-
-
-def _refuse(entries: list[Entry], changes: list[Change], error: Exception) -> None:
-    for change in changes:
-        change.done(error)
-    for entry in entries:
-        entry.fail(error)

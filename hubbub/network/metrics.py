@@ -40,8 +40,9 @@ class HubMetrics:
         """How many took no longer than each of `COMMIT_BUCKETS`, and longer than the one before."""
         self.commit_seconds = 0.0
 
-    def committed(self, seconds: float) -> None:
-        """One transaction took `seconds`."""
+    def committed(self, messages: int, seconds: float) -> None:
+        """One transaction with so many messages took `seconds`."""
+        self.messages += messages
         self.commits[bisect_left(COMMIT_BUCKETS, seconds)] += 1
         self.commit_seconds += seconds
 
@@ -51,9 +52,3 @@ class HubMetrics:
         for step in steps:
             self.tokens_in += step.tokens_in
             self.tokens_out += step.tokens_out
-
-    def render(self) -> bytes:
-        """The text that Prometheus scrapes."""
-        from hubbub.network.exposition import render  # a library that a hub seldom needs
-
-        return render(self)

@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from hubbub.clock import Clock
+from hubbub.errors import OperationError
+from hubbub.mods.pipeline import Pipeline
 from hubbub.network.activities import Activities, Change
-from hubbub.network.caller import Caller
 from hubbub.network.fanout import Fanout
-from hubbub.network.people.told import stops_data, takeovers
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.protocol.control import Takeovers
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 
-__all__ = ["AHEAD_OF_MESSAGES", "HUBS_SIGNALS", "News"]
+__all__ = ["HUBS_SIGNALS", "News"]
 
 HUBS_SIGNALS = frozenset(
     {
@@ -44,6 +45,8 @@ AHEAD_OF_MESSAGES = frozenset({"partial"})
 """Types of signals that show what a message is going to say: they are passed on only where no mod
 may change or reject messages."""
 
+SIGNAL = 0.2
+"""What a signal costs of the rate limit: four streamed texts shall leave room for calls."""
 PRESENCE_AFTER_S = 0.05
 """Comings and goings gather this long, so that a thousand joins are a handful of signals."""
 DELIVERED_AFTER_S = 1.0
@@ -55,8 +58,9 @@ CHANNEL_AFTER_S = 0.1
 class News:
     """Gathers what happens and tells it to those who are connected."""
 
-    def __init__(self, state: NetworkState, fanout: Fanout, clock: Clock):
+    def __init__(self, state: NetworkState, fanout: Fanout, pipeline: Pipeline, clock: Clock):
         self._state, self._fanout, self._clock = state, fanout, clock
+        self._pipeline = pipeline
         self._activities = Activities()
         self._presence_timer: asyncio.TimerHandle | None = None
         self._delivered: dict[str, int] = {}
@@ -81,12 +85,8 @@ class News:
         if not session.observe and self._state.knows(session.participant):
             self._state.presence.join(session.participant)
             self._presence_changed()
-        if session.caller is not None and session.caller.kind == "human":
+        if session.is_person:
             self._tell_activities(session)
-            if any(self._state.halts):
-                _tell_stops(session, session.caller)
-            if any(self._state.takeovers):
-                _tell_takeovers(session, session.caller)
 
     def left(self, session: Session) -> None:
         """A session that was ready is gone."""
@@ -159,28 +159,34 @@ class News:
             data = described.model_dump(mode="json", exclude={"joined"})
             self._fanout.whisper_people(_dump(Signal(type="channel", sender="hub", data=data)))
 
-    # People in charge ---------------------------------------------------------------------
-
-    def stops_changed(self) -> None:
-        """Something was stopped, latched or lifted, and that is durable."""
-        if self._stopped:
-            return
-        for session in self._fanout.sessions_of_people():
-            if session.caller is not None:
-                _tell_stops(session, session.caller)
-
-    def takeovers_changed(self) -> None:
-        """Somebody was taken over or handed back, and that is durable."""
-        if self._stopped:
-            return
-        for session in self._fanout.sessions_of_people():
-            if session.caller is not None:
-                _tell_takeovers(session, session.caller)
-
     # Signals of participants --------------------------------------------------------------
 
-    def relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
-        """Pass a signal on to those who read its thread, or to everybody."""
+    def relay(self, session: Session, signal: Signal) -> None:
+        """Pass an ephemeral frame on to those who read its thread, or to everybody."""
+        caller, state = session.caller, self._state
+        if caller is None or session.observe or self._stopped:
+            return
+        if caller.bucket.take(self._clock.monotonic(), SIGNAL):
+            return
+        if signal.type in HUBS_SIGNALS:
+            text = f"type: {signal.type} is for the hub to say"
+            session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
+            return
+        ahead = signal.type in AHEAD_OF_MESSAGES
+        if ahead and self._pipeline.judges:
+            return  # no mod has seen the words yet
+        if signal.thread_id is None:
+            if not (ahead and state.halts.any):
+                self._relay(session, signal, None)
+            return
+        canonical = thread_ids.canonical(signal.thread_id, caller.participant)
+        thread = state.threads.get(canonical or "")
+        if thread is None or (ahead and state.halts.of(caller.participant, thread.id)):
+            return  # who is stopped says nothing, in whatever way
+        if state.may_read(thread, caller.participant):
+            self._relay(session, signal, thread)
+
+    def _relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
         told = signal.model_copy(
             update={
                 "sender": session.participant,
@@ -226,15 +232,6 @@ class News:
                     age_s=round(now - activity.since, 3),
                 )
                 session.write(_dump(signal))
-
-
-def _tell_stops(session: Session, person: Caller) -> None:
-    session.write(_dump(Signal(type="stops", sender="hub", data=stops_data(person))))
-
-
-def _tell_takeovers(session: Session, person: Caller) -> None:
-    held = Takeovers(takeovers=takeovers(person)).model_dump(mode="json")
-    session.write(_dump(Signal(type="takeovers", sender="hub", data=held)))
 
 
 def _dump(frame: Signal) -> bytes:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from hubbub.network.log import Entry
 from hubbub.network.records import Record, TurnBegun, TurnEnded, WakesSettled, WakesTaken
 from hubbub.network.stored import OpenWake
 
@@ -50,6 +51,13 @@ class Queues:
         """Whether the message at `seq` has woken the agent, who is not done with it."""
         found = self._open.get(agent)
         return found is not None and _has(found, seq)
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """These entries are durable: whom they wake has more to do."""
+        for entry in entries:
+            for participant, _, reply in entry.decisions:
+                if reply is not None:
+                    self.woken(participant, entry.seq)
 
     def woken(self, agent: str, seq: int) -> None:
         """A message that wakes the agent is in the log: the last one so far."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
-from hubbub.network.log import Log
+from hubbub.logs import get_logger
+from hubbub.network.log import Entry, Log
+from hubbub.network.ports import Store
 from hubbub.network.records import Forgotten, Remembered
 
 __all__ = ["Readiness"]
+
+log = get_logger(__name__)
 
 FRESH_S = 5.0
 """Seconds that what is known holds: who asks all the time must not make the disk work."""
@@ -22,14 +27,32 @@ _TRIAL = (Remembered("hub", "trial", f'"{"." * 16_000}"'), Forgotten("hub", "tri
 class Readiness:
     """Knows whether the log can be written, from what it did last, or by trying."""
 
-    def __init__(self, log: Log, clock: Clock):
-        self._log, self._clock = log, clock
+    def __init__(self, store: Store, log: Log, clock: Clock):
+        self._store, self._log, self._clock = store, log, clock
+        self._refusal = ""
+        """Why the store refused the last batch; empty since it has written one."""
         self._writable = True
         self._known_at = float("-inf")
         self._trying = asyncio.Lock()
 
-    def refused(self) -> None:
+    @property
+    def problem(self) -> str:
+        """Why nothing can be written at present, in a sentence; empty: it can."""
+        return self._store.problem() or self._refusal
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """The store has just written something."""
+        if self._refusal:
+            self._refusal = ""
+            log.info("the store writes again")
+
+    def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         """The store has just refused something."""
+        if not isinstance(error, StoreUnavailable):
+            log.error("the store refused a batch", exc_info=error)
+        elif str(error) != self._refusal:
+            log.error("the store refuses to write", reason=str(error))
+        self._refusal = str(error)
         self._know(False)
 
     async def writable(self) -> bool:

@@ -81,7 +81,7 @@ async def serve_hub(
         host=host,
         pages=pages,
         trouble=lambda: _trouble(hub),
-        metrics=hub.metrics.render,
+        metrics=lambda: _metrics(hub),
         names=hub.config.hosts,
     )
 
@@ -113,6 +113,12 @@ async def serve_hub(
         finally:
             watching.cancel()
             await hub.drain()
+
+
+def _metrics(hub: Hub) -> bytes:
+    from hubbub.network.exposition import render  # a library that a hub seldom needs
+
+    return render(hub.kernel.metrics)
 
 
 async def _trouble(hub: Hub) -> str:
@@ -181,7 +187,7 @@ class _Watch:
     async def handle(self, connection: ServerConnection) -> None:
         """One connection from handshake to end."""
         assert isinstance(connection, Connection)
-        session = self._hub.attach(ConnectionOutlet(connection), _address(connection))
+        session = self._hub.gateway.attach(ConnectionOutlet(connection), _address(connection))
         self._watched[connection] = _Watched(session, self._hub.clock.monotonic())
         try:
             connection.start(session)
@@ -221,7 +227,7 @@ class _Watch:
         elif watched.pinged_at is not None:
             if now - watched.pinged_at > self._limits.heartbeat_reply:
                 watched.session.close(CloseCode.HEARTBEAT, "no answer to a ping")
-                self._hub.silent(watched.session.participant)
+                self._hub.gateway.silent(watched.session.participant)
         elif now - watched.heard_at > self._limits.heartbeat:
             watched.pinged_at = now
             connection.protocol.send_ping(b"")

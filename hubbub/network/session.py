@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Protocol
 
+from hubbub.config.models import Limits
 from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
 from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
+from hubbub.network.metrics import HubMetrics
 from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codec import (
     Call,
+    Decoder,
     Frame,
     FrameError,
     encode_error,
@@ -31,15 +34,13 @@ from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import (
     STRANGER_BYTES,
     STRANGER_FRAMES,
+    Identify,
     Signal,
 )
 from hubbub.protocol.session import SessionState, complaint
 from hubbub.protocol.wire import Outlet
 
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
-
-__all__ = ["Session"]
+__all__ = ["Session", "SessionHost"]
 
 PAGE = 32
 """Events read from the store at a time: 2 MiB, if all are as large as the limits allow."""
@@ -50,6 +51,50 @@ MOST_READS = 4
 whether the peer takes them."""
 LOOK_EVERY = 64 * 1024
 """Bytes of events after which a live session looks whether the peer keeps up."""
+
+
+class SessionHost(Protocol):
+    """What a session asks of the hub that it belongs to."""
+
+    limits: Limits
+    decoder: Decoder
+    metrics: HubMetrics
+    spawn: Callable[[Coroutine[object, object, None]], None]
+
+    @property
+    def head(self) -> int:
+        """The last committed position."""
+        ...
+
+    def call(self, session: Session, call: Call) -> None:
+        """Run an operation and answer it."""
+        ...
+
+    def signal(self, session: Session, signal: Signal) -> None:
+        """Pass an ephemeral frame on."""
+        ...
+
+    def identify(self, session: Session, frame: Identify) -> None:
+        """Let the peer in, or refuse it."""
+        ...
+
+    def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
+        """The session's participant has everything up to `seq`; `wakes`: among it are wakes."""
+        ...
+
+    async def read_events(
+        self, session: Session, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """The next events of a session that is behind."""
+        ...
+
+    def send_result(self, entry: Entry) -> bytes:
+        """What the sender of a committed entry is told, as JSON."""
+        ...
+
+    def detach(self, session: Session) -> None:
+        """The session is over, whoever ended it."""
+        ...
 
 
 class Session:
@@ -81,7 +126,7 @@ class Session:
         "turns",
     )
 
-    def __init__(self, hub: Hub, outlet: Outlet, opened: float, address: str = ""):
+    def __init__(self, hub: SessionHost, outlet: Outlet, opened: float, address: str = ""):
         self._hub, self._outlet, self.opened = hub, outlet, opened
         self.address = address
         """Where the peer is; empty in the same process."""
@@ -117,6 +162,11 @@ class Session:
     def participant(self) -> str:
         """Who it is; empty before `identify` has succeeded."""
         return self.caller.participant if self.caller else ""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person has joined by it."""
+        return self.caller is not None and self.caller.kind == "human"
 
     @property
     def in_flight(self) -> int:
@@ -156,7 +206,7 @@ class Session:
         elif frame.op == "ack":
             self._acknowledge(frame.seq)
         elif frame.op == "signal":
-            self._hub.relay_signal(self, frame)
+            self._hub.signal(self, frame)
         elif self.state is SessionState.READY:
             self._complain(OperationError(*(complaint(self.state, frame.op) or ())), None)
         else:
@@ -312,7 +362,7 @@ class Session:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        if self._read >= self._hub.log.head:
+        if self._read >= self._hub.head:
             self._go_live()
         elif not self._catching_up:
             self._catching_up = True
@@ -323,7 +373,7 @@ class Session:
         self.live = True
         if self._behind:
             self._behind = False
-            signal = Signal(type="caught_up", sender="hub", data={"seq": self._hub.log.head})
+            signal = Signal(type="caught_up", sender="hub", data={"seq": self._hub.head})
             self._outlet.write(signal.model_dump_json(exclude_none=True).encode())
 
     async def _read_forward(self) -> None:
@@ -344,7 +394,7 @@ class Session:
                     self._read = upto
                     if damage:
                         self.failed("", damage)
-                if self._read >= self._hub.log.head:
+                if self._read >= self._hub.head:
                     self._go_live()
         except StoreUnavailable:
             self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
@@ -354,7 +404,7 @@ class Session:
     async def _read_page(self, room: int) -> tuple[Sequence[StoredEvent], int, LogDamaged | None]:
         """At most `room` events, where reading goes on if they are fewer, and what is damaged in
         front of that: it is passed over, or its reader would come back to it for ever."""
-        after, head = self._read, self._hub.log.head
+        after, head = self._read, self._hub.head
         try:
             return await self._hub.read_events(self, after, head, room), head, None
         except LogDamaged as damage:

@@ -7,11 +7,11 @@ draft -> mods -> lineage -> wakes -> entry for the log
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from hubbub.config.models import NetworkConfig
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.lineage import Ancestor, Lineage, descend, opening
@@ -34,10 +34,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Kind, NewAttachment, SenderKind
 from hubbub.protocol.operations import Speech
 
-if TYPE_CHECKING:
-    from hubbub.config.models import NetworkConfig
-
-__all__ = ["Speaker", "cause_position"]
+__all__ = ["Speaker", "cause_position", "own_turn", "unknown_turn"]
 
 
 def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
@@ -56,6 +53,25 @@ def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
             f"cause: {cause[:100]!r} is neither a message (m42) nor a turn of yours",
         )
     return seq, cause
+
+
+def own_turn(turn: str, speaker: str, head: int) -> int:
+    """The position of the message that one of the speaker's turns is about.
+
+    Raises `OperationError` unless the id is of a turn that the hub, whose log ends at `head`, gave
+    to the speaker.
+    """
+    seq, named = cause_position(turn, speaker)
+    if named is None or seq > head:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"{turn[:100]!r} is no turn of yours; the wake names it"
+        )
+    return seq
+
+
+def unknown_turn(turn: str) -> OperationError:
+    """The error for a turn that is not there, or not the caller's to see."""
+    return OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {turn[:100]!r} for you")
 
 
 class Speaker:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
 from hubbub.clock import SteadyClock
 from hubbub.errors import OperationError
+from hubbub.network.halts import Halts
 from hubbub.network.marks import ReadMarks
 from hubbub.network.memories import MemoryKeys
-from hubbub.network.people.halts import Halts
-from hubbub.network.people.running import RunningTurns
-from hubbub.network.people.takeovers import Takeovers
 from hubbub.network.presence import Presence
 from hubbub.network.router import nearest
+from hubbub.network.running import RunningTurns
 from hubbub.network.stored import StoreState
+from hubbub.network.takeovers import Takeovers
 from hubbub.network.threads import Members, Thread, Threads
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -70,6 +71,8 @@ class NetworkState:
         self.takeovers = Takeovers(stored.takeovers, clock)
         self.halts = Halts(stored.halts, self.takeovers)
         self.turns = RunningTurns()
+        self.revocations: Counter[str] = Counter()
+        """How often a participant's tokens were revoked since the hub started."""
         self.down: dict[str, str] = {}
         """Agents that were given up by their launcher, and why."""
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)

@@ -1,11 +1,12 @@
-"""Everything between an operation's answer and the log: mods, lineage, wakes, idempotent cids."""
+"""Everything between an operation's answer and the log: mods, lineage, wakes, gates, idempotent
+cids."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
@@ -15,24 +16,20 @@ from hubbub.logs import get_logger
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Recording
 from hubbub.network.causes import Causes
-from hubbub.network.control.control import Control
 from hubbub.network.lineage import Ancestor, Lineage
-from hubbub.network.log import Asker, Change, Entry, Log
+from hubbub.network.log import Asker, Change, Entry, Log, RowsOf
 from hubbub.network.metrics import HubMetrics
+from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
 from hubbub.network.queries import SettledCall
-from hubbub.network.records import CallSettled, ModRows, Record
+from hubbub.network.records import CallSettled, ModRows, Record, TurnSent
 from hubbub.network.repeats import conflict, first_result
 from hubbub.network.speaking import Speaker, cause_position
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
-
-if TYPE_CHECKING:
-    from hubbub.network.requests.requests import Requests
 
 __all__ = ["Writes"]
 
@@ -46,7 +43,12 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Writes:
-    """Hands drafts and records to the log, each at most once per (sender, cid)."""
+    """Hands entries and records to the log, each at most once per (sender, cid)."""
+
+    gates: Sequence[Gate] = ()
+    """The policy: who judges a message, in this order."""
+    rows: tuple[RowsOf, ...] = ()
+    """What is written with every message, imported ones included."""
 
     def __init__(
         self,
@@ -56,13 +58,11 @@ class Writes:
         speaker: Speaker,
         pipeline: Pipeline,
         metrics: HubMetrics,
-        control: Control,
-        requests: Requests,
         spawn: Spawn,
     ):
         self._store, self._log, self._state = store, log, state
         self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
-        self._control, self._requests, self._spawn = control, requests, spawn
+        self._spawn = spawn
         self.causes = Causes(store, log, state, speaker)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
@@ -71,151 +71,136 @@ class Writes:
 
     # Messages -----------------------------------------------------------------------------
 
-    def speak(
-        self,
-        draft: Draft,
-        asker: Asker,
-        ref: str = "",
-        *,
-        cid: str | None = None,
-        digest: int | None = None,
-    ) -> Coroutine[Any, Any, None] | None:
-        """Bring a draft into the log; `asker` is answered after the commit, or told why not.
+    def submit(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
+        """Bring an entry into the log; its asker is answered after the commit, or told why not.
 
         Returns what is left to do when something must be read from the store before (the cause, who
         spoke last), or a mod takes long. Raises `OperationError` for what can be refused at once.
         """
-        if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
+        if self._join_pending(entry):
             return None
+        draft = entry.draft
         if self._refers(draft) or self._pipeline.takes_long(draft):
-            return self._judge_later(draft, asker, ref, cid, digest)
-        return self._judged(self._pipeline.run(draft), asker, ref, cid, digest)
+            return self._submit_later(entry)
+        entry.draft = self._pipeline.run(draft)
+        return self._judge(entry)
 
     def _refers(self, draft: Draft) -> bool:
         """Whether mods look up what the draft refers to before they judge it."""
         return (draft.quote is not None or draft.attachments != ()) and self._pipeline.refers
 
-    def _judged(
-        self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
-    ) -> Coroutine[Any, Any, None] | None:
-        """What is left to do now that the mods have judged the draft. Raises `OperationError`."""
-        cause = seq = turn = None
-        if draft.cause_id is not None:
-            seq, turn = cause_position(draft.cause_id, draft.sender_id)
-            if draft.request is not None and draft.request.id:
-                # What ends a request is a word about that, by whatever way the worker came to it.
-                seq = parse_message_id(draft.request.id) or seq
-            cause = self.causes.recent(seq)
-            if cause is not None and self._needs_account(draft, cause):
-                cause = None
-        if (seq is not None and cause is None) or self._asks_who_spoke(draft):
-            return self._enter_later(draft, seq, turn, asker, ref, cid, digest)
-        self._enter(draft, cause, turn, asker, ref, cid, digest)
-        return None
-
-    async def _judge_later(
-        self, draft: Draft, asker: Asker, ref: str, cid: str | None, digest: int | None
-    ) -> None:
+    async def _submit_later(self, entry: Entry) -> None:
         """Let the mods take their time with the draft, and go on with it."""
         try:
-            if self._refers(draft):
-                draft = await self._pipeline.referred(draft)
-            draft = await self._pipeline.run_beside(draft)
-            if cid is not None and self._join_pending(draft.sender_id, cid, digest, asker, ref):
+            if self._refers(entry.draft):
+                entry.draft = await self._pipeline.referred(entry.draft)
+            entry.draft = await self._pipeline.run_beside(entry.draft)
+            if self._join_pending(entry):
                 return
-            later = self._judged(draft, asker, ref, cid, digest)
+            later = self._judge(entry)
         except (OperationError, StoreUnavailable) as error:
-            asker.failed(ref, error)
+            entry.fail(error)
             return
         if later is not None:
             await later
 
-    def _join_pending(
-        self, sender: str, cid: str, digest: int | None, asker: Asker, ref: str
-    ) -> bool:
-        """Whether the same write is on its way already; then `asker` waits for it too."""
-        entry = self._pending.get((sender, cid))
-        if entry is None and (sender, cid) not in self._settling:
+    def _join_pending(self, entry: Entry) -> bool:
+        """Whether the same write is on its way already; then the asker waits for it too."""
+        if entry.cid is None:
             return False
-        if entry is None or entry.digest != digest:
-            raise _in_use(cid)
-        entry.also = (*entry.also, (asker, ref))
+        key = entry.draft.sender_id, entry.cid
+        first = self._pending.get(key)
+        if first is None and key not in self._settling:
+            return False
+        if first is None or first.digest != entry.digest:
+            raise _in_use(entry.cid)
+        first.also = (*first.also, (entry.asker, entry.ref))
         return True
 
-    def _enter(
-        self,
-        draft: Draft,
-        cause: Ancestor | None,
-        turn: str | None,
-        asker: Asker,
-        ref: str,
-        cid: str | None,
-        digest: int | None,
-    ) -> None:
+    def _judge(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
+        """What is left to do now that the mods have judged the draft. Raises `OperationError`."""
+        draft, cause, seq = entry.draft, None, None
+        if draft.cause_id is not None:
+            seq, entry.turn = cause_position(draft.cause_id, draft.sender_id)
+            if draft.request is not None and draft.request.id:
+                # What ends a request is a word about that, by whatever way the worker came to it.
+                seq = parse_message_id(draft.request.id) or seq
+            cause = self.causes.recent(seq)
+            if cause is not None and not draft.by_person and self._must_load(cause):
+                cause = None
+        if (seq is not None and cause is None) or self._asks_who_spoke(draft):
+            return self._judge_later(entry, seq)
+        self._enter(entry, cause)
+        return None
+
+    def _must_load(self, cause: Ancestor) -> bool:
+        return any(gate.needs(cause) for gate in self.gates)
+
+    async def _judge_later(self, entry: Entry, seq: int | None) -> None:
+        """Read what must be known first."""
+        draft = entry.draft
+        try:
+            if self._asks_who_spoke(draft):
+                await self._remember(self._state.threads.ensure(draft.thread_id))
+            cause = await self.causes.ancestor(seq) if seq is not None else None
+            if seq is not None and cause is None:
+                raise OperationError(
+                    ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
+                )
+            if cause is not None and not draft.by_person:
+                for gate in self.gates:
+                    await gate.load(cause)
+            if not self._join_pending(entry):
+                self._enter(entry, cause)
+        except (OperationError, StoreUnavailable) as error:
+            entry.fail(error)
+
+    def _enter(self, entry: Entry, cause: Ancestor | None) -> None:
+        draft, state = entry.draft, self._state
         if draft.sender_kind == "agent" and draft.spoken_by is None:
-            self._check_may_speak(draft, turn)
+            self._check_may_speak(draft, entry.turn)
         if cause is not None and cause.outside and not draft.by_person:
             draft.outside = True
-        alone = len(draft.recipients) == 1  # others who hear an answer do not wait for it
-        draft.awaited = alone and self._requests.waits.wait_for(draft.sender_id, draft.recipients)
         lineage = self._speaker.lineage(draft, cause)
-        if draft.request is not None or draft.awaits:
-            self._requests.entering(draft, lineage, turn)
-        thread = self._state.threads.ensure(draft.thread_id)
-        decisions = self._speaker.decisions(draft, thread, lineage)
-        if self._pipeline.mutes:
-            self._mute(draft, decisions)
+        thread = state.threads.ensure(draft.thread_id)
+        entry.judged(thread, self._speaker.decisions(draft, thread, lineage), lineage)
+        passed = 0
         try:
-            judgement = self._control.judge(draft, thread, decisions, lineage)
-        except OperationError:
-            if draft.request is not None or draft.awaits:
-                self._requests.taken_back(draft)
+            for gate in self.gates:
+                gate.judge(entry)
+                passed += 1
+        except BaseException:
+            for gate in self.gates[:passed]:
+                gate.take_back(entry)
             raise
-        entry = Entry(draft, thread, decisions, lineage, asker, ref, cid, digest, turn, judgement)
-        if cid is not None:
-            self._pending[draft.sender_id, cid] = entry
+        if entry.turn is not None:
+            entry.rows = (*entry.rows, _turn_sent)
+        self._append(entry)
+
+    def _append(self, entry: Entry) -> None:
+        if self.rows:
+            entry.rows = (*entry.rows, *self.rows)
+        if entry.cid is not None:
+            self._pending[entry.draft.sender_id, entry.cid] = entry
         self._log.append(entry)
 
-    def _mute(self, draft: Draft, decisions: list[Decision]) -> None:
-        """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
-        a request is not asked about: somebody waits for it."""
-        waking = [who for who, _, reply in decisions if reply is not None]
-        if waking and not (draft.request is not None and draft.request.id):
-            asleep = self._pipeline.asleep(draft, waking)
-            for n, decision in enumerate(decisions if asleep else ()):
-                if decision.reply is not None and decision.participant in asleep:
-                    decisions[n] = Decision(decision.participant, Reason.MUTED, None)
-
-    async def restore(
-        self,
-        draft: Draft,
-        interaction: str | None,
-        hop: int,
-        asker: Asker,
-        cid: str,
-        digest: int,
-    ) -> None:
+    async def restore(self, entry: Entry, interaction: str | None, hop: int) -> None:
         """Bring a message of a transcript into the log, as it was said: it wakes nobody, is charged
         to nobody, and neither asks nor ends anything. `interaction` is None if it opened its own.
 
-        Mods judge it as any other. Raises `OperationError`.
+        Mods judge it as any other, gates do not. Raises `OperationError`.
         """
-        assert draft.sent_at is not None, "a message of a transcript says when it was said"
-        if self._join_pending(draft.sender_id, cid, digest, asker, ""):
+        assert entry.draft.sent_at is not None, "a message of a transcript says when it was said"
+        if self._join_pending(entry):
             return
-        draft = await self._pipeline.run_beside(draft)
-        if self._join_pending(draft.sender_id, cid, digest, asker, ""):
+        draft = entry.draft = await self._pipeline.run_beside(entry.draft)
+        if self._join_pending(entry):
             return
-        lineage = Lineage(interaction, hop, max(hop, self._speaker.hop_limit(draft.sender_kind)))
+        limit = max(hop, self._speaker.hop_limit(draft.sender_kind))
+        lineage = Lineage(interaction, hop, limit)
         thread = self._state.threads.ensure(draft.thread_id)
-        decisions = self._speaker.decisions(draft, thread, lineage)
-        entry = Entry(draft, thread, decisions, lineage, asker, "", cid, digest, None)
-        self._pending[draft.sender_id, cid] = entry
-        self._log.append(entry)
-
-    def _needs_account(self, draft: Draft, cause: Ancestor) -> bool:
-        """Whether the account of the interaction that the draft goes on with must be loaded."""
-        return not draft.by_person and self._control.needs(cause.interaction)
+        entry.judged(thread, self._speaker.decisions(draft, thread, lineage), lineage)
+        self._append(entry)
 
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
         """Raises `OperationError` if the agent, the thread or the agent's turn is stopped."""
@@ -246,57 +231,28 @@ class Writes:
                 thread.last_agent = message["sender_id"]
         thread.remembered = True
 
-    async def _enter_later(
-        self,
-        draft: Draft,
-        seq: int | None,
-        turn: str | None,
-        asker: Asker,
-        ref: str,
-        cid: str | None,
-        digest: int | None,
-    ) -> None:
-        """Read what must be known first."""
-        try:
-            if self._asks_who_spoke(draft):
-                await self._remember(self._state.threads.ensure(draft.thread_id))
-            cause = await self.causes.ancestor(seq) if seq is not None else None
-            if seq is not None and cause is None:
-                raise OperationError(
-                    ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
-                )
-            if cause is not None and not draft.by_person:
-                await self._control.load(cause.interaction)
-            if cid is None or not self._join_pending(draft.sender_id, cid, digest, asker, ref):
-                self._enter(draft, cause, turn, asker, ref, cid, digest)
-        except (OperationError, StoreUnavailable) as error:
-            asker.failed(ref, error)
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Entries are durable: remember them as possible causes and answer who asked."""
+        for entry in entries:
+            self.causes.add(entry)
+            if entry.cid is not None:
+                del self._pending[entry.draft.sender_id, entry.cid]
+            entry.asker.sent(entry.ref, entry)
+            for asker, ref in entry.also:
+                asker.sent(ref, entry, duplicate=True)
 
-    def committed(self, entry: Entry) -> None:
-        """An entry is durable: remember it as a possible cause and answer who asked."""
-        draft = entry.draft
-        sender = draft.sender_id
-        self.causes.add(entry)
-        if entry.cid is not None:
-            del self._pending[sender, entry.cid]
-        means = draft.request is not None or draft.awaits or self._requests.waits.held
-        if means and draft.sent_at is None:  # what a transcript tells answers nobody who waits now
-            self._requests.committed(entry)
-        entry.asker.sent(entry.ref, entry)
-        for asker, ref in entry.also:
-            asker.sent(ref, entry, duplicate=True)
-
-    def forget(self, entry: Entry) -> None:
-        """The entry is no longer on its way, and not in the log."""
-        self._control.take_back(entry)
-        if entry.cid is not None:
-            self._pending.pop((entry.draft.sender_id, entry.cid), None)
-        if entry.draft.request is not None or entry.draft.awaits:
-            self._requests.taken_back(entry.draft)
+    def refused(self, entries: Sequence[Entry], error: Exception) -> None:
+        """The entries are no longer on their way, and not in the log."""
+        for entry in entries:
+            if entry.cid is not None:
+                self._pending.pop((entry.draft.sender_id, entry.cid), None)
+            if entry.draft.sent_at is None:
+                for gate in self.gates:
+                    gate.take_back(entry)
 
     def repeated(self, entry: Entry) -> None:
         """The entry's cid is in the store already: answer what it was answered then."""
-        self.forget(entry)
+        self.refused([entry], OperationError(ErrorCode.CID_CONFLICT, "it was written before"))
         self._metrics.duplicates += 1
         sender, cid = entry.draft.sender_id, entry.cid or ""
         for asker, ref in ((entry.asker, entry.ref), *entry.also):
@@ -402,13 +358,9 @@ class Writes:
 
         self._log.change(Change(records, committed, pair))
 
-    async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
-        """Write records of the hub itself and wait for the commit. Raises `StoreUnavailable`."""
-        await self._log.write(records)
-
     def say(self, draft: Draft, once: str | None = None) -> None:
         """Bring a message into the log that nobody waits for. Raises `OperationError`."""
-        later = self.speak(draft, _Waiter(), cid=once, digest=0)
+        later = self.submit(Entry(draft, _Waiter(), cid=once, digest=0))
         if later is not None:
             self._spawn(later)
 
@@ -444,6 +396,10 @@ class Writes:
             log.warning("a notice was refused", thread=thread_id, code=error.code, error=str(error))
         except Exception:  # a mod may raise anything
             log.exception("a notice could not be posted", thread=thread_id)
+
+
+def _turn_sent(entry: Entry) -> Sequence[Record]:
+    return [TurnSent(entry.turn or "", entry.seq)]
 
 
 def _settle(made: list[Record], settled: CallSettled) -> None:

@@ -165,7 +165,7 @@ async def check_answers(kind: type[Mod], settings: Settings, beside: Sequence[ty
         await network.join("bob", kind="human")
         await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
         await check_calls(ann, mod.operations())
-    failures = {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+    failures = {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
     assert not failures, f"it has failed: {failures}"
 
 
@@ -177,12 +177,14 @@ async def _live(mod: Mod, beside: Sequence[type[Mod]], store: str) -> None:
         await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
         await _say(ann.call("send_text_message", to="bob", text="How are you?"))
         own = {operation.name for operation in mod.operations()}
-        assert own <= set(network.hub.operations), "it hides operations that it has"
+        assert own <= {each.name for each in network.hub.services.registry.values()}, (
+            "it hides operations that it has"
+        )
         await bob.__aexit__(None, None, None)
         await ann.call("list_participants")  # what bob's leaving set off has happened
-        network.hub.mods.configure(mod, mod.config)
-        failures = {hook: why for (_, hook), why in network.hub.mods.failures.items()}
-    failures |= {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+        network.hub.services.mods.configure(mod, mod.config)
+        failures = {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
+    failures |= {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
     assert not failures, f"it has failed: {failures}"
 
 

@@ -66,7 +66,11 @@ class LocalNetwork:
 
     def transport(self) -> Transport:
         """A new way in."""
-        return WebSocketTransport(self.url) if self._sockets else MemoryTransport(self.hub.attach)
+        return (
+            WebSocketTransport(self.url)
+            if self._sockets
+            else MemoryTransport(self.hub.gateway.attach)
+        )
 
     async def join(
         self,

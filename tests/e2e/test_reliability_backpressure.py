@@ -74,7 +74,7 @@ def _identify(participant: str) -> Frame:
 async def _bob_and_ann(network: LocalNetwork) -> tuple[SlowOutlet, Client]:
     """Bob, who reads slowly, and ann, who writes to him."""
     bob = SlowOutlet()
-    bob.inlet = network.hub.attach(bob)
+    bob.inlet = network.hub.gateway.attach(bob)
     bob.say(_identify("bob"))
     while (await bob.take())["op"] != "ready":
         pass
@@ -127,7 +127,7 @@ async def test_ready_and_pages_stay_readable_for_one_with_many_large_messages() 
             await network.join(f"bob{n}", "human")
             await ann.call("send_text_message", to=f"bob{n}", text="x" * BIG)
         tab = SlowOutlet()
-        tab.inlet = network.hub.attach(tab)
+        tab.inlet = network.hub.gateway.attach(tab)
         hello = await tab.take()
         cursor: Frame = {"epoch": hello["epoch"], "seq": 40}
         tab.say({**_identify("ann"), "cursor": cursor})

@@ -155,7 +155,7 @@ class Rig:
 
     async def cut(self, name: str) -> None:
         """Cut the agent's connection: it comes back by itself."""
-        for session in self.network.hub.fanout.of(name):
+        for session in self.network.hub.kernel.fanout.of(name):
             session.close(CloseCode.SLOW, "cut by the test")
         await self.network.gone(name)
 

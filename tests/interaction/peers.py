@@ -84,14 +84,14 @@ class Network:
         self.peers: list[Peer] = []
         self._names = 0
         self._commit = asyncio.Event()
-        committed = self.hub.committed
+        hearers = self.hub.kernel.log.hearers
 
-        def announce(entries: Sequence[Entry], seconds: float) -> None:
-            committed(entries, seconds)
+        def announce(entries: Sequence[Entry]) -> None:
             commit, self._commit = self._commit, asyncio.Event()
             commit.set()
 
-        self.hub.committed = announce  # type: ignore[method-assign]  # the log calls it by name
+        committed = (*hearers.committed, announce)
+        self.hub.kernel.log.hearers = hearers._replace(committed=committed)
 
     async def attach(self) -> Peer:
         """A new socket that has seen `hello` and said nothing."""
@@ -109,7 +109,7 @@ class Network:
 
     async def gone(self, participant: str) -> None:
         """The hub has noticed that the participant has no socket any more."""
-        await eventually(lambda: participant not in self.hub.state.presence)
+        await eventually(lambda: participant not in self.hub.kernel.state.presence)
 
     def fresh(self, *names: str) -> list[str]:
         """Names that no other test of this network has: `ann7`."""
@@ -135,7 +135,7 @@ class Network:
     async def quiet(self) -> None:
         """All that was handed to the log is committed."""
         async with soon():
-            await self.hub.log.settle()
+            await self.hub.kernel.log.settle()
 
 
 class Peer:

@@ -49,7 +49,7 @@ async def at_work(network: Network) -> tuple[Peer, Peer, str]:
 async def let_in(network: Network, name: str, kind: str = "human", **more: Any) -> Peer:
     """Somebody who has come in with a token."""
     token = new_token()
-    network.hub.joining.add_token(name, token)
+    network.hub.gateway.joining.add_token(name, token)
     return await network.join(name, kind, token=token, **more)
 
 
@@ -57,7 +57,7 @@ async def settled(network: Network) -> None:
     """All is committed, and nothing is being stopped any more."""
     await network.quiet()
     await asyncio.sleep(0)  # what the hub has just begun waits for its turn to stop things now
-    async with network.hub.ending.alone():
+    async with network.hub.services.ending.alone():
         pass
 
 

@@ -297,7 +297,7 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
                 await play.start_agent()
             turn: Turn = await recorded
             assert ended(turn).outcome == "finished", points.where
-            await eventually(lambda: not net.network.hub.log.waiting)
+            await eventually(lambda: not net.network.hub.kernel.log.waiting)
             assert sorted(await play.heard(turn)) == sorted(work.said), points.where
             if not points.struck:
                 break

@@ -272,7 +272,7 @@ class TestConnection:
             await net.python("slow", Slow())
             await ann.say("slow", "go")
             await gate.until_reached()
-            for session in list(net.network.hub.fanout.of("slow")):
+            for session in list(net.network.hub.kernel.fanout.of("slow")):
                 session.close(CloseCode.INTERNAL, "a test")
             gate.open.set()
             assert await said_to(ann) == "still here"

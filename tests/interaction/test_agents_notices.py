@@ -73,4 +73,4 @@ async def test_nobody_can_send_to_the_hub(in_memory: Networks) -> None:
             assert error["code"] == "unknown_participant", (operation, arguments)
             assert HUB in error["message"], (operation, arguments)
             assert "list_participants" in error["message"], (operation, arguments)
-        assert network.hub.log.head == 1
+        assert network.hub.kernel.log.head == 1

@@ -63,7 +63,7 @@ def texts(events: list[Event]) -> list[str]:
 
 def cut(network: LocalNetwork, code: CloseCode = CloseCode.SLOW) -> None:
     """End every connection as the hub would."""
-    for session in network.hub.sessions():
+    for session in network.hub.gateway.sessions():
         session.close(code, "cut by the test")
 
 
@@ -151,7 +151,7 @@ async def test_an_acknowledgement_from_before_the_cut_is_not_an_error_after_it()
                 await bob.call("list_participants")
         await send(ann, "bob", "after")
         assert texts(await take(bob, 1)) == ["after"]
-        assert network.hub.metrics.bad_frames == 0
+        assert network.hub.kernel.metrics.bad_frames == 0
 
 
 async def test_what_the_hub_refuses_is_told_to_the_caller(network: LocalNetwork) -> None:
@@ -209,7 +209,7 @@ async def test_who_is_replaced_or_revoked_does_not_come_back(any_network: LocalN
         with pytest.raises(ConnectionLost):
             await first.call("list_participants")
         await second.call("list_participants")
-        await any_network.hub.revoke("calc")
+        any_network.hub.services.admin.revoke("calc")
         with pytest.raises(ConnectionLost) as caught:
             async for _ in second.events():
                 pass
@@ -219,7 +219,7 @@ async def test_who_is_replaced_or_revoked_does_not_come_back(any_network: LocalN
 async def test_a_wrong_token_is_told_when_entering() -> None:
     file = config(network={"auth": "tokens"}, humans={"ann": {}})
     async with LocalNetwork(file) as network, soon():
-        network.hub.joining.add_token("ann", "right")
+        network.hub.gateway.joining.add_token("ann", "right")
         with pytest.raises(OperationError, match="auth_failed"):
             await client(network, "ann", token="wrong").__aenter__()
         async with client(network, "ann", token="right") as ann:
@@ -236,7 +236,7 @@ class Restarting:
     def attach(self, outlet: Outlet) -> Inlet:
         if self._network is None:
             raise ConnectionRefusedError(111, "Connect call failed")
-        return self._network.hub.attach(outlet)
+        return self._network.hub.gateway.attach(outlet)
 
     def client(self, name: str) -> Client:
 

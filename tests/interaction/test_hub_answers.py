@@ -55,7 +55,7 @@ async def test_who_speaks_learns_how_much_waits_at_each_agent(network: Network) 
     await cy.event()
     await cy.ack(told["seq"])
     await cy.sync()
-    network.hub.cursors.flush()
+    network.hub.gateway.cursors.flush()
     await network.quiet()
     again = await ann.say("cy", "two")
     assert again["queued"] == {"cy": 1}, "without turns, what is acknowledged is dealt with"
@@ -89,7 +89,7 @@ async def test_what_waited_before_the_hub_stopped_waits_still(
             await ann.say("bob", text)
         await begin(bob, "bob-m1", "m1")
     async with in_memory.start(store=store) as network:
-        await eventually(lambda: network.hub.queues.depth("bob") == 3)
+        await eventually(lambda: network.hub.kernel.queues.depth("bob") == 3)
         ann, bob = await pair(network)
         await end(bob, "bob-m1")
         assert (await ann.say("bob", "four"))["queued"] == {"bob": 3}

@@ -394,7 +394,7 @@ async def test_what_waits_for_a_turn_that_is_over_is_cancelled_at_the_start(
         id = (await ask(calc, turn))["id"]
         over = TurnEnd(id=turn, outcome="finished").model_dump_json()
         end = Change(lambda head: [TurnEnded(turn, 1.0, over)], lambda error: None)
-        network.hub.log.change(end)  # as a hub that dies right after the turn's end
+        network.hub.kernel.log.change(end)  # as a hub that dies right after the turn's end
         await network.quiet()
     async with in_memory.start(store=path) as network:
         ann = await network.join("ann", latest=True)

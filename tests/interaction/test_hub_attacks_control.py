@@ -124,7 +124,7 @@ async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
             store.turns_gate.set()
             assert (await calc.answer(begun)).get("code") in ("turn_over", "stopped")
             await settled(network)
-            assert list(network.hub.state.turns) == []
+            assert list(network.hub.kernel.state.turns) == []
             (turn,) = (await ann.call("list_turns"))["turns"]
             assert turn["outcome"] == "cancelled"
 
@@ -191,7 +191,7 @@ async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> 
         begun = {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}
         await calc.ask("begin_turn", start=begun)
         await settled(network)
-        assert list(network.hub.state.turns) == []
+        assert list(network.hub.kernel.state.turns) == []
         done = await ann.call("stop", scope="agent", target="calc")
         assert (done["turns"], done["wakes"]) == (0, 0)
 
@@ -209,7 +209,7 @@ async def test_waits_for_answers_are_bounded(in_memory: Networks) -> None:
         answers = [await eve.answer(ref) for ref in refs]
         assert answers[0]["op"] == "result"
         assert answers[-1].get("code") == "limit", answers[-1]
-        assert len(network.hub.requests.waits.held) <= 256
+        assert len(network.hub.services.requests.waits.held) <= 256
 
 
 class Grim(Mod):
@@ -293,7 +293,7 @@ async def test_a_report_while_a_hub_that_starts_reads_does_not_disturb_the_other
             end = TurnEnd(id=turn, outcome="finished").model_dump_json()
             ends.append(TurnEnded(turn, 1.0, end))
         # As a hub that dies right after the turns' ends.
-        network.hub.log.change(Change(lambda head: ends, lambda error: None))
+        network.hub.kernel.log.change(Change(lambda head: ends, lambda error: None))
         await network.quiet()
     slow = SlowTurns(place)
     slow.turns_gate.clear()
@@ -354,7 +354,7 @@ async def test_an_answer_frees_only_who_waits_for_it(in_memory: Networks) -> Non
 
 async def test_turns_that_never_end_are_nobody_elses_trouble(in_memory: Networks) -> None:
     async with in_memory.start(limited(tokens=1000)) as network:
-        network.hub.control.book._size = 2
+        network.hub.services.budgets.book._size = 2
         ann = await network.join("ann")
         eve = await network.join("eve", "agent", turns=True)
         for _ in range(4):

@@ -149,7 +149,7 @@ async def test_an_unknown_recipient_is_an_error_and_nothing_is_stored(network: N
     error = await ann.ask("send_text_message", to="bobb", text="hi")
     assert error["code"] == "unknown_participant"
     assert "did you mean bob?" in error["message"]
-    assert network.hub.log.head == 0
+    assert network.hub.kernel.log.head == 0
 
 
 @pytest.mark.behaviour("P-15", "P-17")

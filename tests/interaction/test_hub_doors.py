@@ -26,7 +26,7 @@ NETWORK = TOKENS = config(
 def let_in(network: Network, participant: str) -> str:
     """A token as the launcher gives it."""
     token = new_token()
-    network.hub.joining.add_token(participant, token)
+    network.hub.gateway.joining.add_token(participant, token)
     return token
 
 
@@ -58,7 +58,7 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
         monkeypatch.setattr(f"hubbub.network.{module}.LONGEST_S", day)
 
     def identifying() -> int:
-        sessions = network.hub.sessions()
+        sessions = network.hub.gateway.sessions()
         return sum(session.state is SessionState.IDENTIFYING for session in sessions)
 
     async with on_sockets.start(TOKENS) as network:
@@ -125,7 +125,7 @@ async def test_revoking_reaches_who_is_just_coming_in(in_memory: Networks) -> No
         revoked.set()
         assert (await late.expect("error"))["code"] == "auth_failed"
         assert await late.closed() == 4504
-        assert "bob" not in network.hub.state.presence
+        assert "bob" not in network.hub.kernel.state.presence
 
 
 @pytest.mark.behaviour("D-2")

@@ -41,7 +41,7 @@ async def test_a_refused_commit_is_a_temporary_error_and_burns_no_number(
     events = await bob.sync()
     assert [event["message"]["content"] for event in events] == ["1", "2", "3"]
     assert [event["prev"] for event in events] == [0, 1, 2]
-    assert network.hub.metrics.refused == 3
+    assert network.hub.kernel.metrics.refused == 3
     moody.failing = 1
     assert (await ann.ask("create_channel", name="desk"))["code"] == "store_unavailable"
     assert (await ann.call("list_channels"))["channels"] == []
@@ -57,13 +57,13 @@ async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_o
     async with in_memory.start(store=open_store(f"sqlite:{path}")) as network:
         ann, _ = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "kept")
-        assert network.hub.problem == ""
+        assert network.hub.readiness.problem == ""
         path.unlink()
         for text in ("lost", "lost too"):
             error = await ann.ask("send_text_message", to="bob", text=text)
             assert error["code"] == "store_unavailable"
             assert f"{path} was deleted" in error["message"]
-        assert "was deleted" in network.hub.problem
+        assert "was deleted" in network.hub.readiness.problem
         threads = await ann.call("read_thread", thread="direct_bob")
         assert [message["content"] for message in threads["messages"]] == ["kept"]
     assert capsys.readouterr().err.count("the store refuses to write") == 1
@@ -241,7 +241,7 @@ async def test_mods_judge_every_message_before_it_is_stored(in_memory: Networks)
         assert (error["code"], error["details"]) == ("rejected", {"mod": "moderation"})
         assert error["message"].startswith("moderation: ")
         assert await bob.texts() == ["**** it"]
-        assert network.hub.log.head == 1
+        assert network.hub.kernel.log.head == 1
         closed = await ann.ask("broadcast_text_message", text="x")
         assert closed["message"] == "sealed: closed"
         forged = await ann.ask("send_text_message", to="bob", text="forge")
@@ -249,7 +249,7 @@ async def test_mods_judge_every_message_before_it_is_stored(in_memory: Networks)
         assert [e for e in await bob.sync() if e["message"]["sender_id"] != "hub"] == []
 
 
-def test_two_operations_of_one_name_are_refused_at_start() -> None:
+async def test_two_operations_of_one_name_are_refused_at_start() -> None:
     class Doubled(Mod):
         name = "doubled"
 
@@ -257,7 +257,8 @@ def test_two_operations_of_one_name_are_refused_at_start() -> None:
             return weigh, weigh
 
     with pytest.raises(ValueError, match="weigh is declared twice"):
-        LocalNetwork(config(), mods=[Doubled(ModConfig())])
+        async with LocalNetwork(config(), mods=[Doubled(ModConfig())]):
+            pass
 
 
 @pytest.mark.behaviour("P-30")
@@ -292,7 +293,7 @@ async def test_a_draining_hub_finishes_what_it_took_and_takes_no_more(
         moody.gate.set()
         assert (await ann.answer(taken))["value"]["seq"] == 1
     assert await ann.closed() == 4006
-    assert network.hub.log.head == 1
+    assert network.hub.kernel.log.head == 1
 
 
 @pytest.mark.behaviour("B-10")
@@ -328,4 +329,4 @@ async def test_what_comes_after_the_end_is_refused_and_waits_for_nothing() -> No
         pass
     async with soon():
         with pytest.raises(StoreUnavailable):
-            await local.hub.writes.write(lambda head: [])
+            await local.hub.kernel.log.write(lambda head: [])

@@ -30,7 +30,7 @@ async def test_hello_and_ready_tell_who_is_there_and_what_holds(in_memory: Netwo
         ann = await network.join("ann", card={"description": "Ann", "home": "x"})
         hello = Hello.model_validate(ann.hello)
         assert (hello.versions, hello.network) == ((VERSION,), "newsroom")
-        assert hello.epoch == network.hub.state.epoch
+        assert hello.epoch == network.hub.kernel.state.epoch
         assert (hello.limits.burst, hello.limits.text_bytes) == (7, 1024)
         assert (hello.limits.frame_bytes, hello.limits.unacknowledged) == (256 * 1024, 256)
         ready = Ready.model_validate(ann.ready)
@@ -85,15 +85,15 @@ async def test_ready_is_small_for_a_newcomer_of_the_quickstart(
         assert error["code"] == "unknown_participant"
         assert eve.ready["left_out"] == (["participants", "channels"] if others else [])
         snapshot.forget()
-        calls = running.hub.metrics.calls
+        calls = running.hub.kernel.metrics.calls
         bot = await running.local.join("bot")
         assert {each.id for each in bot.ready.participants} == {*whole, "bot"}
         assert all(each.input_schema for each in bot.ready.operations)
-        asked = running.hub.metrics.calls - calls
+        asked = running.hub.kernel.metrics.calls - calls
         assert asked == (4 if others else 1)  # two pages, the channels, the schemas
         again = await running.local.join("again")
         assert again.ready.operations == bot.ready.operations
-        assert running.hub.metrics.calls - calls - asked == (3 if others else 0)
+        assert running.hub.kernel.metrics.calls - calls - asked == (3 if others else 0)
 
 
 @pytest.mark.behaviour("P-7", "P-8", "D-3")

@@ -188,7 +188,7 @@ async def test_a_step_replaced_before_it_failed_counts_as_it_was_kept(in_memory:
         second = await worker.peer.post(
             "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 30}
         )
-        await eventually(lambda: network.hub.log.waiting > 0)
+        await eventually(lambda: network.hub.kernel.log.waiting > 0)
         store.failing = 1
         store.gate.set()
         assert (await worker.peer.answer(first))["code"] == "store_unavailable"

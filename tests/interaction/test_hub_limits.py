@@ -222,14 +222,14 @@ async def test_only_what_was_sent_can_be_acknowledged(network: Network) -> None:
     await bob.ack(1)
     await bob.ack(0)  # older than what is acknowledged: nothing to do
     await bob.sync()
-    known = network.hub.state.get("bob")
+    known = network.hub.kernel.state.get("bob")
     assert known is not None
     assert known.cursor == 1
 
 
 async def test_frames_of_a_closed_session_are_passed_over(network: Network) -> None:
     older = await network.join("calc", "agent")
-    session = network.hub.fanout.of("calc")[0]
+    session = network.hub.kernel.fanout.of("calc")[0]
     await network.join("calc", "agent")
     session.receive(json.dumps({"op": "call", "ref": "1", "name": "list_channels"}).encode())
     session.lost()

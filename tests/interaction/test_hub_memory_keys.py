@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from hubbub.errors import OperationError
-from hubbub.network.operations.memory import MOST_KEYS
 from hubbub.network.records import Remembered
+from hubbub.network.services.memory import MOST_KEYS
 from hubbub.network.store import open_store
 from hubbub.protocol.memory import MemoryEntry, Recalled
 from hubbub.testing.store_rows import opened, write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hubbub.network.exposition import render
 from tests.interaction.peers import Network, config, eventually
 from tests.interaction.stores import MoodyStore
 
@@ -11,7 +12,7 @@ NETWORK = config(network={"limits": {"unacknowledged": 1}})
 
 
 def figures(network: Network) -> dict[str, float]:
-    text = network.hub.metrics.render().decode()
+    text = render(network.hub.kernel.metrics).decode()
     return {name: float(value) for name, value in re.findall(r"^(hubbub_\S+) (\S+)$", text, re.M)}
 
 

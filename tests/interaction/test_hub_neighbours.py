@@ -79,7 +79,7 @@ async def test_a_message_that_cannot_be_written_takes_no_others_with_it(
         bad = await eve.post("send_text_message", to="bob", text=odd)
         refs += [await ann.post("send_text_message", to="bob", text=f"{n}") for n in range(5, 9)]
         channel = await ann.post("create_channel", name="desk")
-        await eventually(lambda: network.hub.log.waiting == 13)  # three of them notices
+        await eventually(lambda: network.hub.kernel.log.waiting == 13)  # three of them notices
         moody.gate.set()
         assert (await eve.answer(first))["op"] == "result"
         refused = await eve.answer(bad)
@@ -96,14 +96,14 @@ async def test_of_two_changes_of_one_batch_one_may_be_impossible(
     def broken(head: int) -> list[Record]:
         raise ValueError("there are no such records")
 
-    write = network.hub.log.write
+    write = network.hub.kernel.log.write
     moody.gate.clear()
     async with asyncio.TaskGroup() as group:
         group.create_task(write(lambda head: []))
         await eventually(moody.waiting.is_set)
         good = group.create_task(write(lambda head: []))
         bad = asyncio.create_task(write(broken))
-        await eventually(lambda: network.hub.log.waiting == 2)
+        await eventually(lambda: network.hub.kernel.log.waiting == 2)
         moody.gate.set()
         await good
     with pytest.raises(ValueError, match="no such records"):

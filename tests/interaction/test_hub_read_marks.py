@@ -195,7 +195,7 @@ async def test_what_is_not_committed_yet_can_neither_be_read_nor_marked(
         await moody.waiting.wait()
     assert (await bob.ask("mark_read", thread="direct_ann", upto=2))["code"] == "bad_request"
     carol = asyncio.create_task(network.join("carol"))
-    await eventually(lambda: network.hub.state.knows("carol"))
+    await eventually(lambda: network.hub.kernel.state.knows("carol"))
     moody.gate.set()
     await ann.answer(said)
     await ann.answer(more)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.network.operations import wakes
+from hubbub.network.services import receipts as module
 from hubbub.network.wakes import SENTENCES, Reason
 from tests.interaction.peers import Network, Peer, config, eventually
 from tests.interaction.stores import MoodyStore
@@ -25,7 +25,7 @@ async def receipts(peer: Peer, message: Any) -> dict[str, Any]:
 
 async def has(network: Network, participant: str, seq: int) -> None:
     """The hub has noticed an acknowledgement."""
-    known = network.hub.state.get(participant)
+    known = network.hub.kernel.state.get(participant)
     assert known is not None
     await eventually(lambda: known.cursor >= seq)
 
@@ -159,7 +159,7 @@ async def test_receipts_of_very_many_take_few_reads_and_are_cut_after_the_agents
     before = moody.asked
     assert len(await receipts(ann, sent)) == 41
     assert moody.asked - before <= 3
-    monkeypatch.setattr(wakes, "MOST_RECEIPTS", 3)
+    monkeypatch.setattr(module, "MOST_RECEIPTS", 3)
     answer = await ann.call("read_receipts", id=sent["id"])
     cut = [each["participant"] for each in answer["receipts"]]
     assert (cut[0], len(cut), answer["more"]) == ("zed", 3, True)

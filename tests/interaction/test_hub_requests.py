@@ -185,13 +185,13 @@ async def test_a_report_and_a_deadline_at_once_wake_once(in_memory: Networks) ->
             await store.waiting.wait()
         clock.set(-1_000_000)  # which makes the wait no longer
         clock.wall += 700
-        network.hub.requests.look()
+        network.hub.look()
         late = await worker.post("report", request=request, status="result", text="43")
         store.gate.set()
         assert (await worker.answer(said))["op"] == "result"
         assert (await worker.answer(late))["code"] == "request_over"
         await network.quiet()
-        network.hub.requests.look()
+        network.hub.look()
         await network.quiet()
         (event,) = await boss.sync()
         assert mark(event)["kind"] == "result"
@@ -291,7 +291,7 @@ async def test_a_turn_that_had_ended_when_the_hub_died_has_failed(
         await begin(worker, turn, request)
         end = TurnEnd(id=turn, outcome="max_steps").model_dump_json()
         change = Change(lambda head: [TurnEnded(turn, 1.0, end)], lambda error: None)
-        network.hub.log.change(change)  # as a hub that dies right after the turn's end
+        network.hub.kernel.log.change(change)  # as a hub that dies right after the turn's end
         await network.quiet()
     async with in_memory.start(store=store) as network:
         boss = await network.join("boss", "agent", turns=True)
@@ -317,12 +317,12 @@ async def test_a_disk_that_refuses_leaves_requests_as_they_were(in_memory: Netwo
         request = (await boss.call("delegate", to="worker", task="more", deadline_s=600))["id"]
         store.failing = 1
         clock.wall += 700
-        network.hub.requests.look()
+        network.hub.look()
         await network.quiet()
         assert store.failing == 0
         assert await listed(boss) == [request]
         clock.wall += 2
-        network.hub.requests.look()
+        network.hub.look()
         assert mark(await next_failure(boss)) == failed(request, "timeout"), "later"
         assert await boss.sync() == []
 
@@ -360,7 +360,7 @@ async def test_whatever_comes_at_once_each_request_ends_once(
                     posted.append((ann, await ann.post("stop", **stop)))
                 case _:
                     clock.wall += chance.choice([1, 30])
-                    network.hub.requests.look()
+                    network.hub.look()
             if chance.random() < 0.3:
                 await network.quiet()
         for peer, ref in posted:
@@ -368,7 +368,7 @@ async def test_whatever_comes_at_once_each_request_ends_once(
         store.failing = 0
         for _ in range(3):  # what was refused is tried again after a while
             clock.wall += 300
-            network.hub.requests.look()
+            network.hub.look()
             await network.quiet()
         assert await listed(ann) == []
         events = [*await ann.sync(), *await boss.sync()]

@@ -139,7 +139,7 @@ async def test_who_never_identifies_is_closed() -> None:
     file = config(network={"limits": {"identify_within": 0.02}})
     async with serving(file) as (hub, at), raw(at) as peer:
         assert await peer.close_code() == 4500
-        assert len(hub.sessions()) == 0
+        assert len(hub.gateway.sessions()) == 0
 
 
 @pytest.mark.behaviour("B-7")
@@ -170,7 +170,7 @@ async def test_who_pings_and_never_reads_the_answers_is_cut_off() -> None:
                 while True:
                     peer.writer.write(pings)
                     await peer.writer.drain()
-        await eventually(lambda: len(hub.sessions()) == 0)
+        await eventually(lambda: len(hub.gateway.sessions()) == 0)
 
 
 @pytest.mark.behaviour("B-9")
@@ -185,10 +185,10 @@ async def test_who_reads_nothing_is_closed_and_gets_it_all_later(
             await deaf.send(Opcode.TEXT, HELLO.replace(b"ann", b"bob"))
             await deaf.until(Opcode.TEXT)
             deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a real transport
-            await eventually(lambda: "bob" in network.hub.state.presence)
+            await eventually(lambda: "bob" in network.hub.kernel.state.presence)
             sent = 0
             async with soon():
-                while "bob" in network.hub.state.presence:
+                while "bob" in network.hub.kernel.state.presence:
                     await ann.say("bob", "x" * 60_000)
                     sent += 1
             deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
@@ -324,7 +324,7 @@ async def test_the_port_answers_browsers_and_monitors() -> None:
         assert "hubbub_sessions 0.0" in body
         assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
         assert (await http(at, "/config"))[0] == 404
-        hub.draining = True
+        hub.kernel.draining.set()
         assert (await http(at, "/readyz"))[::2] == (503, "stopping\n")
 
 
@@ -351,7 +351,7 @@ async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -
         assert len(store.batches) == written, "who asks again at once is told what is known"
         store.failing = 1
         with pytest.raises(StoreUnavailable):
-            await hub.log.write(lambda head: ())
+            await hub.kernel.log.write(lambda head: ())
         assert (await http(at, "/readyz"))[0] == 503
 
 
@@ -369,7 +369,7 @@ async def test_pages_of_other_sites_get_nothing() -> None:
                 with pytest.raises(InvalidStatus) as refused:
                     await connect(at.url, additional_headers=headers, proxy=None)
                 assert refused.value.response.status_code == 403
-        assert hub.sessions() == []
+        assert hub.gateway.sessions() == []
         async with connect(at.url, origin=Origin(f"http://{at.address}"), proxy=None) as socket:
             assert json.loads(await socket.recv())["op"] == "hello", "a page of this hub"
 

@@ -326,7 +326,7 @@ async def under_way(network: Network, store: MoodyStore) -> None:
     """A commit waits at the closed gate, and the stop of calc has been heard."""
     async with soon():
         await store.waiting.wait()
-    await eventually(lambda: network.hub.state.halts.get("agent", "calc") is not None)
+    await eventually(lambda: network.hub.kernel.state.halts.get("agent", "calc") is not None)
 
 
 @pytest.mark.behaviour("H-24")

@@ -234,9 +234,9 @@ async def test_a_lease_ends_at_its_time_and_can_be_renewed(in_memory: Networks) 
         await ann.say("calc", "3+3?")
         await begin(calc)
         ann.signals.clear()
-        network.hub.speaking_for.look()
+        network.hub.look()
         assert (await ann.signal("takeovers"))["data"] == {"takeovers": []}
-        assert list(network.hub.state.takeovers) == []
+        assert list(network.hub.kernel.state.takeovers) == []
 
 
 @pytest.mark.behaviour("H-30")
@@ -245,7 +245,7 @@ async def test_a_lease_that_nobody_looks_at_ends_by_itself(in_memory: Networks) 
         ann, _calc, _turn = await at_work(network)
         await ann.call("take_over", agent="calc", minutes=0.0005)
         await ann.until(lambda: emptied(ann))
-        assert not network.hub.state.takeovers
+        assert not network.hub.kernel.state.takeovers
 
 
 def emptied(peer: Peer) -> bool:
@@ -341,10 +341,10 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
         assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
     clock.time += 300
     async with in_memory.start(store=store, clock=clock) as network:
-        await eventually(lambda: not network.hub.state.takeovers)
+        await eventually(lambda: not network.hub.kernel.state.takeovers)
         await settled(network)
         ann = await network.join("ann")
         assert "not_woken" not in await ann.say("calc", "?")
     clock.time -= 300  # a clock that goes back brings back no lease that has ended
     async with in_memory.start(store=store, clock=clock) as network:
-        assert list(network.hub.state.takeovers) == []
+        assert list(network.hub.kernel.state.takeovers) == []

@@ -174,7 +174,7 @@ async def test_a_signal_reaches_the_readers_of_its_thread_and_is_never_stored(
     for peer in (ann, carol):
         await peer.sync()
         assert [s for s in peer.signals if s["type"] in ("typing", "mood")] == []
-    assert network.hub.log.head == 1
+    assert network.hub.kernel.log.head == 1
 
 
 @pytest.mark.behaviour("B-4")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.network.operations.turns import NO_ANSWER
 from hubbub.network.records import CursorMoved
+from hubbub.network.services.turns.turns import NO_ANSWER
 from hubbub.protocol.turns import Turn
 from tests.interaction.agent_rig import ended
 from tests.interaction.peers import Network, Networks, Peer, config
@@ -79,7 +79,7 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         assert (summary["id"], summary["outcome"], summary["steps"]) == (turn, "finished", 2)
         assert (summary["model"], summary["tokens_in"]) == ("small", 100)
         assert await ann.texts() == ["4"], "she was answered, and is told nothing more"
-        metrics = network.hub.metrics
+        metrics = network.hub.kernel.metrics
         assert metrics.turns == {"finished": 1}
         assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
         assert metrics.wakes == {"direct": 1}

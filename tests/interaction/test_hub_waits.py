@@ -89,7 +89,7 @@ async def test_who_goes_waits_for_nobody(network: Network) -> None:
     await ask(a, "b")
     await a.close()
     await network.gone("a")
-    await eventually(lambda: not network.hub.requests.waits.held)
+    await eventually(lambda: not network.hub.services.requests.waits.held)
     assert (await ask(b, "a"))["op"] == "result"
 
 
@@ -115,7 +115,7 @@ async def test_what_is_not_in_the_log_is_not_waited_for(
         await b.say("a", "here")
         again = await ask(a, "b", cid="c")
         assert (again["value"]["id"], again["duplicate"]) == (first["value"]["id"], True)
-        assert not network.hub.requests.waits.held
+        assert not network.hub.services.requests.waits.held
         assert (await ask(b, "a"))["op"] == "result"
 
 

@@ -259,7 +259,7 @@ async def test_an_agent_that_was_down_is_woken_once_when_it_returns(network: Net
     assert [event["wake"]["turn"] for event in events] == [f"calc-{s['id']}" for s in sent]
     await back.ack(events[-1]["seq"])
     await back.sync()
-    network.hub.cursors.flush()
+    network.hub.gateway.cursors.flush()
     await network.quiet()
     await absent(network, "calc", back)
     again = await network.join("calc", "agent", turns=True)
@@ -287,7 +287,7 @@ async def test_for_a_client_without_turns_an_acknowledgement_settles_a_wake(
     sent = await ann.say("calc", "a")
     await calc.ack((await calc.event())["seq"])
     await calc.sync()
-    network.hub.cursors.flush()
+    network.hub.gateway.cursors.flush()
     await network.quiet()
     assert (await explain(ann, "calc", sent["id"]))["state"] == "ended"
     back = await network.join("calc", "agent", turns=True)

@@ -23,10 +23,10 @@ async def test_what_shows_in_the_log_only_is_found_after_its_commit(shared: Netw
     names = shared.fresh("ann", "bob")
     assert names != shared.fresh("ann", "bob")
     ann, bob = [await shared.join(name) for name in names]
-    before = shared.hub.log.head
+    before = shared.hub.kernel.log.head
 
     async def grown() -> int | None:
-        return shared.hub.log.head if shared.hub.log.head > before + 1 else None
+        return shared.hub.kernel.log.head if shared.hub.kernel.log.head > before + 1 else None
 
     waiting = asyncio.create_task(shared.recorded(grown))
     for text in ("one", "two"):

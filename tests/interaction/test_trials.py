@@ -68,7 +68,7 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
     )
     async with playing(FIRST, LAST, again, again, LAST) as model, rig(networks, FILE) as net:
         ann, turn = await a_turn(net, model, prompt={"scratchpad": True})
-        head = net.network.hub.log.head
+        head = net.network.hub.kernel.log.head
         found = await tried(ann)
         first, _, last = model.requests
         assert (found.turn, found.model) == ("bot-m1", "small")
@@ -91,7 +91,7 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         assert (messages[0].role, messages[0].content) == ("system", "You are somebody else.")
         assert messages[1] == first.body.messages[1]
         await net.network.quiet()
-        assert net.network.hub.log.head == head
+        assert net.network.hub.kernel.log.head == head
         assert Turn.model_validate(await ann.call("read_turn", id="bot-m1")) == turn
         turns = (await ann.call("list_turns"))["turns"]
         assert [each["id"] for each in turns] == ["bot-m1"]
@@ -165,7 +165,7 @@ async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Netw
 async def test_an_answer_that_takes_too_long_is_given_up(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.network.operations.trials.DEADLINE_S", 0.05)
+    monkeypatch.setattr("hubbub.network.services.trials.DEADLINE_S", 0.05)
     later = Rule(when=When(system="^now$"), answer=LAST)
     script = Script(rules=[later], answers=[FIRST, LAST, says(finish(), hold="on")])
     async with ModelServer(script) as model, rig(in_memory, FILE) as net:

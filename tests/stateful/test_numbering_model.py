@@ -99,7 +99,7 @@ class NumberingMachine(RuleBasedStateMachine):
     def positions_are_dense(self) -> None:
         if not hasattr(self, "life"):
             return
-        head = self.life.network.hub.log.head
+        head = self.life.network.hub.kernel.log.head
         assert sorted(self.taken) == list(range(1, head + 1))
         threads: dict[str, list[int]] = {}
         for seq in sorted(self.taken):
@@ -107,7 +107,7 @@ class NumberingMachine(RuleBasedStateMachine):
             threads.setdefault(thread, []).append(tseq)
         for name, tseqs in threads.items():
             assert tseqs == list(range(1, len(tseqs) + 1))
-            known = self.life.network.hub.state.threads.get(name)
+            known = self.life.network.hub.kernel.state.threads.get(name)
             assert known is not None
             assert known.tseq == len(tseqs)
 

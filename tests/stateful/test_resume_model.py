@@ -76,7 +76,7 @@ class ResumeMachine(RuleBasedStateMachine):
         reader = self.readers[name]
         more: dict[str, Any] = {}
         if cursor is not None:
-            more["cursor"] = {"epoch": self.network.hub.state.epoch, "seq": cursor}
+            more["cursor"] = {"epoch": self.network.hub.kernel.state.epoch, "seq": cursor}
         reader.peer = await self.network.join(name, KINDS[name], **more)
         assert reader.peer.ready["resumed"] is (cursor is not None)
         reader.last = reader.peer.ready["cursor"]

@@ -123,7 +123,7 @@ async def play(steps: list[Step], store: str) -> None:
                 await do(clients["ann"], step, said)
             if searching:
                 await check(clients, said)
-            assert not network.hub.mods.failures
+            assert not network.hub.services.mods.failures
 
 
 @pytest.mark.slow

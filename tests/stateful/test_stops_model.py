@@ -93,7 +93,7 @@ class StopsMachine(RuleBasedStateMachine):
             expected = {"store_unavailable", "stopped", "taken_over", "turn_over", "forbidden"}
             assert answer["op"] == "result" or answer["code"] in expected, (deed, answer)
         await self.life.network.quiet()
-        async with self.life.network.hub.ending.alone():
+        async with self.life.network.hub.services.ending.alone():
             pass
         for name in AGENTS:
             await self.hear(name)
@@ -135,7 +135,7 @@ class StopsMachine(RuleBasedStateMachine):
             case "stop turn" if self.turns[about]:
                 return await peer.post("stop", scope="turn", target=self.turns[about][-1])
             case "take over":
-                held = self.life.network.hub.state.takeovers.holder(about)
+                held = self.life.network.hub.kernel.state.takeovers.holder(about)
                 return None if held else await peer.post("take_over", agent=about)
             case "hand back":
                 return await peer.post("hand_back", agent=about)
@@ -144,16 +144,16 @@ class StopsMachine(RuleBasedStateMachine):
     async def check(self) -> None:
         """What must hold whenever nothing is under way."""
         hub = self.life.network.hub
-        log = [json.loads(e.body) for e in await hub.store.log(0, hub.log.head, 10_000)]
+        log = [json.loads(e.body) for e in await hub.store.log(0, hub.kernel.log.head, 10_000)]
         told = set[str]()
         for body in log:
             if body["sender_kind"] == "system":
                 content = body["content"]
                 told |= {*content.get("messages", ()), content.get("message", "")}
         for agent in AGENTS:
-            for row in await hub.store.read(PendingWakes(agent, hub.log.head)):
+            for row in await hub.store.read(PendingWakes(agent, hub.kernel.log.head)):
                 thread_id = Message.model_validate_json(row.body).thread_id
-                halted = hub.state.halts.of(agent, thread_id)
+                halted = hub.kernel.state.halts.of(agent, thread_id)
                 assert halted is None or self.refused, (agent, row)
             for body in log:
                 wake = await hub.store.read(WakeOf(agent, body["seq"]))

@@ -59,7 +59,7 @@ class WebhooksMachine(RuleBasedStateMachine):
         return self.receiver.status is None
 
     async def reconfigure(self, made: WebhooksConfig) -> None:
-        self.life.network.hub.mods.configure(self.mod, made)
+        self.life.network.hub.services.mods.configure(self.mod, made)
 
     def end(self) -> None:
         self.collect()

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
 from hubbub.mods.guard import Late
+from hubbub.network.kernel import Kernel
 from hubbub.protocol import thread_ids
 from hubbub.user_code import told
-
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
 
 __all__ = ["Failures", "tell_owners"]
 
@@ -40,8 +37,10 @@ class _Told:
 class Failures:
     """Of the mods of one hub."""
 
-    def __init__(self, hub: Hub):
-        self._hub = hub
+    kernel: Kernel
+    """Set before any mod is asked anything: the pipeline that fails is a part of it."""
+
+    def __init__(self) -> None:
         self._told: dict[tuple[str, str], _Told] = {}
         self.last: dict[tuple[str, str], str] = {}
         """Why a mod failed the last time in a hook."""
@@ -50,9 +49,9 @@ class Failures:
         """A mod has failed, or was slow, in a hook, an operation, or whatever else it was asked."""
         late = isinstance(error, Late)
         why = str(error) if late else told(error)
-        self._hub.metrics.mod_failures[mod.name] += 1
+        self.kernel.metrics.mod_failures[mod.name] += 1
         self.last[mod.name, hook] = why
-        now = self._hub.clock.monotonic()
+        now = self.kernel.clock.monotonic()
         before = self._told.get((mod.name, hook))
         news = isinstance(error, Late) and error.off
         if before is not None and now - before.at < before.wait and not news:
@@ -69,28 +68,28 @@ class Failures:
         log.error("mod failed", mod=mod.name, hook=hook, why=why, exc_info=None if late else error)
         verb = "is slow" if late else "has failed"
         text = f"The mod {mod.name} {verb} in {hook}: {why}"
-        self._hub.spawn(self._tell(mod.name, hook, text, off=news))
+        self.kernel.spawn(self._tell(mod.name, hook, text, off=news))
 
     async def _tell(self, mod: str, hook: str, text: str, *, off: bool) -> None:
         """The owners, each in a direct thread of the hub with it."""
         details = {"code": "mod_failed", "mod": mod, "hook": hook}
-        once = f"mod-failed:{mod}:{hook}:{int(self._hub.clock.now() // AGAIN_S)}{':off' * off}"
-        tell_owners(self._hub, text, details, once)
+        once = f"mod-failed:{mod}:{hook}:{int(self.kernel.clock.now() // AGAIN_S)}{':off' * off}"
+        tell_owners(self.kernel, text, details, once)
 
 
-def tell_owners(hub: Hub, text: str, details: Mapping[str, JsonValue], once: str) -> None:
+def tell_owners(kernel: Kernel, text: str, details: Mapping[str, JsonValue], once: str) -> None:
     """A notice for each owner, in a direct thread of the hub with it; one time under this key."""
-    for owner in _owners(hub):
+    for owner in _owners(kernel):
         thread = thread_ids.direct((owner, "hub"))
-        hub.writes.notice(thread, text, details, f"{once}:{owner}", to=(owner,))
+        kernel.writes.notice(thread, text, details, f"{once}:{owner}", to=(owner,))
 
 
-def _owners(hub: Hub) -> Sequence[str]:
+def _owners(kernel: Kernel) -> Sequence[str]:
     """The people who may do anything: those who are called owners, or, where everybody is one,
     the people who are connected."""
-    state, humans = hub.state, hub.file.humans
+    state, humans = kernel.state, kernel.file.humans
     named = [name for name, each in humans.items() if "owner" in each.roles]
-    if named or hub.config.auth != "open":
+    if named or kernel.config.auth != "open":
         return [name for name in named if state.knows(name)]
-    people = hub.fanout.sessions_of_people()
+    people = kernel.fanout.sessions_of_people()
     return list(dict.fromkeys(s.participant for s in people if not s.observe))

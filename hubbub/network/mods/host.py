@@ -14,14 +14,17 @@ from hubbub.mods.host import Busy, Host, Latest, Restored, Row
 from hubbub.mods.operation import Calling, Operation
 from hubbub.mods.rows import Statement, Value
 from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
 from hubbub.network.mods.failures import tell_owners
 from hubbub.network.mods.keeping import conflicted
 from hubbub.network.mods.posting import opening, posted, said_again
 from hubbub.network.mods.restoring import restored
-from hubbub.network.operations.messages import find_message, stored_message, unknown_message
-from hubbub.network.operations.threads import find_thread
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
+from hubbub.network.registry import Registry
+from hubbub.network.services.messages import find_message, stored_message, unknown_message
+from hubbub.network.services.threads import find_thread
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -31,7 +34,6 @@ from hubbub.protocol.operations import Speech
 
 if TYPE_CHECKING:
     from hubbub.config.agents import ModelConfig
-    from hubbub.network.hub import Hub
     from hubbub.network.mods.alarms import Alarms
 
 __all__ = ["ModHost"]
@@ -42,22 +44,27 @@ class ModHost(Host):
 
     def __init__(
         self,
-        hub: Hub,
+        kernel: Kernel,
         mod: Mod,
         alarms: Alarms,
         folder: Path | None,
         run: Callable[[Mod, Coroutine[Any, Any, None]], None],
+        *,
+        registry: Registry,
+        parked: Callable[[str], Collection[str]],
     ):
-        super().__init__(mod.name, hub.mods.pipeline, folder)
-        self._hub, self._mod, self._alarms, self._run = hub, mod, alarms, run
+        """`parked` tells which turns of an agent wait for a person."""
+        super().__init__(mod.name, kernel.pipeline, folder)
+        self._kernel, self._mod, self._alarms, self._run = kernel, mod, alarms, run
+        self._registry, self._parked = registry, parked
 
     # Time -------------------------------------------------------------------------------------
 
     def now(self) -> float:
-        return self._hub.clock.now()
+        return self._kernel.clock.now()
 
     def steady(self) -> float:
-        return self._hub.steady.now()
+        return self._kernel.steady.now()
 
     def after(self, seconds: float, key: str) -> None:
         self._alarms.wait(self._mod, key, seconds)
@@ -74,28 +81,28 @@ class ModHost(Host):
     # Who and where ----------------------------------------------------------------------------
 
     def participant(self, id: str) -> Participant | None:
-        known = self._hub.state.get(id)
-        return None if known is None else self._hub.state.describe(known)
+        known = self._kernel.state.get(id)
+        return None if known is None else self._kernel.state.describe(known)
 
     def participants(self) -> Sequence[Participant]:
-        state = self._hub.state
+        state = self._kernel.state
         return [state.describe(known) for known in state.everybody()]
 
     def owns(self, participant: str) -> bool:
-        hub = self._hub
+        kernel = self._kernel
         if self.kind_of(participant) == "agent":
             return False
-        human = hub.file.humans.get(participant)
-        return hub.config.auth == "open" or (human is not None and "owner" in human.roles)
+        human = kernel.file.humans.get(participant)
+        return kernel.config.auth == "open" or (human is not None and "owner" in human.roles)
 
     def thread(self, call: Calling, thread: str) -> str:
         return find_thread(_caller(call), thread).id
 
     def place(self, call: Calling, to: str) -> str:
-        return self._hub.speaker.thread(to, _caller(call).participant).id
+        return self._kernel.speaker.thread(to, _caller(call).participant).id
 
     def _existing(self, thread: str) -> Thread:
-        found = self._hub.state.threads.get(thread)
+        found = self._kernel.state.threads.get(thread)
         if found is None:
             raise OperationError(
                 ErrorCode.UNKNOWN_THREAD, f"there is no thread {thread[:200]!r}; see list_threads"
@@ -103,69 +110,69 @@ class ModHost(Host):
         return found
 
     def reads(self, participant: str, thread: str) -> bool:
-        found = self._hub.state.threads.get(thread)
-        return found is not None and self._hub.state.may_read(found, participant)
+        found = self._kernel.state.threads.get(thread)
+        return found is not None and self._kernel.state.may_read(found, participant)
 
     def threads_of(self, participant: str) -> Collection[str]:
-        state = self._hub.state
+        state = self._kernel.state
         scopes = state.members.scopes(participant)
         return [thread.id for thread in state.threads.visible(participant, scopes)]
 
     def read_upto(self, participant: str, thread: str) -> int:
-        return self._hub.state.marks.get(participant, self._existing(thread).no)
+        return self._kernel.state.marks.get(participant, self._existing(thread).no)
 
     def latest(self, thread: str) -> Latest:
-        found = self._hub.state.threads.get(thread)
+        found = self._kernel.state.threads.get(thread)
         return Latest(0, 0) if found is None else Latest(found.tseq, found.last_seq)
 
     def model(self, name: str) -> ModelConfig | None:
-        return self._hub.file.models.get(name)
+        return self._kernel.file.models.get(name)
 
     def busy(self, agent: str) -> Busy:
-        running = sum(turn.agent == agent for _, turn in self._hub.state.turns)
-        parked = self._hub.approvals.parked(agent)
-        return Busy(running, self._hub.queues.depth(agent, parked))
+        running = sum(turn.agent == agent for _, turn in self._kernel.state.turns)
+        parked = self._parked(agent)
+        return Busy(running, self._kernel.queues.depth(agent, parked))
 
     # Other operations -------------------------------------------------------------------------
 
     def _operations(self) -> Mapping[str, Operation]:
-        return self._hub.operations
+        return {each.name: each for each in self._registry.values()}
 
     # The log ----------------------------------------------------------------------------------
 
     @property
     def network(self) -> str:
-        return self._hub.config.name
+        return self._kernel.config.name
 
     @property
     def epoch(self) -> str:
-        return self._hub.state.epoch
+        return self._kernel.state.epoch
 
     @property
     def head(self) -> int:
-        return self._hub.log.head
+        return self._kernel.log.head
 
     async def _stored(self, reader: Calling | str, id: str, *, look: bool) -> Message:
         if not isinstance(reader, str):
-            return await find_message(_caller(reader), id, look=look)
-        message = await stored_message(self._hub, id)
+            return await find_message(self._kernel, _caller(reader), id, look=look)
+        message = await stored_message(self._kernel, id)
         if message is None or not self.reads(reader, message.thread_id):
             raise unknown_message(id)
         return message
 
     async def _page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
-        bodies = await self._hub.store.thread_page(self._existing(thread).no, before, limit)
+        bodies = await self._kernel.store.thread_page(self._existing(thread).no, before, limit)
         return [Message.model_validate_json(body) for body in bodies]
 
     def _may_look(self, call: Calling, thread: str) -> bool:
-        return _caller(call).may_look(self._hub.state.threads.ensure(thread))
+        return _caller(call).may_look(self._kernel.state.threads.ensure(thread))
 
     async def log(self, after: int, limit: int) -> Sequence[Message]:
-        events = await self._hub.store.log(after, self._hub.log.head, limit)
+        events = await self._kernel.store.log(after, self._kernel.log.head, limit)
         return [Message.model_validate_json(event.body) for event in events]
 
     async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
-        return await restored(self._hub, _caller(call), messages)
+        return await restored(self._kernel, _caller(call), messages)
 
     def draft(
         self,
@@ -180,7 +187,7 @@ class ModHost(Host):
         caller = _caller(call)
         found = find_thread(caller, thread)
         speech = Speech(mentions=tuple(mentions), cause=cause)
-        return self._hub.speaker.draft(
+        return self._kernel.speaker.draft(
             caller.participant, caller.kind, found, content, speech, text_representation=text
         )
 
@@ -197,7 +204,7 @@ class ModHost(Host):
     ) -> Draft:
         thread = self._existing(message.thread_id)
         speech = Speech(cause=cause or message.id, outside=outside)
-        draft = said_again(self._hub, _caller(call), thread, message, content, text, speech)
+        draft = said_again(self._kernel, _caller(call), thread, message, content, text, speech)
         draft.amends = Amendment(message_id=message.id, kind=kind)
         return draft
 
@@ -205,10 +212,10 @@ class ModHost(Host):
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
         found = self._existing(thread)
-        self._hub.writes.notice(found.id, text, self._told(details), self._once(once), to=to)
+        self._kernel.writes.notice(found.id, text, self._told(details), self._once(once), to=to)
 
     def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
-        tell_owners(self._hub, text, self._told(details), self._once(once))
+        tell_owners(self._kernel, text, self._told(details), self._once(once))
 
     def _told(self, details: dict[str, JsonValue]) -> dict[str, JsonValue]:
         return {"code": self._mod.name, "mod": self._mod.name, **details}
@@ -227,7 +234,7 @@ class ModHost(Host):
         once: str,
         outside: bool = False,
     ) -> int:
-        found, state = self._opened(thread, timer_of), self._hub.state
+        found, state = self._opened(thread, timer_of), self._kernel.state
         draft = opening(
             found,
             {"notice": self._mod.name, **self._told(details)},
@@ -236,13 +243,13 @@ class ModHost(Host):
             wakes=[who for who in wakes if state.may_read(found, who)],
             outside=outside,
         )
-        cid, speak = self._once(once), self._hub.writes.speak
-        return await posted(lambda asker: speak(draft, asker, cid=cid, digest=0))
+        cid, submit = self._once(once), self._kernel.writes.submit
+        return await posted(lambda asker: submit(Entry(draft, asker, cid=cid, digest=0)))
 
     def _opened(self, thread: str, whose: str) -> Thread:
         """The thread; a direct one of this participant's is made when it is needed."""
         if whose in thread_ids.members_of(thread):
-            return self._hub.state.threads.ensure(thread)
+            return self._kernel.state.threads.ensure(thread)
         return self._existing(thread)
 
     def signal(
@@ -256,20 +263,20 @@ class ModHost(Host):
             data={"kind": kind, "data": data},
         )
         frame = signal.model_dump_json(exclude_none=True).encode()
-        readers = self._hub.state.readers(found, "")
+        readers = self._kernel.state.readers(found, "")
         if to is None:
-            self._hub.fanout.whisper_readers(readers, frame)
+            self._kernel.fanout.whisper_readers(readers, frame)
         else:
-            self._hub.fanout.whisper(readers & set(to), frame)
+            self._kernel.fanout.whisper(readers & set(to), frame)
 
     # Rows -------------------------------------------------------------------------------------
 
     async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
-        return await self._hub.store.read(ModSelect(self._mod.name, sql, values))
+        return await self._kernel.store.read(ModSelect(self._mod.name, sql, values))
 
     async def keep(self, statements: Sequence[Statement]) -> None:
         rows = ModRows(self._mod.name, tuple(statements))
-        await self._hub.writes.write(lambda head: [rows])
+        await self._kernel.log.write(lambda head: [rows])
         if rows.refused is not None:
             raise conflicted(self._mod.name, rows.refused)
 

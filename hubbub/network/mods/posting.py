@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
 from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
 from hubbub.network.log import Asker, Entry
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Speech
-
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
 
 __all__ = ["Position", "opening", "posted", "said_again"]
 
@@ -47,7 +45,7 @@ def opening(
 
 
 def said_again(
-    hub: Hub,
+    kernel: Kernel,
     caller: Caller,
     thread: Thread,
     message: Message,
@@ -59,10 +57,10 @@ def said_again(
     has spoken for it, else by the caller. Whom it mentions is not called by it."""
     speaker, kind, person = caller.participant, caller.kind, None
     if message.spoken_by == caller.participant:
-        known = hub.state.get(message.sender_id)
+        known = kernel.state.get(message.sender_id)
         assert known is not None, "whoever has spoken is known"
         speaker, kind, person = known.id, known.kind, caller.participant
-    draft = hub.speaker.draft(
+    draft = kernel.speaker.draft(
         speaker, kind, thread, content, speech, text_representation=text, spoken_by=person
     )
     draft.mentions, draft.unresolved = (), ()

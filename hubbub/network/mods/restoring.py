@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hubbub.errors import OperationError
 from hubbub.mods.host import Restored
 from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
 from hubbub.network.mods.posting import Position
 from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
 from hubbub.network.state import ChannelState
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
-
 __all__ = ["restored"]
 
 
-async def restored(hub: Hub, call: Caller, messages: Sequence[Restored]) -> list[int]:
+async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -> list[int]:
     """Their positions, in their order, when all are durable. Raises `OperationError` and
     `StoreUnavailable` for the first that is refused; those before it are in the log then."""
     for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
         if thread_ids.kind_of(thread) == "channel":
-            await _ensure_channel(hub, call, thread.partition(".")[2])
+            await _ensure_channel(kernel, call, thread.partition(".")[2])
     waiting: list[Position] = []
     refused: OperationError | None = None
     for draft, interaction, hop, once, digest in messages:
         position = Position()
         try:
-            hub.speaker.check_size(draft.content, draft.text_representation)
-            await hub.writes.restore(draft, interaction, hop, position, once, digest)
+            kernel.speaker.check_size(draft.content, draft.text_representation)
+            entry = Entry(draft, position, cid=once, digest=digest)
+            await kernel.writes.restore(entry, interaction, hop)
         except OperationError as error:
             refused = error
             break
@@ -47,14 +46,14 @@ async def restored(hub: Hub, call: Caller, messages: Sequence[Restored]) -> list
     return [each for each in found if isinstance(each, int)]
 
 
-async def _ensure_channel(hub: Hub, call: Caller, name: str) -> None:
+async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
     """A channel that there is not yet is made, with the caller as its member. Raises
     `OperationError` if there are as many as may be, and `StoreUnavailable`."""
-    state = hub.state
+    state = kernel.state
     if name in state.channels:
         return
-    if len(state.channels) >= hub.limits.channels:
-        limit = hub.limits.channels
+    if len(state.channels) >= kernel.limits.channels:
+        limit = kernel.limits.channels
         raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
     thread = state.threads.ensure(thread_ids.channel(name))
     members = [] if call.participant == OPERATOR else [call.participant]
@@ -64,9 +63,9 @@ async def _ensure_channel(hub: Hub, call: Caller, name: str) -> None:
         made.append(ChannelCreated(name, ""))
         return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
 
-    await hub.writes.write(records)
+    await kernel.log.write(records)
     thread.stored = True
     state.channels[name] = ChannelState(name, "", thread.no)
     for member in members:
-        state.members.join(member, thread.no, hub.log.head)
-    hub.news.channel_changed(name)
+        state.members.join(member, thread.no, kernel.log.head)
+    kernel.news.channel_changed(name)

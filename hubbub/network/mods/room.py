@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hubbub.config.paths import MEMORY_STORE, SQLITE
 from hubbub.errors import OperationError, StoreUnavailable, UserError
@@ -14,10 +14,11 @@ from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.guard import Late
 from hubbub.mods.operation import Operation
-from hubbub.mods.pipeline import Pipeline
 from hubbub.mods.rows import Keeping
 from hubbub.mods.tables import scripts_of
 from hubbub.network.caller import OPERATOR, Recording
+from hubbub.network.kernel import Kernel
+from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.asking import Asking
@@ -25,17 +26,17 @@ from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.keeping import recording
 from hubbub.network.mods.telling import message_of
-from hubbub.network.queries import ModsWithTables, TurnById
+from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
+from hubbub.network.registry import Registry
+from hubbub.network.service import Service
+from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
-from hubbub.network.turn_record import turn_record
+from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.user_code import contained, told
-
-if TYPE_CHECKING:
-    from hubbub.network.hub import Hub
 
 __all__ = ["Mods"]
 
@@ -53,18 +54,25 @@ def folder_of(store: str) -> Path | None:
     return None if store == MEMORY_STORE else files_of(Path(store.removeprefix(SQLITE)))
 
 
-class Mods:
+class Mods(Service):
     """Runs the mods of one hub."""
 
-    def __init__(self, hub: Hub, mods: Sequence[Mod]):
-        self._hub, self._folder = hub, folder_of(hub.config.store)
-        self._failures = Failures(hub)
-        self.failed = self._failures.add
-        self.failures = self._failures.last
-        self.pipeline = Pipeline(mods, self.failed)
+    def __init__(
+        self,
+        kernel: Kernel,
+        failures: Failures,
+        registry: Registry,
+        parked: Callable[[str], Collection[str]],
+    ):
+        """`parked` tells which turns of an agent wait for a person."""
+        super().__init__(kernel)
+        self._registry, self._parked = registry, parked
+        self._folder = folder_of(kernel.config.store)
+        self.failed, self.failures = failures.add, failures.last
+        self.pipeline = kernel.pipeline
         self._asking = Asking(self.pipeline, self.failed)
-        self._by_name = {mod.name: mod for mod in mods}
-        self._alarms = Alarms(hub.clock, hub.steady, self._ring)
+        self._by_name = {mod.name: mod for mod in self.pipeline.mods}
+        self._alarms = Alarms(kernel.clock, kernel.steady, self._ring)
         self._started: list[Mod] = []
         self._wrote = False
         """Whether rows about messages are on their way."""
@@ -76,19 +84,25 @@ class Mods:
     async def admit(self) -> None:
         """Bring the mods' tables up. Raises `UserError`."""
         for mod in self.pipeline.mods:
-            await self._hub.store.admit_mod(mod.name, scripts_of(type(mod)))
+            await self.store.admit_mod(mod.name, scripts_of(type(mod)))
             folder = self._folder / mod.name if self._folder is not None else None
-            mod.host = ModHost(self._hub, mod, self._alarms, folder, self._run)
+            mod.host = ModHost(
+                self.kernel,
+                mod,
+                self._alarms,
+                folder,
+                self._run,
+                registry=self._registry,
+                parked=self._parked,
+            )
         if self.pipeline.keeps:
-            self._hub.log.rows_of = self._rows_of
+            self.kernel.writes.rows = (self._rows_of,)
         await self._tell_of_others()
 
     async def _tell_of_others(self) -> None:
         """Without them the log is shown as it was first said: what was deleted, too."""
         here = {mod.name for mod in self.pipeline.mods}
-        missing = [
-            name for name in await self._hub.store.read(ModsWithTables()) if name not in here
-        ]
+        missing = [name for name in await self.store.read(ModsWithTables()) if name not in here]
         if missing:
             log.warning(
                 "mods of this store are not in `mods` of the YAML: what they keep is not looked "
@@ -99,7 +113,7 @@ class Mods:
     def threads(self) -> Sequence[Record]:
         """The mods' own threads, which everybody reads."""
         records: list[Record] = []
-        state = self._hub.state
+        state = self.state
         for mod in self.pipeline.mods:
             if type(mod).thread:
                 thread = state.threads.ensure(thread_ids.mod(mod.name))
@@ -113,14 +127,14 @@ class Mods:
     def scopes(self) -> Sequence[int]:
         """The scopes that newcomers join with."""
         own = (mod.name for mod in self.pipeline.mods if type(mod).thread)
-        return [self._hub.state.threads.ensure(thread_ids.mod(name)).no for name in own]
+        return [self.state.threads.ensure(thread_ids.mod(name)).no for name in own]
 
     def enter(self, name: str, scope: int) -> Sequence[Record]:
-        state = self._hub.state
+        state = self.state
         if state.members.since(name, scope) is not None:
             return ()
-        state.members.join(name, scope, self._hub.log.head)
-        return [MemberJoined(name, scope, self._hub.log.head)]
+        state.members.join(name, scope, self.kernel.log.head)
+        return [MemberJoined(name, scope, self.kernel.log.head)]
 
     async def start(self) -> None:
         """Start the mods in their order. Raises `UserError` for one that cannot."""
@@ -138,7 +152,7 @@ class Mods:
                 raise UserError(f"the mod {mod.name} cannot start: {why}") from error
             self._started.append(mod)
 
-    async def stop(self) -> None:
+    async def halt(self) -> None:
         """Nothing is asked of the mods any more."""
         self._alarms.stop()
         self.pipeline.stop()
@@ -163,6 +177,30 @@ class Mods:
             for mod in self.pipeline.mods
             for each in mod.operations()
         ]
+
+    # The gate -----------------------------------------------------------------------------
+
+    def needs(self, cause: Ancestor) -> bool:
+        return False
+
+    async def load(self, cause: Ancestor) -> None:
+        pass
+
+    def judge(self, entry: Entry) -> None:
+        """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
+        a request is not asked about: somebody waits for it."""
+        if not self.pipeline.mutes:
+            return
+        draft, decisions = entry.draft, entry.decisions
+        waking = [who for who, _, reply in decisions if reply is not None]
+        if waking and not (draft.request is not None and draft.request.id):
+            asleep = self.pipeline.asleep(draft, waking)
+            for n, decision in enumerate(decisions if asleep else ()):
+                if decision.reply is not None and decision.participant in asleep:
+                    decisions[n] = Decision(decision.participant, Reason.MUTED, None)
+
+    def take_back(self, entry: Entry) -> None:
+        pass
 
     # What they write ----------------------------------------------------------------------
 
@@ -192,7 +230,7 @@ class Mods:
         this is a part of the commit of the rows."""
         for draft in drafts:
             try:
-                self._hub.writes.say(draft)
+                self.kernel.writes.say(draft)
             except OperationError as error:
                 log.warning("a message of a mod is refused", mod=mod.name, why=str(error))
             except Exception as error:  # noqa: BLE001  a draft of the mod's own making
@@ -200,41 +238,28 @@ class Mods:
 
     # What happens -------------------------------------------------------------------------
 
-    def joined(self, participant: str) -> None:
+    def joined(self, session: Session) -> None:
         """A connection has been added. One more of the same participant is no news."""
-        if participant not in self._here and participant != OPERATOR:
+        participant = session.participant
+        if session.observe or participant == OPERATOR:
+            return
+        if participant not in self._here:
             self._here.add(participant)
             self.pipeline.joined(participant)
 
-    def left(self, participant: str) -> None:
-        """The last connection is gone, and none takes its place."""
-        if participant in self._here:
+    def absent(self, participant: str, *, replaced: bool) -> None:
+        if participant in self._here and not replaced:
             self._here.discard(participant)
             self.pipeline.left(participant)
 
-    def turns_stopped(self, turns: Sequence[str]) -> None:
-        """Turns that had begun were ended in their agents' place."""
-        if self.pipeline.watches_turns:
-            self._hub.spawn(self._tell_of_turns(turns))
-
-    async def _tell_of_turns(self, turns: Sequence[str]) -> None:
-        try:
-            for turn in turns:
-                stored = await self._hub.store.read(TurnById(turn))
-                if stored is not None:
-                    self.pipeline.turn_ended(turn_record(stored))
-        except StoreUnavailable:
-            log.warning("mods are not told of turns that were ended", turns=list(turns))
-
     def look(self) -> None:
-        """Call the mods whose time has come: for clocks that are moved by hand."""
         self._alarms.look()
 
     def _ring(self, mod: Mod, key: str) -> None:
         self.pipeline.timer(mod, key)
 
     def _run(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
-        self._hub.spawn(self._guarded(mod, work))
+        self.kernel.spawn(self._guarded(mod, work))
 
     async def _guarded(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -264,9 +289,7 @@ class Mods:
                 f"{told(error)}",
                 details={"mod": mod.name},
             ) from error
-        known, guarded = self._hub.operations, self._asking.guarded
-        known.update({each.name: guarded(mod, each) for each in operations if each.name in known})
-        self._hub.joining.operations_changed()
+        self._registry.replace(self._asking.guarded(mod, each) for each in operations)
 
     def _take_back(self, mod: Mod, before: ModConfig) -> None:
         try:

@@ -56,7 +56,7 @@ async def network(
 
 def folder_of(net: Network) -> Path:
     """Where the mod keeps what came in."""
-    mod = net.hub.mods.pipeline.mods[0]
+    mod = net.hub.services.mods.pipeline.mods[0]
     assert isinstance(mod, FilesMod)
     return mod.host.folder
 

@@ -36,7 +36,7 @@ async def test_times_that_utc_does_not_have_are_refused_as_such() -> None:
             ]  # fmt: skip
             for name, args in calls:
                 assert await refused(bot, name, **args) == "bad_request", name
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-353")
@@ -50,7 +50,7 @@ async def test_a_search_in_long_texts_fails_in_no_mod_and_shows_where_words_stan
         snippets = {hit["id"]: hit["snippet"] for hit in found["hits"]}
         assert sorted(snippets) == ["d1", "d2"]
         assert snippets["d2"].endswith("needle")
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 async def small_pages(peer: Peer, name: str, key: str, before: str, **args: Any) -> list[Any]:
@@ -104,4 +104,4 @@ async def test_notices_in_a_transcript_say_nothing_of_this_networks_tasks_and_po
         header = json.dumps({"transcript": 1, "network": "old", "epoch": "0" * 26})
         done = await olga.call("import_transcript", header=header, first=2, lines=lines)
         assert done["imported"] == 4
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures

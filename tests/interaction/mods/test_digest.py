@@ -270,7 +270,7 @@ async def test_a_model_that_fails_or_is_silent_leaves_the_digest_with_a_note() -
             says = "took longer than 0.3 s" if n == 4 else "1 without a summary: the model"
             assert says in answer["note"]
             assert "sk-hidden" not in answer["note"]
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-190")
@@ -291,7 +291,7 @@ async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> Non
         server.release("model")
         assert (await asking)["threads"][0]["summary"] == "first"
         assert (await digest(ann))["threads"][0]["summary"] == "again"
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-191")
@@ -324,9 +324,9 @@ async def test_the_yaml_names_the_model_and_another_may_be_set_while_the_network
     ):
         await bob.say(DESK, LONG)
         assert (await digest(ann))["threads"][0]["summary"] == ""
-        (mod,) = network.hub.mods.pipeline.mods
-        network.hub.mods.configure(mod, DigestConfig(model="small"))
+        (mod,) = network.hub.services.mods.pipeline.mods
+        network.hub.services.mods.configure(mod, DigestConfig(model="small"))
         assert (await digest(ann))["threads"][0]["summary"] == "by the second"
         with pytest.raises(Exception, match="has no 'large'"):
-            network.hub.mods.configure(mod, DigestConfig(model="large"))
+            network.hub.services.mods.configure(mod, DigestConfig(model="large"))
         assert (await digest(ann))["threads"][0]["summary"] == "by the second"

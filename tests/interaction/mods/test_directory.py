@@ -49,7 +49,7 @@ async def test_agents_are_found_by_need_the_best_first_with_the_words_that_fit()
         assert (answer["agents"], "list_agents" in answer["advice"]) == ([], True)
         for odd in ('"', "NEAR(", "-", "a* OR b", "德语"):
             await ann.call("find_agent", need=odd)
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
         # People have cards and are found when they are meant.
         await bob.call("update_card", skills=["German", "law"], description="The lawyer")
         assert await best(ann, "law") == ["otto"]

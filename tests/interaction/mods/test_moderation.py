@@ -92,7 +92,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
                 assert "could not be checked" in error.message
             await bot.say(DESK, "a" * 60_000 + "!")
             await ann.say("bot", "fine")
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
     async with workplace([mod(most_judged=100)], "bot") as (_, bot):
         await bot.say(DESK, "x" * 100)
         attachments = [{"name": "x" * 100, "uri": ""}]
@@ -106,7 +106,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
 
     async with workplace([Broken(ModerationConfig(words=("badword",)))], "bot") as (network, bot):
         await rejected(bot, "badword")
-        assert [mod for mod, _ in network.hub.mods.failures] == ["moderation"]
+        assert [mod for mod, _ in network.hub.services.mods.failures] == ["moderation"]
 
 
 @pytest.mark.behaviour("M-246")
@@ -126,8 +126,8 @@ async def test_who_speaks_too_often_waits_and_what_another_rule_refuses_does_not
         await bob.say(DESK, "1")
         clock.wall += 6
         await ann.say(DESK, "3")
-        own = network.hub.mods.pipeline.mods[0]
-        network.hub.mods.configure(own, own.config)
+        own = network.hub.services.mods.pipeline.mods[0]
+        network.hub.services.mods.configure(own, own.config)
         assert "again in 4.0 s" in await rejected(ann, "4")
 
 
@@ -142,7 +142,7 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         await ann.say("bot", "darn")
         top = await post(ann, "fine")
         assert await refused(ann, "reply", message_id=top, text="darn") == "rejected"
-        own = network.hub.mods.pipeline.mods[0]
+        own = network.hub.services.mods.pipeline.mods[0]
         await olga.say(DESK, "heck")
         assert "a word" in await rejected(bot, "heck")
         # A reminder is judged as what its owner says.
@@ -151,5 +151,5 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         assert own.on_message(replace(draft, timer_of="ann")) is PASS
         assert isinstance(own.on_message(replace(draft, timer_of="bot")), Reject)
     async with workplace([mod()], auth="tokens") as (network,):
-        owns = network.hub.mods.pipeline.mods[0].host.owns
+        owns = network.hub.services.mods.pipeline.mods[0].host.owns
         assert [owns(who) for who in ("olga", "ann", "nobody")] == [True, False, False]

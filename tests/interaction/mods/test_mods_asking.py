@@ -67,13 +67,13 @@ async def test_a_mod_asks_for_what_its_caller_could_ask_for_and_for_nothing_else
             assert await refused(ann, "ask_for_me", name=name) == "unknown_operation"
         error = await refusing(ann, "ask_for_me", name="read_message", args={"idd": 1})
         assert (error.code, "idd" in error.message) == ("bad_request", True)
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 async def test_a_mod_knows_the_others_how_busy_an_agent_is_and_what_was_read() -> None:
     model = ModelConfig(model="x")
     async with workplace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
-        clerk, plain = network.hub.mods.pipeline.mods
+        clerk, plain = network.hub.services.mods.pipeline.mods
         host = clerk.host
         assert list(host.mods()) == [clerk, plain]
         assert (host.mod("plain"), plain.host.mod("nobody")) == (plain, None)

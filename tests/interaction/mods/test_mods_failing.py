@@ -79,7 +79,7 @@ def no_threads_of_mods() -> bool:
 
 def failures(network: Network) -> dict[str, str]:
     """Why a mod failed last, by what it was asked."""
-    return {hook: why for (_, hook), why in network.hub.mods.failures.items()}
+    return {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
 
 
 async def notices(peer: Peer, count: int) -> list[str]:
@@ -104,7 +104,7 @@ async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(name: s
                 told = f"the mod wreck has failed in {name}"
                 assert answer["message"].startswith(told)
                 assert answer["details"] == {"mod": "wreck"}
-            assert network.hub.metrics.mod_failures["wreck"] == 2
+            assert network.hub.kernel.metrics.mod_failures["wreck"] == 2
             assert len(await notices(ann, 1)) == 1
             with pytest.raises(OperationError, match="not today"):
                 await ann.call("refuse", how="")  # which is no failure
@@ -550,7 +550,7 @@ async def test_a_broken_mod_harms_one_message_at_most_and_is_told_of_once(on_fai
             for _ in range(2):
                 answer = await ann.ask("broadcast_text_message", text="hello")
                 assert answer["op"] == ("result" if on_failure == "pass" else "error"), how
-            assert network.hub.metrics.mod_failures["judge"] == 2
+            assert network.hub.kernel.metrics.mod_failures["judge"] == 2
             assert len(await notices(ann, 1)) == 1
         assert no_threads_of_mods()
 

@@ -114,7 +114,7 @@ async def test_a_mod_keeps_a_message_from_waking_whom_it_names_and_nobody_else()
         for rubbish in (None, 5):
             mod._asleep = lambda draft, agents, answer=rubbish: answer  # type: ignore[misc]
             assert "bot" in (await ann.say("bot", "hello"))["queued"]
-            assert network.hub.mods.failures.pop(("sleeper", "on_wake"))
+            assert network.hub.services.mods.failures.pop(("sleeper", "on_wake"))
 
 
 # Looking up ------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ async def test_a_look_up_that_fails_is_its_mods_failure(on_failure: str) -> None
             assert answer["op"] == ("result" if on_failure == "pass" else "error")
             said = [event["message"]["sender_id"] for event in await bot.sync()]
             assert said == (["ann"] if on_failure == "pass" else [])
-            assert ("librarian", "on_references") in network.hub.mods.failures
+            assert ("librarian", "on_references") in network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-94")
@@ -170,7 +170,7 @@ async def test_a_look_up_that_the_store_refuses_is_no_failure_of_the_mod() -> No
             await ann.say("bot", "see", quote={"message_id": "m1", "text": "x"})
         store.deaf = False
         assert caught.value.code == "store_unavailable"
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 # Taking long -----------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ async def test_a_mod_that_takes_too_long_in_a_thread_has_failed(on_failure: str)
         assert [text for text in said if text == "a long message"] == (
             ["a long message"] if on_failure == "pass" else []
         )
-        assert ("ponderer", "on_message") in network.hub.mods.failures
+        assert ("ponderer", "on_message") in network.hub.services.mods.failures
 
 
 # Showing ---------------------------------------------------------------------------------------
@@ -247,4 +247,4 @@ async def test_a_mod_that_cannot_show_messages_leaves_them_as_they_are() -> None
             await ann.say("bot", "hello")
             page = await ann.call("read_thread", thread="direct_bot")
             assert [each["content"] for each in page["messages"]] == ["hello"]
-            assert ("painter", "shown") in network.hub.mods.failures
+            assert ("painter", "shown") in network.hub.services.mods.failures

@@ -96,7 +96,7 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
             with pytest.raises(OperationError, match=says):
                 await olga.call("configure_mod", name=name, settings=settings)
             assert await olga.call("picky_word") == {"word": "no"}
-            (mod,) = running.hub.mods.pipeline.mods
+            (mod,) = running.hub.kernel.pipeline.mods
             assert mod.config == PickyConfig()
         with pytest.raises(OperationError, match="owner"):
             await bot.call("configure_mod", name="picky", settings={})

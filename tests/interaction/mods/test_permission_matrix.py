@@ -57,7 +57,7 @@ async def test_an_operation_is_for_those_who_may_and_for_nobody_else(name: str) 
             if (told := await _wrong(people, entry, operation, who))
         ]
         assert wrong == []
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-60", "M-146", "M-156")

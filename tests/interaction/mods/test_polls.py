@@ -154,7 +154,7 @@ async def test_of_a_secret_poll_nobody_learns_who_votes_for_what(tmp_path: Path)
             assert (read["mine"], read["poll"]["voters"]) == ([], 2)
         (message,) = await said_by_hub(network, olga, 1)
         assert "bot" not in str(message["content"]) + message["text_representation"]
-        host = network.hub.mods.pipeline.mods[0].host
+        host = network.hub.services.mods.pipeline.mods[0].host
         assert await host.rows("SELECT * FROM polls_vote") == []
 
 

@@ -65,12 +65,12 @@ async def test_a_reaction_is_no_message_wakes_nobody_and_is_signalled_to_the_rea
         names = ("add_reaction", "remove_reaction", "list_reactions", "toggle_reaction")
         assert [told[name] for name in names] == [True, True, True, False]
         sent = await bot.call("post_to_channel", channel="desk", text="done")
-        head = network.hub.log.head
+        head = network.hub.kernel.log.head
         await react(ann, sent["id"], "❤")
         await react(ann, sent["id"], "❤️", "toggle")
         await bob.until(lambda: len(signals(bob)) == 2)
         await network.quiet()
-        assert network.hub.log.head == head
+        assert network.hub.kernel.log.head == head
         added, removed = (signal["data"] for signal in signals(bob))
         assert (added["kind"], removed["kind"]) == ("added", "removed")
         assert added["data"] == {
@@ -101,7 +101,7 @@ async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_o
                 assert await refused(ann, name, message_id=id, emoji=wrong) == "bad_request", wrong
         await react(ann, id, ":ship-it:")
         assert await shown(ann, id) == {id: {":ship-it:": 1}}
-        network.hub.mods.configure(mods[0], ReactionsConfig())
+        network.hub.services.mods.configure(mods[0], ReactionsConfig())
         code = await refused(bob, "add_reaction", message_id=id, emoji=":ship-it:")
         assert code == "bad_request", "the network knows the name no longer"
         assert (await react(ann, id, ":ship-it:", "remove"))["changed"]

@@ -33,7 +33,7 @@ async def remind(peer: Peer, text: str = "x", when: str = "in 1h", **more: Any) 
 async def pass_(network: Network, clock: HandClock, seconds: float) -> None:
     """So much later, when all that is due then has been said."""
     later(network, clock, seconds)
-    schedule = network.hub.mods.pipeline.mods[0]
+    schedule = network.hub.services.mods.pipeline.mods[0]
     assert isinstance(schedule, ScheduleMod)
     await eventually(lambda: not schedule._book.coming)
     await network.quiet()
@@ -433,7 +433,7 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
             ("r2", "noon", "plan", "paused"), ("r3", "morning", "plan well", "active"),
         ]  # fmt: skip
         new = mod(reminders=[declared(when="every 2h", text="look")], daily=1).config
-        network.hub.mods.configure(second, new)  # while the network runs
+        network.hub.services.mods.configure(second, new)  # while the network runs
         await eventually(lambda: [row.text for row in second._book.rows.values()] == ["look"])
         [told] = await mine(olga, everybody=True)
         assert (told["when"], told["next"]) == ("every 2h", "2027-01-15T11:00:00Z")

@@ -106,7 +106,7 @@ async def test_no_query_breaks_anything(queries: list[str]) -> None:
         for query in queries:
             with suppress(OperationError):
                 await found(ann, query)
-        assert not network.hub.mods.failures
+        assert not network.hub.services.mods.failures
 
 
 # What is found ----------------------------------------------------------------------------------

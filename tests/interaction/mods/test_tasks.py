@@ -449,7 +449,7 @@ async def test_a_request_is_a_task_that_ends_as_it_does() -> None:
                 assert f"the request {sent['id']}" in str(error)
             if end == "timeout":
                 clock.wall += 61
-                network.hub.requests.look()
+                network.hub.look()
             else:
                 await dot.call("report", request=sent["id"], status=end, text="forty-two")
             finished = end == "result"

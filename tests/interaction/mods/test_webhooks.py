@@ -169,14 +169,16 @@ async def test_the_receiver_may_say_when_and_that_it_wants_no_more() -> None:
             there.status, there.headers = 503, {"retry-after": wait}
             await post(olga, "1")
             await there.got(2 * n + 1)
-            await eventually(lambda: not network.hub.mods.pipeline.mods[0]._courier.running)
+            await eventually(
+                lambda: not network.hub.services.mods.pipeline.mods[0]._courier.running
+            )
             there.status = 200
             later(network, clock, 100)
             await until_state(olga, "sent", n + 1)
         there.status, there.headers = 429, {"retry-after": "300"}
         await post(olga, "2")
         await there.got(9)
-        await eventually(lambda: not network.hub.mods.pipeline.mods[0]._courier.running)
+        await eventually(lambda: not network.hub.services.mods.pipeline.mods[0]._courier.running)
         later(network, clock, 299)
         await network.quiet()
         assert len(there.requests) == 9
@@ -283,8 +285,8 @@ async def test_other_settings_hold_at_once_and_old_events_are_forgotten() -> Non
         there.status = 500
         await post(olga, "0")
         await until_attempts(olga, 1)
-        own = network.hub.mods.pipeline.mods[0]
-        network.hub.mods.configure(own, settings(new.url, kept=5))
+        own = network.hub.services.mods.pipeline.mods[0]
+        network.hub.services.mods.configure(own, settings(new.url, kept=5))
         await until_state(olga, "sent")
         for n in range(105):
             await post(olga, str(n))

@@ -95,4 +95,4 @@ def at_time(seconds: float) -> str:
 def later(network: Network, clock: HandClock, seconds: float) -> None:
     """Time passes."""
     clock.wall += seconds
-    network.hub.mods.look()
+    network.hub.look()

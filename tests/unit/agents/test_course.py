@@ -16,7 +16,7 @@ from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, RunTools
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.mods.operation import Operation
-from hubbub.network.operations.messages import send_text_message
+from hubbub.network.services.messages import MessageService
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 
@@ -50,7 +50,7 @@ async def lines(*names: str) -> list[str]:
         diary.lines.append("weigh")
         return "3 kg"
 
-    operation: Operation = send_text_message
+    operation: Operation = MessageService.send_text_message
     box = Toolbox([HubTool(operation.info(), diary, "bot"), weigh])
     arguments: Mapping[str, dict[str, JsonValue]] = {
         "send_text_message": {"to": "ann", "text": "hello"}

@@ -148,7 +148,7 @@ async def test_the_agents_of_a_process_join_work_and_greet_once(config: Path) ->
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()
-        assert network.hub.state.broadcast.tseq == 2  # each has greeted
+        assert network.hub.kernel.state.broadcast.tseq == 2  # each has greeted
     with pytest.raises(ExceptionGroup) as caught:
         await run_job(job)
     assert caught.group_contains(HubbubError, match="no network answers at ws://127.0.0.1")

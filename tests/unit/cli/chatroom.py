@@ -128,7 +128,7 @@ class Chat:
     def attach(self, outlet: Outlet) -> Inlet:
         if self.away:
             raise ConnectionRefusedError(111, "nobody there")
-        return self.network.hub.attach(outlet)
+        return self.network.hub.gateway.attach(outlet)
 
     async def run(self) -> None:
         backoff = Backoff(first_s=0.001, most_s=0.005)
@@ -136,7 +136,7 @@ class Chat:
             self.code = await run_chat(client, self.ann, opening=self.opening)
 
     def cut(self, code: CloseCode = CloseCode.SLOW) -> None:
-        for session in self.network.hub.sessions():
+        for session in self.network.hub.gateway.sessions():
             if session.participant == "ann":
                 session.close(code, "cut by the test")
 

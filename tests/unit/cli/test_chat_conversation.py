@@ -194,7 +194,7 @@ async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -
 
 async def read_marks(network: LocalNetwork) -> dict[str, int]:
     """How far the hub thinks that ann has read."""
-    transport = MemoryTransport(network.hub.attach)
+    transport = MemoryTransport(network.hub.gateway.attach)
     async with Client(transport, "ann", "human", latest=True) as another_window:
         return {thread.id: thread.read for thread in another_window.ready.threads}
 
@@ -227,7 +227,7 @@ async def test_what_another_window_has_read_is_not_unread_here_and_what_was_miss
         await chat.ann.sees("── #general")
         await bob.call("send_text_message", to="ann", text="psst")
         await chat.ann.status_says("unread: @bob 1")
-        async with Client(MemoryTransport(network.hub.attach), "ann", "human") as other:
+        async with Client(MemoryTransport(network.hub.gateway.attach), "ann", "human") as other:
             await other.call("mark_read", thread="direct_bob", upto=1)
         await chat.ann.status_is_quiet()
     for n in range(30):

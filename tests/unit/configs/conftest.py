@@ -39,7 +39,7 @@ class Village:
     async def written(self, thread_id: str) -> None:
         """Wait until there is a message in the thread."""
         async with asyncio.timeout(PATIENCE_S):
-            while self._network.hub.state.threads.get(thread_id) is None:  # noqa: ASYNC110  # no event
+            while self._network.hub.kernel.state.threads.get(thread_id) is None:  # noqa: ASYNC110  # no event
                 await asyncio.sleep(0)
 
     async def person(self, name: str, kind: Kind = "human", card: Card | None = None) -> Person:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import Budgets
-from hubbub.network.control.book import Book
+from hubbub.network.services.budgets.book import Book
 from hubbub.network.store import open_store
 from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision, Reason

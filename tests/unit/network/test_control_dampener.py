@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import DampenerConfig
-from hubbub.network.control import dampener as module
-from hubbub.network.control.dampener import Dampener
+from hubbub.network.services.budgets import dampener as module
+from hubbub.network.services.budgets.dampener import Dampener
 
 
 def made(wakes: int = 3, within: float = 10.0) -> Dampener:

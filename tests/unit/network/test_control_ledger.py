@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import Budgets
-from hubbub.network.control.ledger import Cost, Ledger, Limits
+from hubbub.network.services.budgets.ledger import Cost, Ledger, Limits
 
 
 def account(*, halved: bool = False, **budgets: float | None) -> Ledger:

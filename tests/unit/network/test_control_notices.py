@@ -6,9 +6,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.config.models import Budgets, DampenerConfig
-from hubbub.network.control.daily import Reached
-from hubbub.network.control.ledger import Cost, Ledger, Limits
-from hubbub.network.control.notices import Notice, Notices, reached_text
+from hubbub.network.services.budgets.daily import Reached
+from hubbub.network.services.budgets.ledger import Cost, Ledger, Limits
+from hubbub.network.services.budgets.notices import Notice, Notices, reached_text
 from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
 

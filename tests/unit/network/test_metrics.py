@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from hubbub.network.exposition import render
 from hubbub.network.metrics import COMMIT_BUCKETS, HubMetrics
 
 
@@ -9,7 +10,7 @@ def samples(metrics: HubMetrics) -> dict[tuple[str, str], float]:
     """Values by name and label."""
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(metrics.render().decode())
+        for family in text_string_to_metric_families(render(metrics).decode())
         for sample in family.samples
     }
 
@@ -35,7 +36,7 @@ def test_what_was_counted_is_what_is_scraped() -> None:
 def test_commits_fall_into_the_bucket_that_holds_them() -> None:
     metrics = HubMetrics()
     for seconds in (0.0004, 0.0005, 0.004, 100.0):
-        metrics.committed(seconds)
+        metrics.committed(1, seconds)
     found = samples(metrics)
     assert found["hubbub_commit_seconds_bucket", "0.0005"] == 2
     assert found["hubbub_commit_seconds_bucket", "0.005"] == 3

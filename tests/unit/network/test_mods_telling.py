@@ -65,7 +65,8 @@ def test_a_message_is_made_as_its_text_says(
     said = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
     draft = Draft(**said)
     thread = Threads().ensure(draft.thread_id)
-    entry = Entry(draft, thread, [], Lineage(interaction, 2, 9), _Nobody(), "", None, None, None)
+    entry = Entry(draft, _Nobody())
+    entry.judged(thread, [], Lineage(interaction, 2, 9))
     entry.seq, entry.tseq, entry.sent_at = 8, 3, TIME
     entry.body = encode_message(draft, 8, 3, interaction or "i8", 2, TIME)
     made, read = message_of(entry), Message.model_validate_json(entry.body)

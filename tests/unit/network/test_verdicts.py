@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hubbub.config.models import NetworkFile
-from hubbub.network.people.verdicts import (
+from hubbub.network.services.approvals.rules import (
     approval_id,
     approvers_of,
     arguments_hash,
     not_pending,
     owners_of,
 )
-from hubbub.network.requests.book import failure, kept, over, position
+from hubbub.network.services.requests.records import failure, kept, over, position
 from hubbub.network.wakes import Decision, Reason, decide_result
 from hubbub.protocol.control import Approval, Request
 

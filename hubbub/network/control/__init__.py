@@ -1,1 +1,0 @@
-"""What agents may spend: accounts of interactions and days, who is let wake whom, leases."""

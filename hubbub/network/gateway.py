@@ -1,0 +1,196 @@
+"""The gateway: the sessions of a hub, from their first frame to their last.
+
+    outlet -> attach -> Session -> identify -> joining -> ready -> the stream
+                                -> call     -> calls   -> a service
+                                -> signal   -> those who are connected
+
+What it needs of the services it is given: the order of the hooks stands in `hubbub.network.hub`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from hubbub.network.caller import Caller
+from hubbub.network.calls import Calls
+from hubbub.network.cursors import Cursors
+from hubbub.network.joining import Joining
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
+from hubbub.network.mods.room import Mods
+from hubbub.network.registry import Registry
+from hubbub.network.service import Service
+from hubbub.network.services.turns.ending import Ending
+from hubbub.network.session import Session
+from hubbub.network.stored import StoredEvent
+from hubbub.network.wakes import KEPT_BACK
+from hubbub.protocol.codec import Decoder, encode_send_result
+from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect
+from hubbub.protocol.session import SessionState
+from hubbub.protocol.wire import Outlet
+
+__all__ = ["Gateway"]
+
+
+class Gateway:
+    """The `SessionHost` of all sessions of one hub."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        registry: Registry,
+        mods: Mods,
+        ending: Ending,
+        services: Sequence[Service],
+        parked: Callable[[str], Collection[str]],
+    ):
+        """`services` hear who comes and goes, in this order; `parked` tells which turns of an agent
+        wait for a person."""
+        self._kernel, self._ending, self._services = kernel, ending, services
+        self._parked = parked
+        self.limits, self.metrics, self.spawn = kernel.limits, kernel.metrics, kernel.spawn
+        self.decoder = Decoder(
+            {op.name: op.input for op in registry.values()},
+            max_bytes=self.limits.frame,
+            max_depth=self.limits.json_depth,
+        )
+        self.call = Calls(kernel, registry, mods.recording).take
+        self.signal = kernel.news.relay
+        self.joining = Joining(kernel, registry, mods, self._welcome)
+        self.cursors = Cursors(kernel.state, kernel.log, kernel.news.delivered)
+        self._sessions: set[Session] = set()
+        self._replacing = ""
+        """The agent whose older connection gives way to a newer one now."""
+        self.silent: Callable[[str], object] = lambda participant: None
+        """Is told whose connection was closed because it has answered no ping."""
+
+    @property
+    def head(self) -> int:
+        return self._kernel.log.head
+
+    def attach(self, outlet: Outlet, address: str = "") -> Session:
+        """A new connection, of a peer at `address`: greet it. What it sends goes to the session."""
+        session = Session(self, outlet, self._kernel.clock.monotonic(), address)
+        self._sessions.add(session)
+        limits, state = self.limits, self._kernel.state
+        hello = Hello(
+            network=self._kernel.config.name,
+            epoch=state.epoch,
+            run=state.run,
+            heartbeat_s=limits.heartbeat,
+            limits=LimitsInfo(
+                frame_bytes=limits.frame,
+                json_depth=limits.json_depth,
+                text_bytes=limits.text,
+                calls_per_second=limits.calls_per_second,
+                burst=limits.burst,
+                channels=limits.channels,
+                thread_depth=limits.thread_depth,
+                unacknowledged=limits.unacknowledged,
+            ),
+        )
+        session.write(hello.model_dump_json().encode())
+        return session
+
+    def sessions(self) -> Sequence[Session]:
+        """All open sessions, identified or not."""
+        return list(self._sessions)
+
+    def say_goodbye(self, after_s: float) -> None:
+        """Tell everybody to go, and to come back after so many seconds."""
+        frame = Reconnect(after_s=after_s).model_dump_json().encode()
+        for session in self.sessions():
+            session.write(frame)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        for session in self.sessions():
+            session.close(CloseCode.DRAIN, "the hub is stopping")
+
+    # Coming and going -------------------------------------------------------------------------
+
+    def identify(self, session: Session, frame: Identify) -> None:
+        self.spawn(self.joining.join(session, frame))
+
+    def _welcome(
+        self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
+    ) -> None:
+        """The session has joined: from here on it is pushed to."""
+        if session.state is SessionState.CLOSED:
+            return
+        fanout = self._kernel.fanout
+        if caller.kind == "agent":
+            self._replacing = caller.participant
+            for older in list(fanout.of(caller.participant)):
+                older.close(CloseCode.REPLACED, "the agent has connected again")
+            self._replacing = ""
+        session.write(ready)
+        session.start(caller, cursor, behind=behind)
+        fanout.add(session)
+        self.metrics.sessions = len(fanout)
+        self._kernel.news.joined(session)
+        for service in self._services:
+            service.joined(session)
+        if caller.kind == "agent":
+            self._ending.remind(caller.participant)
+
+    def detach(self, session: Session) -> None:
+        self._sessions.discard(session)
+        fanout = self._kernel.fanout
+        if fanout.discard(session):
+            self.metrics.sessions = len(fanout)
+            self._kernel.news.left(session)
+            for service in self._services:
+                service.left(session)
+            if not (session.observe or fanout.of(session.participant)):
+                replaced = session.participant == self._replacing
+                for service in self._services:
+                    service.absent(session.participant, replaced=replaced)
+
+    # The stream -------------------------------------------------------------------------------
+
+    def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
+        self.cursors.move(session.participant, seq, settles_wakes=not session.turns)
+        if wakes and session.turns:
+            # With the turn that begins: else it would begin once more if hub and agent died now.
+            self.cursors.flush()
+
+    async def read_events(
+        self, session: Session, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        store = self._kernel.store
+        if session.observe:
+            return await store.log(after, upto, limit)
+        kind = session.caller.kind if session.caller is not None else "service"
+        # What a person has said for an agent is among the agent's own.
+        own = kind in ("human", "agent")
+        page = await store.events(session.participant, after, upto, limit, own)
+        return [await self._ending.without_ended_wake(session.participant, event) for event in page]
+
+    def send_result(self, entry: Entry) -> bytes:
+        draft, online = entry.draft, self._kernel.state.presence.online
+        named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
+        present = [p for p in named if p in online]
+        absent = [p for p in named if p not in online] if len(present) < len(named) else ()
+        queued: dict[str, int] = {}
+        not_woken: dict[str, str] = {}
+        for participant, reason, reply in entry.decisions:
+            if reply is not None:
+                parked = self._parked(participant)
+                queued[participant] = self._kernel.queues.depth(participant, parked)
+            elif reason in KEPT_BACK:
+                not_woken[participant] = reason
+        return encode_send_result(
+            entry.seq,
+            entry.tseq,
+            entry.thread.id,
+            entry.body,
+            present,
+            absent,
+            draft.unresolved,
+            queued,
+            not_woken,
+            draft.amends,
+            draft.notes,
+        )

@@ -1,0 +1,101 @@
+"""What is stopped: agents, threads or everything by people, threads also by the breaker; and which
+agents a person speaks for. Pure memory; what is durable about it is in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hubbub.errors import OperationError
+from hubbub.network.stored import StoredHalt
+from hubbub.network.takeovers import Takeovers
+from hubbub.network.wakes import Reason
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = ["BREAKER", "Halts", "refusal"]
+
+BREAKER = "breaker"
+"""The scope of what the breaker latches."""
+
+
+class Halts:
+    """Asked for every wake: nearly always nothing is stopped, and that costs two looks."""
+
+    def __init__(self, stored: Iterable[StoredHalt], takeovers: Takeovers | None = None):
+        self._takeovers = takeovers
+        self._held: dict[tuple[str, str], StoredHalt] = {}
+        for halt in stored:
+            self.put(halt)
+
+    def __iter__(self) -> Iterator[StoredHalt]:
+        """Those that hold, in the order in which they came."""
+        return iter(tuple(self._held.values()))
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is stopped, or any agent spoken for."""
+        return bool(self._held) or bool(self._takeovers)
+
+    def put(self, halt: StoredHalt) -> None:
+        """In place of one of the same scope and target."""
+        self._held[halt.scope, halt.target] = halt
+
+    def get(self, scope: str, target: str) -> StoredHalt | None:
+        return self._held.get((scope, target))
+
+    def lift(self, scope: str, target: str) -> StoredHalt | None:
+        """Forget a halt and give it back; None if there was none."""
+        return self._held.pop((scope, target), None)
+
+    def of(self, agent: str, thread_id: str) -> Reason | None:
+        """Why nothing may be done by the agent in the thread; None if nothing is in the way."""
+        if self._held:
+            found = self._halted(agent, thread_id)
+            if found is not None:
+                return Reason.LATCHED if found.scope == BREAKER else Reason.STOPPED
+        if self._takeovers and self._takeovers.holder(agent) is not None:
+            return Reason.TAKEN_OVER
+        return None
+
+    def refuse(self, agent: str, thread_id: str) -> None:
+        """Raises `OperationError` if nothing may be done by the agent in the thread."""
+        if not self.any:
+            return
+        found = self._halted(agent, thread_id)
+        if found is not None:
+            raise refusal(found)
+        holder = self._takeovers.holder(agent) if self._takeovers else None
+        if holder is not None:
+            raise OperationError(
+                ErrorCode.TAKEN_OVER,
+                f"{holder} speaks for {agent} at present; nothing is to be done until "
+                "it is handed back",
+                details={"by": holder},
+            )
+
+    def stopper(self, halt: StoredHalt) -> Callable[[str, str, str], bool]:
+        """Whether this halt is in the way of an agent in a thread, whichever turn it is."""
+        alone = Halts([halt])
+        return lambda agent, thread_id, turn: alone.of(agent, thread_id) is not None
+
+    def _halted(self, agent: str, thread_id: str) -> StoredHalt | None:
+        held = self._held
+        found = held.get(("all", "")) or held.get(("agent", agent))
+        up: str | None = thread_id
+        # A stop of a thread is one of all replies under it, or the storm would go on there.
+        while found is None and up is not None:
+            found = held.get(("thread", up)) or held.get((BREAKER, up))
+            up = thread_ids.parent(up)
+        return found
+
+
+def refusal(halt: StoredHalt) -> OperationError:
+    """What is told to an agent that goes on all the same."""
+    what = {"all": "everything", "agent": f"{halt.target}"}.get(halt.scope, "this thread")
+    if halt.scope == BREAKER:
+        text = f"the breaker has stopped this thread: {halt.turns} turns began in a short time"
+    else:
+        text = f"{halt.by} has stopped {what}" + (f": {halt.reason}" if halt.reason else "")
+    details: dict[str, object] = {"scope": halt.scope, "target": halt.target, "by": halt.by}
+    return OperationError(ErrorCode.STOPPED, text, details=details)

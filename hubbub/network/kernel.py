@@ -1,0 +1,60 @@
+"""The kernel: what every service may use. It knows no service by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.clock import Clock, SteadyClock
+from hubbub.config.models import Limits, NetworkConfig, NetworkFile
+from hubbub.mods.pipeline import Pipeline
+from hubbub.network.fanout import Fanout
+from hubbub.network.log import Log
+from hubbub.network.metrics import HubMetrics
+from hubbub.network.news import News
+from hubbub.network.ports import Store
+from hubbub.network.queues import Queues
+from hubbub.network.speaking import Speaker
+from hubbub.network.state import NetworkState
+from hubbub.network.writes import Writes
+
+__all__ = ["Kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The parts of a running hub that move a message, and the facts they share."""
+
+    file: NetworkFile
+    clock: Clock
+    """For what bears a date."""
+    steady: SteadyClock
+    """For what lasts a while: deadlines, expiries."""
+    store: Store
+    state: NetworkState
+    queues: Queues
+    log: Log
+    speaker: Speaker
+    pipeline: Pipeline
+    """The mods, as messages pass them."""
+    writes: Writes
+    """The way into the log."""
+    fanout: Fanout
+    """The way out to the sessions."""
+    news: News
+    """What the hub itself tells those who are connected."""
+    metrics: HubMetrics
+    draining: asyncio.Event
+    """Set when the hub takes no more calls."""
+    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    """Runs a coroutine in the hub's task group."""
+
+    @property
+    def config(self) -> NetworkConfig:
+        return self.file.network
+
+    @property
+    def limits(self) -> Limits:
+        return self.file.network.limits

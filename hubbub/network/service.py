@@ -1,0 +1,58 @@
+"""A service: one capability of the hub beside its kernel, with the operations that belong to it.
+
+    class MemoryService(Service):
+        @operation(permission="write", output=Done)
+        def remember(self, call: Caller, args: Remember) -> Recording: ...
+
+A service is given the kernel, and the services it uses, as arguments of its constructor. What it
+must hear of it declares by overriding a hook; `hubbub.network.hub` lists the services in the order
+in which they hear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MethodType
+
+from hubbub.mods.operation import Operation
+from hubbub.network.kernel import Kernel
+from hubbub.network.session import Session
+
+__all__ = ["Service"]
+
+
+class Service:
+    """Base class; every hook may be left as it is."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel, self.state, self.store = kernel, kernel.state, kernel.store
+
+    @classmethod
+    def declared(cls) -> Sequence[Operation]:
+        """Its operations as they are declared, without an instance to run them."""
+        return [each for each in vars(cls).values() if isinstance(each, Operation)]
+
+    def operations(self) -> Sequence[Operation]:
+        """Its operations, to be run by this instance."""
+        return [replace(each, handler=MethodType(each.handler, self)) for each in self.declared()]
+
+    # Hooks ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The hub runs: finish what an earlier run of it began."""
+
+    def close(self) -> None:
+        """The hub stops: start nothing more."""
+
+    def look(self) -> None:
+        """Look at the time now: for clocks that are moved by hand."""
+
+    def joined(self, session: Session) -> None:
+        """The session is ready."""
+
+    def left(self, session: Session) -> None:
+        """A session that was ready is gone."""
+
+    def absent(self, participant: str, *, replaced: bool) -> None:
+        """The last connection of the participant is gone; `replaced`: for a newer one."""

@@ -1,0 +1,191 @@
+"""Weighs what the rules of `wakes.py` have decided, recipient by recipient."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.network.halts import Halts
+from hubbub.network.queues import Queues
+from hubbub.network.services.budgets.daily import Daily
+from hubbub.network.services.budgets.dampener import Dampener
+from hubbub.network.services.budgets.judgement import Judgement
+from hubbub.network.services.budgets.ledger import Ledger
+from hubbub.network.services.budgets.unsaved import Unsaved
+from hubbub.network.threads import Thread
+from hubbub.network.wakes import Decision, Reason
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
+from hubbub.protocol.spending import LimitName
+
+__all__ = ["Bench", "Judges", "is_dampened"]
+
+_REASONS: dict[LimitName, Reason] = {
+    "hops": Reason.HOP_LIMIT,
+    "wakes": Reason.BUDGET_WAKES,
+    "fan_out": Reason.BUDGET_FAN_OUT,
+    "agents": Reason.BUDGET_AGENTS,
+    "wall_clock": Reason.BUDGET_WALL_CLOCK,
+    "tokens": Reason.BUDGET_TOKENS,
+    "usd": Reason.BUDGET_USD,
+}
+
+
+def is_dampened(draft: Draft, ledger: Ledger | None) -> bool:
+    """Whether its wakes count as those of two agents that wake each other. Questions whose senders
+    do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
+    do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
+    if draft.sender_kind != "agent" or draft.by_person or draft.awaits or draft.awaited:
+        return False
+    if draft.request is None:
+        return True
+    return draft.request.kind == "task" and (ledger is None or not ledger.opened_by_person)
+
+
+def _ends_request(draft: Draft) -> bool:
+    return draft.request is not None and draft.request.kind != "task"
+
+
+class Judges(NamedTuple):
+    """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
+
+    halts: Halts
+    daily: Daily
+    dampener: Dampener
+    unsaved: Unsaved
+    queues: Queues
+
+
+class Bench:
+    """One message before its judges."""
+
+    def __init__(
+        self,
+        judges: Judges,
+        draft: Draft,
+        thread: Thread,
+        judgement: Judgement,
+        now: float,
+        monotonic: float,
+    ):
+        self._judges, self._draft, self._thread = judges, draft, thread
+        self._judgement, self._ledger = judgement, judgement.ledger
+        self._person, self._ends = draft.by_person, _ends_request(draft)
+        self._monotonic = monotonic
+        self._barrier = None if self._person else self._ledger.barrier(now)
+        """A limit that lets the message wake nobody at all."""
+
+    def weigh_all(self, decisions: list[Decision]) -> None:
+        """Temper the decisions, in place, and count what is left of them."""
+        if not (self._person or self._ends or self._judgement.opens):
+            self._hear_speaker()
+        for index, decision in enumerate(decisions):
+            if decision.reply is not None:
+                decisions[index] = self._weigh(decision)
+            elif decision.reason is Reason.HOP_LIMIT:
+                self._reach("hops")
+
+    def _reach(self, limit: LimitName) -> None:
+        if limit not in self._judgement.reached:
+            self._judgement.reached.append(limit)
+
+    def _hear_speaker(self) -> None:
+        """Who speaks in an interaction in which nothing woke it (an observer) is charged to it as
+        if it had been woken: once, and for each word that it says to what it merely overhears."""
+        ledger, draft = self._ledger, self._draft
+        speaker = draft.sender_id
+        if draft.sender_kind == "system":
+            return
+        overhears = self._overhears()
+        if not overhears and (speaker == ledger.opened_by or speaker in ledger.agents):
+            return
+        if self._barrier is None:
+            self._barrier = ledger.refuses(speaker)
+        if self._barrier is None:
+            self._charge(speaker)
+        elif overhears:
+            self._hear_last_word(speaker, self._barrier)
+
+    def _overhears(self) -> bool:
+        """Whether the speaker names a message as its cause that has not woken it."""
+        seq = parse_message_id(self._draft.cause_id or "")
+        return seq is not None and not self._judges.queues.holds(self._draft.sender_id, seq)
+
+    def _hear_last_word(self, speaker: str, limit: LimitName) -> None:
+        """Past a limit an observer has one more word: whoever overhears that would answer it
+        without being woken, and so without end. Raises `OperationError` for a second one."""
+        ledger = self._ledger
+        if speaker not in ledger.last_words:
+            ledger.last_words.add(speaker)
+            self._judgement.last_word = True
+            self._reach(limit)
+            return
+        raise OperationError(
+            ErrorCode.BUDGET_EXHAUSTED,
+            f"interaction {ledger.interaction} is past its limit ({limit}), and nothing in it has "
+            "woken you; a person may go on by sending a new message",
+            details={"interaction_id": ledger.interaction, "limit": limit},
+        )
+
+    def _charge(self, agent: str) -> None:
+        self._ledger.wake(agent)
+        self._judgement.counted.append(agent)
+
+    def _weigh(self, decision: Decision) -> Decision:
+        agent, _, reply = decision
+        reason = self._in_the_way(agent)
+        if reason is None:
+            self._count(agent)
+            return decision
+        self._judgement.kept[agent] = reason
+        if reply == "required":
+            self._judgement.owed.append(agent)
+        return Decision(agent, reason, None)
+
+    def _count(self, agent: str) -> None:
+        daily, thread_no = self._judges.daily, self._thread.no
+        if not self._ends:
+            self._charge(agent)
+        self._judgement.woken.append(agent)
+        daily.wake(agent, thread_no)
+        if daily.limits_wakes:
+            self._judgement.day = daily.day
+        else:
+            self._judges.unsaved.wake(agent, thread_no)
+        if self._person:
+            self._judges.dampener.person(agent)
+
+    def _in_the_way(self, agent: str) -> Reason | None:
+        halts, daily, dampener, *_ = self._judges
+        halted = halts.of(agent, self._thread.id) if halts.any else None
+        if halts.any and halted is None and self._draft.timer_of is not None:
+            halted = halts.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
+        if halted is not None:
+            return halted
+        limit = None if self._person else self._limit(agent)
+        if limit is not None:
+            self._reach(limit)
+            return _REASONS[limit]
+        spent = daily.refuses(agent, self._thread.no)
+        if spent is not None:
+            self._judgement.days.append(spent)
+            return spent.reason
+        if not is_dampened(self._draft, self._ledger):
+            return None
+        sender, now, of = self._draft.sender_id, self._monotonic, self._ledger.of_person
+        if dampener.wake(sender, agent, now, of):
+            return None
+        if dampener.tells(sender, agent, now, of):
+            self._judgement.breathless.append(agent)
+        return Reason.DAMPENED
+
+    def _limit(self, agent: str) -> LimitName | None:
+        """The limit of the interaction that keeps the message from waking the agent."""
+        if self._ends:
+            return self._barrier
+        limit = self._barrier or self._ledger.refuses(agent)
+        most = self._ledger.limits.fan_out
+        if limit is None and most is not None and len(self._judgement.woken) >= most:
+            return "fan_out"
+        return limit

@@ -1,0 +1,390 @@
+"""The one place that judges who is let wake whom, beyond the rules of `wakes.py`.
+
+What the rules would let wake is asked about in this order, and the first that says no is the
+reason why the message is delivered and wakes nobody:
+
+    stop -> breaker -> take-over -> wall clock, tokens, money, wakes, agents and fan-out of the
+    interaction -> the day's limits of network, thread and agent -> dampener
+
+A person's message is held by stops and the day's limits alone: it wakes as many as it names, and
+that is counted. What ends a request wakes whom waits for it, however many wakes there were.
+
+Wakes are counted at once, in memory, and taken back if the store refuses the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.lineage import Ancestor
+from hubbub.network.log import Entry
+from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakeOf, WakesAt
+from hubbub.network.records import Record
+from hubbub.network.service import Service
+from hubbub.network.services.budgets.bench import Bench, Judges, is_dampened
+from hubbub.network.services.budgets.book import Book
+from hubbub.network.services.budgets.daily import Daily, Reached
+from hubbub.network.services.budgets.dampener import Dampener
+from hubbub.network.services.budgets.judgement import Judgement
+from hubbub.network.services.budgets.leases import Leases
+from hubbub.network.services.budgets.ledger import Ledger
+from hubbub.network.services.budgets.notices import Notice, Notices
+from hubbub.network.services.budgets.turn_account import TurnAccount
+from hubbub.network.services.budgets.unsaved import Unsaved
+from hubbub.network.services.threads import find_thread
+from hubbub.network.speaking import cause_position, own_turn, unknown_turn
+from hubbub.network.stored import StoredSpending
+from hubbub.network.wakes import Decision, Reason
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.spending import (
+    BudgetState,
+    Lease,
+    LeaseTurn,
+    Left,
+    LimitName,
+    ReadBudget,
+    ReadSpending,
+    Spending,
+    SpendingRow,
+    Sums,
+)
+
+__all__ = ["BudgetService"]
+
+COST = 0.1
+"""Of the rate limit: an agent at work asks before each question to its model."""
+
+
+class BudgetService(Service):
+    """Judges messages on their way into the log, and keeps the accounts of what turns cost."""
+
+    def __init__(self, kernel: Kernel):
+        super().__init__(kernel)
+        config, clock, state = kernel.config, kernel.clock, kernel.state
+        agents = kernel.file.agents.items()
+        own = {name: agent.daily for name, agent in agents if agent.daily is not None}
+        self.steady: Callable[[], float] = kernel.steady.now
+        """By which interactions grow old."""
+        self._monotonic: Callable[[], float] = clock.monotonic
+        self.book = Book(
+            kernel.store,
+            state.threads,
+            config.budgets,
+            set_by_person=state.set_by_person,
+            moment=kernel.steady.moment,
+        )
+        self.daily = Daily(config.daily, own, clock.now())
+        self._plain = not self.daily.limited
+        self._dampener = Dampener(config.wake.dampener)
+        self._notices = Notices(state.threads, self._post, config.wake.dampener)
+        self._unsaved = Unsaved(kernel.log, clock.now)
+        self._judges = Judges(state.halts, self.daily, self._dampener, self._unsaved, kernel.queues)
+        self._judgements: dict[Entry, Judgement] = {}
+        """Of the entries on their way that move an account, or were kept from waking somebody."""
+        self.turns = Leases(
+            kernel.store, self.book, self.daily, clock.now, self.steady, self.reach, self._spent_up
+        )
+
+    def _post(self, notice: Notice) -> None:
+        """Say what stands in the way of a wake, or of a question to a model."""
+        post = self.kernel.writes.notice
+        post(notice.thread_id, notice.text, notice.details, notice.once, to=notice.to)
+
+    async def restore(self) -> None:
+        """Read what was spent today. Raises `StoreUnavailable`."""
+        if self.daily.limited:
+            self.daily.restore(await self.store.read(SpendingSince(self.daily.day)))
+
+    def flush(self) -> None:
+        """Hand to the log what is written a little later."""
+        self._unsaved.flush()
+
+    async def saved(self) -> None:
+        """Wait until that is in the store. Raises `StoreUnavailable`."""
+        await self._unsaved.saved()
+
+    # The gate ---------------------------------------------------------------------------------
+
+    def needs(self, cause: Ancestor) -> bool:
+        return self.book.find(cause.interaction) is None
+
+    async def load(self, cause: Ancestor) -> None:
+        if self.needs(cause):
+            await self.book.load(cause.interaction)
+
+    def judge(self, entry: Entry) -> None:
+        """Temper the decisions, in place, and count the wakes that are left."""
+        draft, thread, decisions = entry.draft, entry.thread, entry.decisions
+        if entry.interaction is None and self._plain and not self.state.halts.any:
+            # Most messages are of one of these two kinds, and judged within a microsecond.
+            if draft.by_person:
+                self._let_wake(decisions, thread.no)
+                return
+            if len(decisions) == 1 and draft.sender_kind == "agent":
+                agent, _, reply = decisions[0]
+                if reply is None:
+                    return
+                if is_dampened(draft, None):
+                    now = self._monotonic()
+                    if self._dampener.wake(draft.sender_id, agent, now):
+                        self._unsaved.wake(agent, thread.no)
+                        return
+                    if self._dampener.was_told(draft.sender_id, agent, now):
+                        decisions[0] = Decision(agent, Reason.DAMPENED, None)
+                        return
+        judgement = self._weigh(entry)
+        if judgement is not None:
+            self._judgements[entry] = judgement
+            entry.rows = (*entry.rows, self._rows)
+
+    def _rows(self, entry: Entry) -> Sequence[Record]:
+        return self._judgements[entry].records(entry.seq)
+
+    def _let_wake(self, decisions: Sequence[Decision], thread_no: int) -> None:
+        """A person's words, with nothing in their way."""
+        for agent, _, reply in decisions:
+            if reply is not None:
+                self._dampener.person(agent)
+                self._unsaved.wake(agent, thread_no)
+
+    def _weigh(self, entry: Entry) -> Judgement | None:
+        """None: nothing is to be written with the message, and nothing was kept from waking."""
+        draft, thread, decisions = entry.draft, entry.thread, entry.decisions
+        person, opens = draft.by_person, entry.interaction is None
+        wakes = any(decision.reply is not None for decision in decisions)
+        if not wakes and (opens or person):
+            return None
+        now = self.steady()
+        if entry.interaction is None:
+            opener, of_person = self._opener(draft)
+            ledger = self.book.new(opener, thread.no, now, person=of_person)
+        else:
+            found = self.book.find(entry.interaction)
+            assert found is not None, "loaded before"
+            ledger = found
+        judgement = Judgement(ledger, thread.no, opens=opens)
+        self.daily.today(now)
+        bench = Bench(self._judges, draft, thread, judgement, now, self._monotonic())
+        bench.weigh_all(decisions)
+        if not (judgement.moves or judgement.woken or judgement.kept):
+            return None
+        ledger.pins += 1
+        return judgement
+
+    def _opener(self, draft: Draft) -> tuple[str, bool]:
+        """Who opens an interaction with the draft, and whether that is a person."""
+        of = draft.timer_of
+        if of is not None:
+            return of, self.state.set_by_person(of)
+        return draft.said_by, draft.by_person
+
+    def absent(self, participant: str, *, replaced: bool) -> None:
+        """An agent that is gone asks for nothing any more."""
+        self.turns.left(participant)
+
+    # What became of it --------------------------------------------------------------------
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """These messages are durable."""
+        now, opened = self.steady(), self.book.opened
+        for entry in entries:
+            judgement = self._judgements.pop(entry, None) if self._judgements else None
+            if judgement is not None:
+                self._settle(entry, judgement)
+            if entry.interaction is None and (judgement is None or not judgement.moves):
+                opened(
+                    entry.seq,
+                    *self._opener(entry.draft),
+                    entry.thread.no,
+                    now,
+                    entry.decisions,
+                )
+
+    def _settle(self, entry: Entry, judgement: Judgement) -> None:
+        ledger = judgement.ledger
+        ledger.pins -= 1
+        if judgement.opens and judgement.moves:
+            ledger.seq = entry.seq
+            self.book.keep(ledger)
+        ledger.saved.update(judgement.counted, judgement.reached)
+        for limit in judgement.reached:
+            self.reach(ledger, limit)
+        if judgement.breathless:
+            self._notices.breathless(entry, judgement)
+        if entry.draft.by_person:
+            self._notices.unheard(entry, judgement)
+        else:
+            for reached in judgement.days:
+                self._notices.day(reached, self.daily.day, entry.thread)
+
+    def reach(self, ledger: Ledger, limit: LimitName) -> None:
+        """A limit has stood in the way: those whom it concerns are told once."""
+        if limit not in ledger.reached:
+            ledger.reached.add(limit)
+            if limit not in ledger.saved:
+                self._unsaved.reached(ledger, limit)
+            self._notices.limit(ledger, limit, self.steady())
+
+    def _spent_up(self, reached: Reached, thread_no: int) -> None:
+        """A limit of the day has stood in the way of a question to a model."""
+        thread = self.state.threads.by_no(thread_no)
+        self._notices.day(reached, self.daily.day, thread)
+
+    def take_back(self, entry: Entry) -> None:
+        """The message is not in the log: what it was counted as is not so."""
+        draft, judgement = entry.draft, self._judgements.pop(entry, None)
+        ledger = judgement.ledger if judgement is not None else None
+        for agent, _, reply in entry.decisions:
+            if reply is not None:
+                if is_dampened(draft, ledger):
+                    of = ledger.of_person if ledger is not None else 0
+                    self._dampener.take_back(draft.sender_id, agent, of)
+                if not self.daily.limits_wakes:
+                    self._unsaved.wake(agent, entry.thread.no, -1)
+                self.daily.wake(agent, entry.thread.no, -1)
+        if judgement is not None:
+            judgement.ledger.pins -= 1
+            for agent in judgement.counted:
+                judgement.ledger.unwake(agent)
+            if judgement.last_word:
+                judgement.ledger.last_words.discard(draft.sender_id)
+
+    # Turns --------------------------------------------------------------------------------
+
+    async def account(self, call: Caller, turn: str) -> TurnAccount:
+        """What a turn of the caller's costs so far, and whose budget it uses.
+
+        Raises `OperationError`, also for a message that has not woken the caller: nobody is to use
+        up what others may spend.
+        """
+        known = self.turns.find(turn)
+        own = known is not None and known.agent == call.participant
+        if known is not None and own and not self.turns.is_loading(turn):
+            return known
+        own_turn(turn, call.participant, self.kernel.log.head)
+        async with self.turns.loading(turn):
+            return self.turns.find(turn) or await self._load_account(call.participant, turn)
+
+    async def _load_account(self, agent: str, turn: str) -> TurnAccount:
+        seq, _ = cause_position(turn, agent)
+        woken_by = await self.kernel.writes.causes.ancestor(seq)
+        if woken_by is None or not await self._has_woken(agent, seq, woken_by.thread_no):
+            raise unknown_turn(turn)
+        return await self.turns.load(turn, agent, woken_by.thread_no, woken_by.interaction)
+
+    async def _has_woken(self, agent: str, seq: int, thread_no: int) -> bool:
+        """Whether the message at `seq` woke the agent, however long ago.
+
+        Raises `OperationError` if it has not and a stop is in the way.
+        """
+        if self.kernel.queues.holds(agent, seq):
+            return True
+        wake = await self.store.read(WakeOf(agent, seq))
+        if wake is not None and wake.reply is None:  # it has reached the agent, which may know
+            self.state.halts.refuse(agent, self.state.threads.by_no(thread_no).id)
+        return wake is not None and wake.reply is not None
+
+    # Operations ---------------------------------------------------------------------------
+
+    @operation(permission="read", tool=False, cost=COST)
+    async def lease_turn(self, call: Caller, args: LeaseTurn) -> Lease:
+        """Ask for leave to put a question to a model: what it may cost is reserved until the step
+        is recorded that tells the real figures."""
+        account = await self.account(call, args.turn)
+        state = self.state
+        state.turns.check(args.turn)
+        state.halts.refuse(call.participant, state.threads.by_no(account.thread_no).id)
+        if account.over:
+            raise OperationError(ErrorCode.TURN_OVER, f"turn {args.turn} has ended")
+        return self.turns.lease(account, args)
+
+    @operation(tool=False)
+    async def read_budget(self, call: Caller, args: ReadBudget) -> BudgetState:
+        """Read an interaction's budget: what there is and what is used. For whoever takes part in
+        it, and owners."""
+        ledger = await self.book.load(args.interaction)
+        if ledger is None or not self._takes_part(call, ledger):
+            text = f"there is no interaction {args.interaction} for you"
+            raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
+        active, began, last = await self._course(call, ledger)
+        age = self.steady() - ledger.opened_at if active else last - began
+        return BudgetState(
+            interaction=args.interaction,
+            opened_by=ledger.opened_by,
+            opened_at=datetime.fromtimestamp(began, UTC),
+            limits=ledger.budget(),
+            used=ledger.used(ledger.opened_at + age),
+            reached=tuple(sorted(ledger.reached)),
+            sums=ledger.sums(),
+            active=active,
+        )
+
+    def _takes_part(self, call: Caller, ledger: Ledger) -> bool:
+        me = call.participant
+        opened_in = self.state.threads.by_no(ledger.thread_no)
+        return (
+            call.owner or me == ledger.opened_by or me in ledger.agents or call.may_look(opened_in)
+        )
+
+    async def _course(self, call: Caller, ledger: Ledger) -> tuple[bool, float, float]:
+        """Whether turns of the interaction run, or wakes of it wait for one; and the dates of the
+        first and the last thing that happened in it."""
+        store, runs = self.store, self.turns.runs(ledger)
+        stored = await store.read(
+            InteractionMessages(ledger.interaction, ledger.seq - 1, self.kernel.log.head)
+        )
+        messages = [Message.model_validate_json(body) for _, body in stored.found]
+        found = await store.read(WakesAt([message.seq for message in messages])) if messages else {}
+        turns = await store.read(TurnsById([wake.taken for wake in found.values() if wake.taken]))
+        waits = any(wake.state in ("pending", "running") for wake in found.values())
+        said = [message.sent_at.timestamp() for message in messages]
+        ended = (turn.ended_at for turn in turns if turn.ended_at is not None)
+        return runs or waits, said[0], max((*said, *ended))
+
+    @operation(tool=False)
+    async def read_spending(self, call: Caller, args: ReadSpending) -> Spending:
+        """Read what was spent by day, agent and thread: everything for an owner, for others what
+        they take part in. With the day's limits and what is used of them."""
+        thread_no = None if args.thread is None else find_thread(call, args.thread, look=True).no
+        await self.saved()
+        since = datetime.fromtimestamp(self.kernel.clock.now(), UTC) - timedelta(days=args.days - 1)
+        stored = await self.store.read(
+            SpendingSince(since.strftime("%Y-%m-%d"), args.agent, thread_no)
+        )
+        mine = [row for row in stored if self._may_see(call, row)]
+        mine.sort(key=lambda row: (row.usd, row.tokens_in + row.tokens_out), reverse=True)
+        mine.sort(key=lambda row: row.day, reverse=True)
+        today = self.daily.used(args.agent, thread_no) if self.daily.limited else ()
+        return Spending(
+            rows=tuple(self._row(row) for row in mine),
+            total=_sums(*mine),
+            today=tuple(
+                Left(limit=each.limit, whose=each.whose, used=each.used, of=each.of)
+                for each in today
+            ),
+        )
+
+    def _may_see(self, call: Caller, row: StoredSpending) -> bool:
+        if call.owner or row.agent == call.participant:
+            return True
+        return call.may_look(self.state.threads.by_no(row.thread_no))
+
+    def _row(self, row: StoredSpending) -> SpendingRow:
+        thread = self.state.threads.by_no(row.thread_no)
+        return SpendingRow(day=row.day, agent=row.agent, thread_id=thread.id, sums=_sums(row))
+
+
+def _sums(*rows: StoredSpending) -> Sums:
+    return Sums(
+        turns=sum(row.turns for row in rows),
+        wakes=sum(row.wakes for row in rows),
+        tokens_in=sum(row.tokens_in for row in rows),
+        tokens_out=sum(row.tokens_out for row in rows),
+        usd=round(sum(row.usd for row in rows), 9),
+    )

@@ -1,0 +1,177 @@
+"""What a day may cost: the accounts of the network, of threads and of agents. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from hubbub.config.models import DailyBudget, DailyBudgets
+from hubbub.network.services.budgets.ledger import EPSILON, Cost, exceeds
+from hubbub.network.stored import StoredSpending
+from hubbub.network.wakes import Reason
+from hubbub.protocol.spending import LimitName, Whose
+
+__all__ = ["Account", "Daily", "Reached", "day_of"]
+
+DAY_S = 86400
+_REASONS: dict[Whose, Reason] = {
+    "network": Reason.DAILY_NETWORK,
+    "thread": Reason.DAILY_THREAD,
+    "agent": Reason.DAILY_AGENT,
+}
+
+
+def day_of(now: float) -> str:
+    """The day (UTC) of a time, as YYYY-MM-DD."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+
+
+class Account:
+    """What was used on the day."""
+
+    __slots__ = ("leased_tokens", "leased_usd", "tokens", "usd", "wakes")
+
+    def __init__(self) -> None:
+        self.wakes = self.tokens = self.leased_tokens = 0
+        self.usd = self.leased_usd = 0.0
+
+    @property
+    def reserves(self) -> bool:
+        """Whether anything is reserved."""
+        return self.leased_tokens > 0 or self.leased_usd > EPSILON
+
+    def used(self, limits: DailyBudget) -> Iterator[tuple[LimitName, float, float]]:
+        """Limit, what is used of it, leases included, and what there is."""
+        if limits.tokens is not None:
+            yield "tokens", self.tokens + self.leased_tokens, limits.tokens
+        if limits.usd is not None:
+            yield "usd", max(0.0, self.usd + self.leased_usd), limits.usd
+        if limits.wakes is not None:
+            yield "wakes", self.wakes, limits.wakes
+
+
+class Reached(NamedTuple):
+    """A limit of the day that lets no more be done."""
+
+    whose: Whose
+    target: str
+    """The agent's id, the thread's number; empty for the network."""
+    limit: LimitName
+    used: float
+    of: float
+
+    @property
+    def reason(self) -> Reason:
+        return _REASONS[self.whose]
+
+
+class Daily:
+    """The accounts of today. `agents` are those with a `daily` of their own."""
+
+    def __init__(self, budgets: DailyBudgets, agents: Mapping[str, DailyBudget], now: float):
+        self._budgets, self._own = budgets, agents
+        every = (budgets.network, budgets.thread, budgets.agent, *agents.values())
+        self.limited = any(budget != DailyBudget() for budget in every)
+        """Whether a day has any limit: else nothing is counted here."""
+        self.limits_wakes = any(budget.wakes is not None for budget in every)
+        self._starts(now)
+
+    def _starts(self, now: float) -> None:
+        self._until = (now // DAY_S + 1) * DAY_S
+        self.day = day_of(now)
+        self._network = Account()
+        self._threads = defaultdict[int, Account](Account)
+        self._agents = defaultdict[str, Account](Account)
+
+    def restore(self, rows: Iterable[StoredSpending]) -> None:
+        """What the store has of today."""
+        for row in rows:
+            if row.day == self.day:
+                self.wake(row.agent, row.thread_no, row.wakes)
+                cost = Cost(row.tokens_in, row.tokens_out, row.usd)
+                self.spend(row.agent, row.thread_no, cost)
+
+    def today(self, now: float) -> str:
+        """The day it is; with a new one all accounts begin anew, but for what is reserved."""
+        if not self._until - DAY_S <= now < self._until:
+            network, threads, agents = self._network, self._threads, self._agents
+            self._starts(now)
+            self._network = _reserved(network)
+            for no, account in threads.items():
+                if account.reserves:
+                    self._threads[no] = _reserved(account)
+            for agent, account in agents.items():
+                if account.reserves:
+                    self._agents[agent] = _reserved(account)
+        return self.day
+
+    def _accounts(
+        self, agent: str, thread_no: int
+    ) -> Iterator[tuple[Whose, str, Account, DailyBudget]]:
+        budgets = self._budgets
+        yield "network", "", self._network, budgets.network
+        yield "thread", str(thread_no), self._threads[thread_no], budgets.thread
+        own = self._own.get(agent) or budgets.agent
+        yield "agent", agent, self._agents[agent], own
+
+    # Wakes --------------------------------------------------------------------------------
+
+    def refuses(self, agent: str, thread_no: int) -> Reached | None:
+        """The limit that keeps one more wake from being made."""
+        if not self.limited:
+            return None
+        for whose, target, account, limits in self._accounts(agent, thread_no):
+            for limit, used, of in account.used(limits):
+                if used >= of - EPSILON:
+                    return Reached(whose, target, limit, used, of)
+        return None
+
+    def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
+        """Count wakes; a negative number takes them back."""
+        if self.limited:
+            for _, _, account, _ in self._accounts(agent, thread_no):
+                account.wakes = max(0, account.wakes + count)
+
+    # Tokens and money ---------------------------------------------------------------------
+
+    def spend(self, agent: str, thread_no: int, cost: Cost) -> None:
+        if self.limited:
+            for _, _, account, _ in self._accounts(agent, thread_no):
+                account.tokens = max(0, account.tokens + cost.tokens)
+                account.usd = max(0.0, account.usd + cost.usd)
+
+    def too_dear(self, agent: str, thread_no: int, tokens: int, usd: float) -> list[Reached]:
+        """The limits that a question with this estimate would break."""
+        if not self.limited:
+            return []
+        estimate: dict[LimitName, float] = {"tokens": tokens, "usd": usd}
+        return [
+            Reached(whose, target, limit, used, of)
+            for whose, target, account, limits in self._accounts(agent, thread_no)
+            for limit, used, of in account.used(limits)
+            if limit in estimate and exceeds(used + estimate[limit], of)
+        ]
+
+    def lease(self, agent: str, thread_no: int, tokens: int, usd: float) -> None:
+        """Reserve for a question; negative numbers give back what was reserved."""
+        if self.limited:
+            for _, _, account, _ in self._accounts(agent, thread_no):
+                account.leased_tokens = max(0, account.leased_tokens + tokens)
+                account.leased_usd = max(0.0, account.leased_usd + usd)
+
+    def used(self, agent: str | None, thread_no: int | None) -> list[Reached]:
+        """What is used of the limits of the network, and of this agent and thread."""
+        found: list[Reached] = []
+        for whose, target, account, limits in self._accounts(agent or "", thread_no or 0):
+            if (whose == "agent" and agent is None) or (whose == "thread" and thread_no is None):
+                continue
+            found += [Reached(whose, target, *used) for used in account.used(limits)]
+        return found
+
+
+def _reserved(before: Account) -> Account:
+    account = Account()
+    account.leased_tokens, account.leased_usd = before.leased_tokens, before.leased_usd
+    return account

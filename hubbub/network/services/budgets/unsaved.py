@@ -1,0 +1,80 @@
+"""Wakes of the day that are written a little later, many together.
+
+A wake is a matter of microseconds, and most messages make one: a record with each would cost more
+than the message. Where a day's wakes are limited, they are written with their messages instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from hubbub.network.log import Change, Log
+from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.services.budgets.daily import day_of
+from hubbub.network.services.budgets.ledger import Ledger
+from hubbub.protocol.spending import LimitName
+
+__all__ = ["Unsaved"]
+
+WRITE_AFTER_S = 1.0
+"""Losing so much of a day's count of wakes to a crash changes no decision."""
+
+
+class Unsaved:
+    """Counts, and hands what has gathered to the log."""
+
+    def __init__(self, log: Log, now: Callable[[], float]):
+        self._log, self._now = log, now
+        self._wakes: dict[tuple[str, int], int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
+        """Count a wake of the agent in the thread; a negative number takes some back."""
+        key = (agent, thread_no)
+        wakes = self._wakes
+        wakes[key] = wakes.get(key, 0) + count
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
+
+    def flush(self) -> None:
+        """Hand what has gathered to the log."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wakes, self._wakes = self._wakes, {}
+        day = day_of(self._now())
+        spent = [Spent(day, agent, no, wakes=n) for (agent, no), n in wakes.items() if n]
+        if not spent:
+            return
+
+        def records(head: int) -> Sequence[Record]:
+            return spent
+
+        def done(error: Exception | None) -> None:
+            if error is not None:
+                for one in spent:
+                    self._wakes[one.agent, one.thread_no] = (
+                        self._wakes.get((one.agent, one.thread_no), 0) + one.wakes
+                    )
+
+        self._log.change(Change(records, done))
+
+    def reached(self, ledger: Ledger, limit: LimitName) -> None:
+        """Write that the interaction has run into the limit, as soon as may be."""
+
+        def records(head: int) -> Sequence[Record]:
+            return [LedgerMoved(ledger.seq, reached=(limit,))]
+
+        def done(error: Exception | None) -> None:
+            ledger.pins -= 1
+            if error is None:
+                ledger.saved.add(limit)
+
+        ledger.pins += 1
+        self._log.change(Change(records, done))
+
+    async def saved(self) -> None:
+        """Write what has gathered, and wait until it is in the store. Raises `StoreUnavailable`."""
+        self.flush()
+        await self._log.write(lambda head: ())

@@ -1,0 +1,135 @@
+"""Channels: listing, making, joining, leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.records import (
+    ChannelCreated,
+    MemberJoined,
+    MemberLeft,
+    ReadMarked,
+    Record,
+    ThreadCreated,
+)
+from hubbub.network.router import nearest
+from hubbub.network.service import Service
+from hubbub.network.services.read_markers import said_before
+from hubbub.network.state import ChannelState
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Channel
+from hubbub.protocol.operations import ChannelName, Channels, CreateChannel, Done, ListChannels
+
+__all__ = ["ChannelService"]
+
+
+class ChannelService(Service):
+    """Listing, making, joining and leaving channels."""
+
+    @operation()
+    def list_channels(self, call: Caller, args: ListChannels) -> Channels:
+        """List the channels of the network, with their members and whether you are one."""
+        state = self.state
+        found = [state.describe_channel(c, call.participant) for c in state.channels.values()]
+        return Channels(channels=tuple(sorted(found, key=lambda channel: channel.name)))
+
+    @operation(permission="write", output=Channel)
+    def create_channel(self, call: Caller, args: CreateChannel) -> Recording:
+        """Create a channel; you and the members you name join it at once."""
+        state = self.state
+        if not thread_ids.is_channel_name(args.name):
+            raise OperationError(
+                ErrorCode.BAD_REQUEST,
+                f"name: {args.name!r} reads like a thread's id; choose another",
+            )
+        if args.name in state.channels:
+            raise OperationError(
+                ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
+            )
+        if len(state.channels) >= self.kernel.limits.channels:
+            limit = self.kernel.limits.channels
+            raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+        for member in args.members:
+            if not state.knows(member):
+                hint = nearest(member, state.participants())
+                raise OperationError(
+                    ErrorCode.UNKNOWN_PARTICIPANT,
+                    f"members: nobody is called {member[:64]!r}{hint}",
+                )
+        # The name is taken from here on, so that two makers cannot both win; a failed commit frees
+        # it.
+        thread = state.threads.ensure(thread_ids.channel(args.name))
+        channel = ChannelState(args.name, args.description, thread.no)
+        state.channels[args.name] = channel
+        members = sorted({call.participant, *args.members})
+
+        def records(head: int) -> Sequence[Record]:
+            made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+            made.append(ChannelCreated(args.name, args.description))
+            return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+
+        def committed() -> None:
+            thread.stored = True
+            for member in members:
+                state.members.join(member, thread.no, self.kernel.log.head)
+            self.kernel.news.channel_changed(args.name)
+
+        answer = Channel(
+            name=args.name, description=args.description, members=tuple(members), joined=True
+        )
+        return Recording(records, answer, committed, lambda: self._free(args.name))
+
+    def _free(self, name: str) -> None:
+        self.state.channels.pop(name, None)
+
+    @operation(permission="write", idempotent=True, output=Done)
+    def join_channel(self, call: Caller, args: ChannelName) -> Recording:
+        """Join a channel: from now on you receive what is posted there."""
+        state = self.state
+        channel = state.channel(args.channel)
+        scope = channel.scope
+        declared = self.kernel.file.channels.get(channel.name)
+        if declared and declared.members != "all" and call.participant not in declared.members:
+            raise OperationError(
+                ErrorCode.FORBIDDEN,
+                f"the members of {channel.name!r} are named in the network's config; you are none",
+            )
+        since = self.kernel.log.head
+        marks: Sequence[ReadMarked] = ()
+
+        # Recorded for a member too: leaving may be on its way to the log.
+        def records(head: int) -> Sequence[Record]:
+            nonlocal since, marks
+            since = head
+            if call.kind == "human" and state.members.since(call.participant, scope) is None:
+                marks = said_before(self.kernel, call.participant, scope)
+            return [MemberJoined(call.participant, scope, head), *marks]
+
+        def committed() -> None:
+            if call.participant not in state.members.of(scope):
+                self.kernel.news.channel_changed(channel.name)
+            state.members.join(call.participant, scope, since)
+            for mark in marks:
+                state.marks.put(call.participant, mark.thread_no, mark.tseq)
+
+        return Recording(records, Done(), committed)
+
+    @operation(permission="write", idempotent=True, output=Done)
+    def leave_channel(self, call: Caller, args: ChannelName) -> Recording:
+        """Leave a channel: you no longer receive what is posted there."""
+        state = self.state
+        channel = state.channel(args.channel)
+        scope = channel.scope
+
+        def committed() -> None:
+            if call.participant in state.members.of(scope):
+                self.kernel.news.channel_changed(channel.name)
+            state.members.leave(call.participant, scope)
+
+        return Recording(
+            lambda head: [MemberLeft(call.participant, scope, head)], Done(), committed
+        )

@@ -1,0 +1,84 @@
+"""What a participant wants to know next time: kept under keys, for it alone."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from pydantic_core import to_json
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.queries import MemoriesOf, MemoryValue
+from hubbub.network.records import Forgotten, Record, Remembered
+from hubbub.network.service import Service
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.memory import Forget, MemoryEntry, Recall, Recalled, Remember
+from hubbub.protocol.operations import Done
+
+__all__ = ["MemoryService"]
+
+MOST_KEYS = 256
+"""Keys of one participant."""
+MOST_BYTES = 16 * 1024
+"""Bytes of a value as JSON."""
+SHORT_BYTES = 256
+"""Bytes of a value that is told with its key."""
+
+
+class MemoryService(Service):
+    """What participants remember, each for itself."""
+
+    @operation(permission="write", output=Done)
+    def remember(self, call: Caller, args: Remember) -> Recording:
+        """Remember something beyond this conversation, under a key: facts, preferences, where you
+        stand. It replaces what the key held. Nobody else sees it."""
+        value = to_json(args.value)
+        if len(value) > MOST_BYTES:
+            text = (
+                f"value: {len(value)} bytes of JSON, and at most {MOST_BYTES} are kept under a key"
+            )
+            raise OperationError(ErrorCode.TOO_LARGE, text)
+        keys = self.state.memories.of(call.participant)
+        if args.key not in keys and len(keys) >= MOST_KEYS:
+            text = f"you remember {MOST_KEYS} keys, which is the most: forget one first"
+            raise OperationError(ErrorCode.LIMIT, text)
+        return self._change(Remembered(call.participant, args.key, value.decode()))
+
+    @operation(permission="write", output=Done)
+    def forget(self, call: Caller, args: Forget) -> Recording:
+        """Forget what you have remembered under a key."""
+        if args.key not in self.state.memories.of(call.participant):
+            raise self._unknown(call, args.key)
+        return self._change(Forgotten(call.participant, args.key))
+
+    @operation()
+    async def recall(self, call: Caller, args: Recall) -> Recalled:
+        """Recall what you have remembered under a key. Without a key: all your keys, with the
+        values that are short."""
+        store, me = self.store, call.participant
+        if args.key is None:
+            rows = await store.read(MemoriesOf(me, SHORT_BYTES))
+            return Recalled(entries=tuple(MemoryEntry.of(*row) for row in rows))
+        value = await store.read(MemoryValue(me, args.key))
+        if value is None:
+            raise self._unknown(call, args.key)
+        return Recalled.of(args.key, value)
+
+    def _change(self, record: Remembered | Forgotten) -> Recording:
+        keys, me, key = self.state.memories, record.participant, record.key
+        there = isinstance(record, Remembered)
+        made: list[Record] = [record]
+        keys.announce(me, key, there)
+        return Recording(
+            lambda head: made,
+            Done(),
+            lambda: keys.settle(me, key, there),
+            lambda: keys.give_up(me, key, there),
+        )
+
+    def _unknown(self, call: Caller, key: str) -> OperationError:
+        near = get_close_matches(key, self.state.memories.of(call.participant), 3, 0.4)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        text = f"you remember nothing under {key!r}{hint}"
+        return OperationError(ErrorCode.UNKNOWN_KEY, text, details={"near": near} if near else None)

@@ -1,0 +1,179 @@
+"""Sending and reading single messages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.mods.operation import Speaking, operation
+from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.queries import MentionsOf
+from hubbub.network.service import Service
+from hubbub.network.threads import Thread
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Kind, Message
+from hubbub.protocol.operations import (
+    BroadcastTextMessage,
+    ListMentions,
+    MentionPage,
+    PostToChannel,
+    ReadMessage,
+    Reply,
+    SendMessage,
+    SendResult,
+    SendTextMessage,
+    Speech,
+)
+
+__all__ = ["MessageService", "find_message", "sender", "stored_message", "unknown_message"]
+
+
+class Sender(NamedTuple):
+    """In whose name something is said."""
+
+    id: str
+    kind: Kind
+    spoken_by: str | None = None
+    """The person who speaks for the agent."""
+
+
+class MessageService(Service):
+    """Sending and reading single messages."""
+
+    @operation(permission="write", output=SendResult)
+    def send_text_message(self, call: Caller, args: SendTextMessage) -> Speaking:
+        """Send a text to a participant, to several (a group), or into a thread you are in. Agents
+        it is sent to directly will act on it."""
+        speaker, (who, kind, person) = self.kernel.speaker, sender(call, args)
+        thread = speaker.thread(args.to, who)
+        return Speaking(speaker.draft(who, kind, thread, args.text, args, spoken_by=person))
+
+    @operation(permission="write", output=SendResult)
+    def send_message(self, call: Caller, args: SendMessage) -> Speaking:
+        """Send JSON content to a participant, a group or a thread, with a text that says how it
+        reads."""
+        speaker, (who, kind, person) = self.kernel.speaker, sender(call, args)
+        thread = speaker.thread(args.to, who)
+        shown = args.text_representation
+        return Speaking(
+            speaker.draft(
+                who, kind, thread, args.content, args, text_representation=shown, spoken_by=person
+            )
+        )
+
+    @operation(permission="write", output=SendResult)
+    def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Speaking:
+        """Send a text to everybody in the network. Mention an agent with @name to make it act."""
+        thread, (who, kind, person) = self.state.broadcast, sender(call, args)
+        return Speaking(
+            self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
+        )
+
+    @operation(permission="write", output=SendResult)
+    def post_to_channel(self, call: Caller, args: PostToChannel) -> Speaking:
+        """Post a text to a channel you are a member of. Mention an agent with @name to make it
+        act."""
+        channel, (who, kind, person) = self.state.channel(args.channel), sender(call, args)
+        thread = self.state.threads.by_no(channel.scope)
+        if not self.state.may_read(thread, who):
+            is_none = "you are" if person is None else f"{who} is"
+            raise OperationError(
+                ErrorCode.FORBIDDEN,
+                f"{is_none} no member of {channel.name!r}; use join_channel first",
+            )
+        return Speaking(
+            self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
+        )
+
+    @operation(permission="write", output=SendResult)
+    async def reply(self, call: Caller, args: Reply) -> Speaking:
+        """Reply under a message: opens or continues that message's own reply thread. To answer
+        beside the message, in its thread itself, send a text to the thread's id instead."""
+        who, kind, person = sender(call, args)
+        message = await find_message(self.kernel, call, args.message_id, look=person is not None)
+        state, speaker = self.state, self.kernel.speaker
+        under = state.thread_for(message.thread_id, who)
+        thread = speaker.reply_thread(under, message.seq)
+        if thread.tseq == 0 and message.sender_kind == "agent":
+            thread.last_agent = message.sender_id
+        draft = speaker.draft(
+            who, kind, thread, args.text, args, reply_to=message.id, spoken_by=person
+        )
+        return Speaking(draft)
+
+    @operation()
+    async def read_message(self, call: Caller, args: ReadMessage) -> Message:
+        """Read one message by its id, for example m42."""
+        message = await find_message(self.kernel, call, args.id, look=True)
+        return (await self.kernel.pipeline.shown([message]))[0]
+
+    @operation()
+    async def list_mentions(self, call: Caller, args: ListMentions) -> MentionPage:
+        """List messages that mention you, newest first; `before` pages back in time."""
+        state, me = self.state, call.participant
+        before = self.kernel.log.head + 1
+        if args.before is not None:
+            before = min(before, args.before)
+        stored = await self.store.read(MentionsOf(me, before, args.limit))
+        found = map(Message.model_validate_json, stored.bodies)
+        # Who has left a channel no longer reads it, not even where it was called by name.
+        seen = [m for m in found if state.may_read(state.threads.ensure(m.thread_id), me)]
+        shown = await self.kernel.pipeline.shown(seen)
+        return MentionPage(messages=tuple(shown), upto=stored.upto, more=stored.upto > 1)
+
+
+def sender(call: Caller, args: Speech) -> Sender:
+    """In whose name the caller speaks: its own, or with `speak_as` that of the agent which it has
+    taken over.
+
+    Raises `OperationError`.
+    """
+    agent, me = args.speak_as, call.participant
+    if agent is None:
+        return Sender(me, call.kind)
+    if call.state.takeovers.holder(agent) != me:
+        raise OperationError(
+            ErrorCode.FORBIDDEN,
+            f"speak_as: you do not speak for {agent[:64]!r}; take it over first",
+        )
+    return Sender(agent, "agent", me)
+
+
+async def find_message(
+    kernel: Kernel, call: Caller, message_id: str, *, look: bool = False, unseen: bool = False
+) -> Message:
+    """The message, if the caller reads its thread, or with `look` may look into it; any, if
+    `unseen`.
+
+    Raises `OperationError`.
+    """
+    message = await stored_message(kernel, message_id)
+    if message is not None:
+        thread = kernel.state.threads.get(message.thread_id)
+        if unseen or (thread and _sees(call, thread, look=look)):
+            return message
+    raise unknown_message(message_id)
+
+
+async def stored_message(kernel: Kernel, message_id: str) -> Message | None:
+    """The message, whoever may read it. Raises `OperationError` for what is no id."""
+    seq = parse_message_id(message_id)
+    if seq is None:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"{message_id[:64]!r} is no message id; they look like m42"
+        )
+    body = await kernel.store.message(seq) if seq <= kernel.log.head else None
+    return None if body is None else Message.model_validate_json(body)
+
+
+def unknown_message(message_id: str) -> OperationError:
+    """What is told of a message that is not there, and of one that somebody may not read."""
+    return OperationError(
+        ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id[:64]} for you"
+    )
+
+
+def _sees(call: Caller, thread: Thread, *, look: bool) -> bool:
+    return call.may_look(thread) if look else call.state.may_read(thread, call.participant)

@@ -1,0 +1,54 @@
+"""Who is in the network, and what may be asked there."""
+
+from __future__ import annotations
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.registry import Registry
+from hubbub.network.service import Service
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.operations import (
+    DescribeOperations,
+    ListParticipants,
+    OperationSchemas,
+    Participants,
+)
+
+__all__ = ["ParticipantService"]
+
+
+class ParticipantService(Service):
+    """Lists participants, and describes the operations of core and mods."""
+
+    def __init__(self, kernel: Kernel, registry: Registry):
+        super().__init__(kernel)
+        self._registry = registry
+
+    @operation()
+    def list_participants(self, call: Caller, args: ListParticipants) -> Participants:
+        """List everybody in the network: agents and people, what they can do, and who is
+        present."""
+        state = self.state
+        people = sorted(state.everybody(), key=lambda known: (known.kind, known.id))
+        if args.after is not None:
+            last = state.get(args.after)
+            if last is None:
+                text = f"after: there is no participant {args.after!r}"
+                raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
+            people = [each for each in people if (each.kind, each.id) > (last.kind, last.id)]
+        page = people[: args.limit]
+        return Participants(
+            participants=tuple(map(state.describe, page)), more=len(people) > len(page)
+        )
+
+    @operation(tool=False)
+    def describe_operations(self, call: Caller, args: DescribeOperations) -> OperationSchemas:
+        """Read the JSON Schemas of operations: what they take and what they answer. Keep them by
+        the hash that `ready` tells, and ask only for those that are new."""
+        allowed = {op.name: op for op in self._registry.values() if call.may(op.permission)}
+        names = dict.fromkeys(args.names) if args.names else allowed
+        return OperationSchemas(
+            operations=tuple(allowed[name].info() for name in names if name in allowed)
+        )

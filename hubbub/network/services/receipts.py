@@ -1,0 +1,175 @@
+"""What became of a message: whom it reached, whom it woke, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from hubbub.errors import OperationError
+from hubbub.mods.operation import operation
+from hubbub.network.answers import Answer, answer_to
+from hubbub.network.caller import Caller
+from hubbub.network.queries import IsMember, MembersAt, TurnsById, WakeOf, WakesAt
+from hubbub.network.service import Service
+from hubbub.network.services.messages import find_message
+from hubbub.network.state import Known
+from hubbub.network.stored import StoredTurn, StoredWake
+from hubbub.network.threads import Thread
+from hubbub.network.wakes import SENTENCES, Reason, explain_absence
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message, ReplyNeed, Wake
+from hubbub.protocol.operations import (
+    ExplainWake,
+    ReadReceipts,
+    Receipt,
+    Receipts,
+    WakeExplanation,
+)
+
+__all__ = ["ReceiptService"]
+
+MOST_RECEIPTS = 200
+"""Readers of whom one answer tells."""
+
+
+class _Why(NamedTuple):
+    reason: Reason
+    reply: ReplyNeed | None
+    """None if it does not wake."""
+
+
+class ReceiptService(Service):
+    """What became of a message."""
+
+    @operation(tool=False)
+    async def explain_wake(self, call: Caller, args: ExplainWake) -> WakeExplanation:
+        """Tell why a message woke an agent, or why it did not."""
+        # What an owner learns here is why somebody woke, and nothing of what was said.
+        message = await find_message(self.kernel, call, args.message_id, unseen=call.owner)
+        known = self.state.get(args.agent)
+        if known is None or known.kind != "agent":
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
+            )
+        stored = await self.store.read(WakeOf(args.agent, message.seq))
+        received = stored is not None or await self._received(call, args.agent, message)
+        why = _explain(known, message, stored, received=received)
+        wake = None
+        if why.reply is not None and stored is not None and stored.turn is not None:
+            wake = Wake(reason=why.reason, reply=why.reply, turn=stored.turn)
+        return WakeExplanation(
+            agent=args.agent,
+            message_id=message.id,
+            woken=wake is not None,
+            reason=why.reason,
+            explanation=SENTENCES[why.reason],
+            wake=wake,
+            state=stored.state if stored else None,
+        )
+
+    async def _received(self, call: Caller, agent: str, message: Message) -> bool:
+        """Whether a message reached an agent whom it does not name."""
+        thread = self.state.threads.ensure(message.thread_id)
+        if thread.scope is None:
+            return agent in thread.members
+        return await self.store.read(IsMember(agent, thread.scope, message.seq))
+
+    @operation(tool=False)
+    async def read_receipts(self, call: Caller, args: ReadReceipts) -> Receipts:
+        """Tell what became of a message with each reader of its thread: whether it was delivered
+        and read, whom it woke and why, the turns that it started, and whether they answered it."""
+        message = await find_message(self.kernel, call, args.id, look=True)
+        state = self.state
+        thread = state.threads.ensure(message.thread_id)
+        found = (state.get(name) for name in state.readers(thread, message.sender_id))
+        readers = sorted((known for known in found if known), key=_agents_first)
+        told = readers[:MOST_RECEIPTS]
+        wakes = await self.store.read(WakesAt([message.seq]))
+        turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
+        begun = {turn.id: turn for turn in await self.store.read(TurnsById(turns))} if turns else {}
+        reached = await self._reached(call, thread, told, message)
+        return Receipts(
+            message_id=message.id,
+            thread_id=message.thread_id,
+            receipts=tuple(
+                self._receipt(
+                    call, who, message, wakes.get((message.seq, who.id)), begun, who.id in reached
+                )
+                for who in told
+            ),
+            more=len(readers) > len(told),
+        )
+
+    async def _reached(
+        self, call: Caller, thread: Thread, readers: Collection[Known], message: Message
+    ) -> Collection[str]:
+        """Those of the readers who received the message: not who came later."""
+        scope, members = thread.scope, self.state.members
+        if scope is None:
+            return thread.members
+        names = [who.id for who in readers]
+        if all((members.since(name, scope) or 0) < message.seq for name in names):
+            return names
+        return await self.store.read(MembersAt(scope, message.seq))
+
+    def _receipt(
+        self,
+        call: Caller,
+        who: Known,
+        message: Message,
+        stored: StoredWake | None,
+        begun: Mapping[str, StoredTurn],
+        received: bool,
+    ) -> Receipt:
+        state = self.state
+        why = _explain(who, message, stored, received=received)
+        read = None
+        if who.kind == "human":
+            thread = state.threads.ensure(message.thread_id)
+            read = received and state.marks.get(who.id, thread.no) >= message.tseq
+        turn = begun.get(stored.taken or "") if stored else None
+        done = answer_to(message.seq, turn) if turn else Answer()
+        return Receipt(
+            participant=who.id,
+            kind=who.kind,
+            present=who.id in state.presence,
+            delivered=received and who.cursor >= message.seq,
+            read=read,
+            woken=why.reply is not None,
+            reason=why.reason,
+            explanation=SENTENCES[why.reason],
+            turn=(stored.taken or stored.turn) if stored else None,
+            state=stored.state if stored else None,
+            step=done.step,
+            answer=done.answer,
+            outcome=done.outcome,
+        )
+
+
+def _explain(who: Known, message: Message, stored: StoredWake | None, *, received: bool) -> _Why:
+    """Why a message woke a participant or did not, by its delivery row if there is one."""
+    if stored is not None:
+        return _Why(Reason(stored.reason), reply_need(stored))
+    if received and who.kind != "agent" and message.sender_id != who.id:
+        return _Why(Reason.NOT_AN_AGENT, None)
+    reason = explain_absence(
+        own=message.sender_id == who.id,
+        received=received,
+        type=message.type,
+        sender_kind=message.sender_kind,
+        amends=message.amends is not None,
+        imported=message.imported,
+        timer=message.timer_of is not None,
+    )
+    return _Why(reason, None)
+
+
+def reply_need(stored: StoredWake) -> ReplyNeed | None:
+    """What a wake asks for; None if the delivery wakes nobody."""
+    if stored.reply is None:
+        return None
+    return "required" if stored.reply == "required" else "optional"
+
+
+def _agents_first(known: Known) -> tuple[bool, str]:
+    return known.kind != "agent", known.id

@@ -1,0 +1,466 @@
+"""Requests: work that one participant has asked of another. Each ends once.
+
+    delegate -> task -> open -> result, failed (`reported`)   by the worker's report
+                          |---> failed                        by the hub's word:
+
+    timeout     its deadline has passed
+    no_report   the worker's turn has ended without a report
+    stopped     that turn, or the wake for it, was stopped; `taken_over` in the same way
+    ...         the worker was never woken: the reason's code
+
+What ends a request is a message, and in the same commit as the message the request is over: so the
+one who asked is woken once, whatever dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.ids import message_id, parse_message_id
+from hubbub.logs import get_logger
+from hubbub.mods.operation import Speaking, operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.kernel import Kernel
+from hubbub.network.lineage import Ancestor
+from hubbub.network.log import Entry
+from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
+from hubbub.network.records import Record
+from hubbub.network.router import nearest
+from hubbub.network.running import Ended
+from hubbub.network.service import Service
+from hubbub.network.services.messages import sender
+from hubbub.network.services.requests.records import (
+    asked_by,
+    ended_by,
+    failure,
+    kept,
+    over,
+    position,
+)
+from hubbub.network.services.requests.waits import Wait, Waits
+from hubbub.network.speaking import cause_position
+from hubbub.network.stored import StoreState
+from hubbub.network.timer import Timer
+from hubbub.network.wakes import SENTENCES, Reason
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import (
+    Delegate,
+    ListRequests,
+    Report,
+    Request,
+    Requests,
+    StopWaiting,
+)
+from hubbub.protocol.messages import Draft, RequestMark
+from hubbub.protocol.operations import Done, SendResult
+from hubbub.protocol.turns import TurnEnd
+
+__all__ = ["RequestService"]
+
+log = get_logger(__name__)
+
+MOST_OPEN = 200
+"""Open requests of one participant."""
+HOPS = 2
+"""That must be left after the task's own: for the report, and for what is then said to who waits.
+"""
+RETRY_S = 1.0
+"""Seconds until what the disk has refused is tried again."""
+
+
+class RequestService(Service):
+    """The open requests, and who waits for whose answer. The store has all requests."""
+
+    def __init__(self, kernel: Kernel, stored: StoreState):
+        super().__init__(kernel)
+        self.waits = Waits()
+        self._open: dict[int, Request] = {}
+        """By the position of the message that asked."""
+        self._ends: dict[int, float] = {}
+        """When their time is up, by the steady clock."""
+        self._ending: set[int] = set()
+        """Those that a message on its way to the store ends."""
+        self._lost: dict[int, tuple[str, str]] = {}
+        """Those that the hub is to end: outcome and why, until it is done."""
+        self._saying: set[int] = set()
+        """Those of them of which the hub's word is on its way."""
+        self._handed: set[int] = set()
+        """Those whose worker's turn has ended while it waited for somebody else's work."""
+        self._answers: dict[str, list[int]] = {}
+        """By worker: messages that ended requests of its own, and that no turn may have taken up.
+        """
+        self._restored = True
+        self._timer = Timer(kernel.steady, self._due)
+        for body in stored.requests:
+            self._keep(Request.model_validate_json(body))
+
+    def begin(self) -> None:
+        """Bring to an end what ended while the hub was down."""
+        if self._open:
+            self._timer.at(min(self._ends.values()))
+            self.kernel.spawn(self._restore())
+
+    async def _restore(self) -> None:
+        self._restored = False
+        store = self.store
+        try:
+            for seq, request in list(self._open.items()):
+                wake = await store.read(WakeOf(request.worker, seq))
+                if wake is not None and wake.reply is None:
+                    reason = Reason(wake.reason)
+                    self.fail(seq, reason, f"it was not woken: {SENTENCES[reason]}")
+                stored = await store.read(TurnById(wake.taken)) if wake and wake.taken else None
+                if stored is not None and stored.end is not None:
+                    self._end_with(seq, TurnEnd.model_validate_json(stored.end))
+        except StoreUnavailable:
+            self._again()
+            return
+        self._restored = True
+
+    def close(self) -> None:
+        """End no more of them."""
+        self._timer.stop()
+
+    def look(self) -> None:
+        self._timer.look()
+
+    # Operations ---------------------------------------------------------------------------
+
+    @operation(permission="write", output=SendResult)
+    def delegate(self, call: Caller, args: Delegate) -> Speaking:
+        """Ask another agent to do something. You are woken once, with its result or when it has
+        failed, and need not wait meanwhile."""
+        who, kind, person = sender(call, args)
+        known = self.state.get(args.to)
+        if known is None:
+            text = f"to: there is no agent {args.to!r}{nearest(args.to, self.state.agents)}"
+            raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
+        if known.kind != "agent":
+            text = f"to: {args.to} is no agent; send a message instead"
+            raise OperationError(ErrorCode.BAD_REQUEST, text)
+        thread = self.kernel.speaker.thread(args.to, who)
+        deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
+        draft = self.kernel.speaker.draft(who, kind, thread, args.task, args, spoken_by=person)
+        mark = RequestMark(id="", kind="task", deadline=deadline)
+        return Speaking(replace(draft, request=mark))
+
+    @operation(permission="write", output=SendResult)
+    async def report(self, call: Caller, args: Report) -> Speaking:
+        """Tell who has asked you for something what came of it. This ends the request: there is one
+        report."""
+        who, kind, person = sender(call, args)
+        request = await self._visible(call, args.request, who)
+        if request.worker != who:
+            text = f"request {request.id} is {request.worker}'s to report"
+            raise OperationError(ErrorCode.FORBIDDEN, text)
+        if request.state != "open":
+            raise over(request.id, request)
+        if args.cause is not None:
+            await self._check_cause(call, args.cause, who)
+        thread = self.state.threads.ensure(request.thread_id)
+        draft = self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
+        outcome = "reported" if args.status == "failed" else ""
+        mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
+        return Speaking(replace(draft, request=mark, cause_id=args.cause or request.id))
+
+    async def _check_cause(self, call: Caller, cause: str, who: str) -> None:
+        """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by
+        the request instead, and does not look at it."""
+        state, (seq, _) = self.state, cause_position(cause, who)
+        found = await self.kernel.writes.causes.ancestor(seq)
+        thread = state.threads.by_no(found.thread_no) if found is not None else None
+        if thread is None or not state.may_read(thread, who):
+            raise OperationError(
+                ErrorCode.UNKNOWN_MESSAGE, f"cause: {cause[:100]} never reached you"
+            )
+
+    async def _visible(self, call: Caller, id: str, who: str) -> Request:
+        """The request, if `who` takes part in it. Raises `OperationError`."""
+        seq = parse_message_id(id)
+        request = await self.known(seq) if seq is not None else None
+        if request is None or who not in (request.requester, request.worker):
+            text = f"there is no request {id[:64]!r} for you; see list_requests"
+            raise OperationError(ErrorCode.UNKNOWN_REQUEST, text)
+        return request
+
+    @operation(tool=False)
+    async def list_requests(self, call: Caller, args: ListRequests) -> Requests:
+        """List requests, newest first: those that you have made or are to report, all for an
+        owner."""
+        whose = None if call.owner else call.participant
+        state = "open" if args.state == "open" else None
+        bodies = await self.store.read(LatestRequests(whose, state, args.limit))
+        return Requests(requests=tuple(map(Request.model_validate_json, bodies)))
+
+    @operation(permission="write", tool=False, idempotent=True)
+    def stop_waiting(self, call: Caller, args: StopWaiting) -> Done:
+        """Say that you no longer wait for the answer to a message that was sent with `awaits`."""
+        waits = self.waits
+        wait = waits.held.get(args.message)
+        if wait is not None and wait.asker == call.participant:
+            waits.end(args.message)
+        return Done()
+
+    # Looking ------------------------------------------------------------------------------
+
+    async def known(self, seq: int) -> Request | None:
+        """The request that the message at `seq` made. Raises `StoreUnavailable`."""
+        found = self._open.get(seq)
+        if found is not None:
+            return found
+        body = await self.store.read(RequestAt(seq))
+        return None if body is None else Request.model_validate_json(body)
+
+    # The way of a message -----------------------------------------------------------------
+
+    def needs(self, cause: Ancestor) -> bool:
+        return False
+
+    async def load(self, cause: Ancestor) -> None:
+        pass
+
+    def judge(self, entry: Entry) -> None:
+        """Whether a message may ask, end a request, or wait."""
+        draft = entry.draft
+        if len(draft.recipients) == 1:  # others who hear an answer do not wait for it
+            draft.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
+        mark = draft.request
+        if mark is None and not draft.awaits:
+            return
+        if mark is not None and mark.kind == "task":
+            self._check_task(entry)
+        elif mark is not None:
+            seq = position(mark.id)
+            if seq not in self._open or seq in self._ending:
+                raise over(mark.id, self._open.get(seq))
+        if draft.awaits and not draft.by_person:
+            self._wait(draft, entry.turn)
+        if mark is not None:
+            entry.rows = (*entry.rows, self._rows)
+            if mark.kind != "task":
+                self._ending.add(position(mark.id))
+
+    def _check_task(self, entry: Entry) -> None:
+        asker = entry.draft.sender_id
+        if entry.hop + HOPS > entry.hop_limit:
+            raise OperationError(
+                ErrorCode.HOP_LIMIT,
+                f"interaction {entry.interaction} has no hops left for a result to come back; "
+                "do it yourself, or answer with what there is",
+                details={"interaction_id": entry.interaction, "hops": entry.hop_limit},
+            )
+        if sum(request.requester == asker for request in self._open.values()) >= MOST_OPEN:
+            text = f"{MOST_OPEN} requests of yours are open; see list_requests"
+            raise OperationError(ErrorCode.LIMIT, text)
+
+    def _wait(self, draft: Draft, turn: str | None) -> None:
+        if draft.type != "direct" or len(draft.recipients) != 1:
+            text = "awaits: only direct messages to one participant are waited for"
+            raise OperationError(ErrorCode.BAD_REQUEST, text)
+        self.waits.begin(id(draft), Wait(draft.sender_id, draft.recipients[0], turn))
+
+    def _rows(self, entry: Entry) -> Sequence[Record]:
+        """What the store keeps of a message that asks or ends a request, with the message."""
+        mark = entry.draft.request
+        assert mark is not None, "asked for messages with a mark only"
+        if mark.kind == "task":
+            return [kept(asked_by(entry, mark, self.kernel.clock.now()))]
+        return [kept(ended_by(self._open[position(mark.id)], entry, mark))]
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Messages are in the log."""
+        for entry in entries:
+            draft = entry.draft
+            # What a transcript tells answers nobody who waits now.
+            means = draft.request is not None or draft.awaits or self.waits.held
+            if means and draft.sent_at is None:
+                self._committed(entry)
+
+    def _committed(self, entry: Entry) -> None:
+        draft, mark = entry.draft, entry.draft.request
+        if draft.awaits:
+            self.waits.rename(id(draft), message_id(entry.seq))
+        if draft.type == "direct" and draft.amends is None:
+            self.waits.answered(draft.sender_id, draft.recipients)
+        if mark is None:
+            return
+        if mark.kind != "task":
+            self.waits.end(mark.id)
+            self._answered(position(mark.id), entry.seq)
+            self._over(position(mark.id))
+            return
+        request = asked_by(entry, mark, self.kernel.clock.now())
+        self._timer.at(self._keep(request))
+        for participant, reason, reply in entry.decisions:
+            if participant == request.worker and reply is None:
+                self.fail(entry.seq, reason, f"it was not woken: {SENTENCES[reason]}")
+
+    def take_back(self, entry: Entry) -> None:
+        draft, mark = entry.draft, entry.draft.request
+        if mark is None and not draft.awaits:
+            return
+        self.waits.end(id(draft))
+        if mark is not None and mark.kind != "task":
+            self._ending.discard(position(mark.id))
+            self._again()
+
+    def _answered(self, seq: int, answer: int) -> None:
+        asker = self._open[seq].requester
+        self._answers[asker] = [*self._untaken(asker), answer]
+
+    def _untaken(self, agent: str) -> list[int]:
+        """The ends of the agent's own requests that it is woken by and is not done with."""
+        holds = self.kernel.queues.holds
+        return [answer for answer in self._answers.pop(agent, ()) if holds(agent, answer)]
+
+    def _keep(self, request: Request) -> float:
+        """It is open. Returns when its time is up."""
+        seq = position(request.id)
+        until, since = request.deadline.timestamp(), request.asked_at.timestamp()
+        self._open[seq], self._ends[seq] = request, self.kernel.steady.moment(until, since)
+        return self._ends[seq]
+
+    def _over(self, seq: int) -> None:
+        self._handed.discard(seq)
+        self._open.pop(seq, None)
+        self._ends.pop(seq, None)
+        self._lost.pop(seq, None)
+        self._ending.discard(seq)
+
+    # Ends that nobody reports -------------------------------------------------------------
+
+    def turn_over(self, agent: str, turn: str, messages: Iterable[str], end: TurnEnd) -> None:
+        """A turn about these messages has ended: what it has neither reported nor handed on has
+        failed."""
+        self.waits.turn_over(agent, turn)
+        for seq in map(position, messages):
+            request = self._open.get(seq)
+            if request is not None and request.worker == agent:
+                self._end_with(seq, end)
+        for seq in tuple(self._handed):
+            if self._open[seq].worker == agent and not self._handed_on(seq):
+                self._end_with(seq, end)
+
+    def _end_with(self, seq: int, end: TurnEnd) -> None:
+        if seq not in self._open:
+            return  # it was reported while the store was asked
+        reason = f": {end.reason}" if end.reason else ""
+        if end.by is not None:
+            self.fail(seq, "stopped", f"it was stopped{reason}")
+        elif end.outcome == "finished" and self._handed_on(seq):
+            self._handed.add(seq)
+        else:
+            self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
+
+    def _handed_on(self, seq: int) -> bool:
+        """Whether the worker waits for somebody else's work, or has yet to take it up: it may
+        report when that is done."""
+        worker = self._open[seq].worker
+        untaken = self._untaken(worker)
+        if untaken:
+            self._answers[worker] = untaken
+            return True
+        later = (other for at, other in self._open.items() if at > seq and at not in self._lost)
+        return any(other.requester == worker for other in later)
+
+    def heard(self, ended: Iterable[Ended]) -> None:
+        """These turns and wakes were ended in their agents' place."""
+        for each in ended:
+            self.waits.turn_over(each.agent, each.turn)
+            seq = position(each.turn.rpartition("-")[2])
+            request = self._open.get(seq)
+            if request is not None and request.worker == each.agent:
+                self.fail(seq, each.code, f"{each.agent} was stopped ({each.reason})")
+
+    def absent(self, participant: str, *, replaced: bool) -> None:
+        """The participant is gone, and waits for nobody."""
+        self.waits.left(participant)
+
+    def fail(self, seq: int, outcome: str, why: str) -> None:
+        """The hub ends the request, now or when the disk takes it. Over already: nothing."""
+        if seq in self._open and seq not in self._lost:
+            self._lost[seq] = (outcome, why)
+            self._post(seq)
+
+    def _due(self, now: float) -> float | None:
+        if not self._restored:
+            self.kernel.spawn(self._restore())
+        for seq in list(self._lost):
+            self._post(seq)
+        for seq, request in list(self._open.items()):
+            if self._ends[seq] <= now:
+                asked = request.deadline - request.asked_at
+                self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s have passed")
+        left = (seq for seq in self._open if seq not in self._lost)
+        return min((self._ends[seq] for seq in left), default=None)
+
+    def _again(self) -> None:
+        """Look once more in a while at what is to be ended."""
+        if self._lost or not self._restored:
+            self._timer.at(self.kernel.steady.now() + RETRY_S)
+
+    def _post(self, seq: int) -> None:
+        """Say that the request has failed: this wakes who asked."""
+        request, (outcome, why) = self._open[seq], self._lost[seq]
+        if seq in self._ending or seq in self._saying:
+            return  # a report is faster; if the disk refuses it, this is looked at again
+        draft = failure(request, outcome, why)
+        self._saying.add(seq)
+        try:
+            later = self.kernel.writes.submit(Entry(draft, _Teller(self, seq)))
+        except OperationError as error:
+            self.said(seq, error)
+        except Exception as error:  # a mod may raise anything, and a commit must go on
+            log.exception("a mod has failed", request=request.id)
+            self.said(seq, OperationError(ErrorCode.INTERNAL, f"a mod has failed: {error}"))
+        else:
+            if later is not None:
+                self.kernel.spawn(later)
+
+    def _end_silently(self, request: Request, outcome: str, error: Exception) -> None:
+        """A mod lets nobody say it: the request is over all the same."""
+        log.warning("nobody is told how a request ended", request=request.id, error=str(error))
+        seq = position(request.id)
+        self._ending.add(seq)
+        ended = request.model_copy(update={"state": "failed", "outcome": outcome})
+
+        def failed() -> None:
+            self._ending.discard(seq)
+            self._again()
+
+        def done(answer: BaseModel | Exception) -> None:
+            if not isinstance(answer, Exception):
+                self._over(seq)
+
+        self.kernel.writes.record(Recording(lambda head: [kept(ended)], ended, failed=failed), done)
+
+    def said(self, seq: int, error: Exception | None = None) -> None:
+        """The word that ends a request is in the log, or why it is not."""
+        self._saying.discard(seq)
+        if error is None or seq not in self._lost:
+            return
+        if isinstance(error, OperationError) and error.code != ErrorCode.REQUEST_OVER:
+            self._end_silently(self._open[seq], self._lost[seq][0], error)
+        else:
+            self._again()
+
+
+class _Teller:
+    """Who has said that a request failed, and hears whether that is in the log."""
+
+    def __init__(self, requests: RequestService, seq: int):
+        self._requests, self._seq = requests, seq
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
+        self._requests.said(self._seq)
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        self._requests.said(self._seq)
+
+    def failed(self, ref: str, error: Exception) -> None:
+        self._requests.said(self._seq, error)

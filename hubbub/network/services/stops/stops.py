@@ -1,0 +1,313 @@
+"""Stops: people stop what agents do and let them go on; the breaker stops a thread by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import cast
+
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.ids import parse_message_id
+from hubbub.logs import get_logger
+from hubbub.mods.operation import operation
+from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.halts import BREAKER, refusal
+from hubbub.network.kernel import Kernel
+from hubbub.network.queries import WakeOf
+from hubbub.network.records import HaltLifted, HaltSet
+from hubbub.network.running import Ended
+from hubbub.network.service import Service
+from hubbub.network.services.stops.breaker import Breaker
+from hubbub.network.services.threads import find_thread
+from hubbub.network.services.turns.ending import Ending
+from hubbub.network.services.turns.notices import Why
+from hubbub.network.session import Session
+from hubbub.network.stored import StoredHalt
+from hubbub.network.threads import Thread
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import (
+    Breakers,
+    BreakerState,
+    ListBreakers,
+    ListStops,
+    ReleaseBreaker,
+    Resume,
+    Stop,
+    Stopped,
+    Stops,
+    StopScope,
+)
+from hubbub.protocol.frames import Signal
+from hubbub.protocol.operations import Done
+
+__all__ = ["StopService"]
+
+log = get_logger(__name__)
+
+COST = 0.1
+"""Of the rate limit: whoever is in a hurry to stop something is not to be kept waiting."""
+
+
+class StopService(Service):
+    """Stops and resumes for people, and counts turns for the breaker. No model may call any of
+    it."""
+
+    def __init__(self, kernel: Kernel, ending: Ending):
+        super().__init__(kernel)
+        self._ending, self._halts = ending, kernel.state.halts
+        self._breaker = Breaker(kernel.config.breaker)
+
+    # Operations ---------------------------------------------------------------------------
+
+    @operation(permission="write", tool=False, idempotent=True, cost=COST)
+    async def stop(self, call: Caller, args: Stop) -> Stopped:
+        """Stop a turn, a thread, an agent, or everything: running turns end at once, wakes that
+        wait are dropped, and until it is resumed nothing there wakes anybody. A turn and a thread
+        may be stopped by whoever reads the thread, the rest by owners."""
+        _check_person(call)
+        match args.scope:
+            case "turn":
+                return await self._stop_turn(call, _target(args), args.reason)
+            case "thread":
+                thread = self._stoppable(call, _target(args))
+                return await self._halt(call, "thread", thread.id, args.reason)
+            case "agent":
+                call.require_owner()
+                return await self._halt(call, "agent", self._agent(_target(args)), args.reason)
+            case "all":
+                call.require_owner()
+                return await self._halt(call, "all", "", args.reason)
+
+    @operation(permission="admin", tool=False, idempotent=True)
+    async def resume(self, call: Caller, args: Resume) -> Done:
+        """Let a thread, an agent or everything go on. What was stopped stays ended; what is said
+        from now on wakes again."""
+        _check_person(call)
+        match args.scope:
+            case "thread":
+                target = self._any_thread(call, _target(args)).id
+            case "agent":
+                target = self._agent(_target(args))
+            case "all":
+                target = ""
+        await self._lift(args.scope, target)
+        return Done()
+
+    @operation(tool=False)
+    async def list_stops(self, call: Caller, args: ListStops) -> Stops:
+        """List what people have stopped."""
+        return Stops(stops=self._stops(call))
+
+    @operation(tool=False)
+    async def list_breakers(self, call: Caller, args: ListBreakers) -> Breakers:
+        """List the threads that the breaker has latched because too many turns began there."""
+        return Breakers(latched=self._latched(call))
+
+    @operation(permission="admin", tool=False, idempotent=True)
+    async def release_breaker(self, call: Caller, args: ReleaseBreaker) -> Done:
+        """Release a thread that the breaker has latched: what is said there wakes again."""
+        _check_person(call)
+        thread = self._any_thread(call, args.thread)
+        await self._lift(BREAKER, thread.id)
+        self._breaker.forget(thread.id)
+        return Done()
+
+    # Stopping -----------------------------------------------------------------------------
+
+    async def _halt(self, call: Caller, scope: str, target: str, reason: str) -> Stopped:
+        """Stop an agent, a thread or everything. Raises `StoreUnavailable`: then nothing is
+        stopped."""
+        halts = self._halts
+        async with self._ending.alone():
+            before = halts.get(scope, target)
+            now = self.kernel.clock.now()
+            halt = StoredHalt(scope, target, call.participant, reason, now, 0)
+            halts.put(halt)  # from here on nothing begins there
+            why = Why.of(halt, again=before is not None)
+            try:
+                agents = self._agents_in(scope, target)
+                ended = await self._ending.end(agents, halts.stopper(halt), why, [HaltSet(*halt)])
+            except BaseException:  # whatever it was: nothing has ended, so nothing is stopped
+                if before is None:
+                    halts.lift(scope, target)
+                else:
+                    halts.put(before)
+                raise
+        self._changed()
+        return _described(halt, *ended)
+
+    def _agents_in(self, scope: str, target: str) -> tuple[str, ...]:
+        """Those of whose turns and wakes some may be in the scope."""
+        agents = self.state.agents
+        if scope == "agent":
+            return (target,)
+        members = thread_ids.members_of(target) if scope == "thread" else ()
+        # Of a channel all are asked: who has left it may have a turn there still.
+        return tuple(agents.intersection(members) if members else agents)
+
+    async def _stop_turn(self, call: Caller, target: str, reason: str) -> Stopped:
+        """End one turn, or drop the wakes of one that has not begun."""
+        now, turns = self.kernel.clock.now(), self.state.turns
+        agent, thread_id, turn = await self._find_turn(call, target)
+        halt = StoredHalt("turn", turn, call.participant, reason, now, 0)
+        why = Why.turn(turn, agent, call.participant, reason, now, thread_id)
+        async with self._ending.alone():
+            if turns.why_over(turn) is not None:
+                return _described(halt)
+            turns.end(Ended(turn, agent, why.code, why.by, why.told))  # it says no more
+            try:
+                ended = await self._ending.end([agent], lambda a, t, each: each == turn, why)
+            except BaseException:
+                turns.spare([turn])
+                raise
+            if not any(ended):
+                turns.spare([turn])  # it had ended by itself
+        return _described(halt, *ended)
+
+    async def _find_turn(self, call: Caller, target: str) -> tuple[str, str, str]:
+        """Agent, thread and id of the turn that the caller means, if it reads the thread.
+
+        Of a turn that was taken up into another one, it is the other.
+        """
+        agent, _, message = target.rpartition("-")
+        seq = parse_message_id(message)
+        woken_by = await self.kernel.writes.causes.ancestor(seq) if seq else None
+        if seq is not None and woken_by is not None and agent in self.state.agents:
+            thread = self.state.threads.by_no(woken_by.thread_no)
+            if call.owner or call.may_look(thread):
+                wake = await self.store.read(WakeOf(agent, seq))
+                taken = wake.taken if wake is not None else None
+                return agent, thread.id, taken or target
+        raise OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {target[:100]!r} for you")
+
+    async def _lift(self, scope: str, target: str) -> None:
+        """Lift a halt, if there is one. Raises `StoreUnavailable`: then it holds."""
+        async with self._ending.alone():
+            if self._halts.get(scope, target) is None:
+                return
+            await self.kernel.log.write(lambda head: [HaltLifted(scope, target)])
+            self._halts.lift(scope, target)
+        self._changed()
+
+    # The breaker --------------------------------------------------------------------------
+
+    def count(self, thread_id: str, turn: str) -> None:
+        """A turn is about to begin. Raises `OperationError` if it is one too many for the thread,
+        which is stopped by that."""
+        clock = self.kernel.clock
+        turns = self._breaker.count(thread_id, turn, clock.monotonic())
+        if turns is None:
+            return
+        halt = StoredHalt(BREAKER, thread_id, "hub", "", clock.now(), turns)
+        self._halts.put(halt)
+        self.kernel.spawn(self._latch(halt))
+        raise refusal(halt)
+
+    async def _latch(self, halt: StoredHalt) -> None:
+        why = Why.of(halt, within_s=self.kernel.config.breaker.within)
+        within, agents = self._halts.stopper(halt), tuple(self.state.agents)
+        try:
+            async with self._ending.alone():
+                await self._ending.end(agents, within, why, [HaltSet(*halt)])
+        except StoreUnavailable:
+            self._halts.lift(halt.scope, halt.target)
+            log.warning("the breaker could not latch", thread=halt.target)
+        else:
+            self._changed()
+
+    # What people are told -----------------------------------------------------------------
+
+    def joined(self, session: Session) -> None:
+        if session.is_person and any(self._halts):
+            self._tell(session)
+
+    def _changed(self) -> None:
+        """Something was stopped, latched or lifted, and that is durable."""
+        for session in self.kernel.fanout.sessions_of_people():
+            self._tell(session)
+
+    def _tell(self, session: Session) -> None:
+        if session.caller is None:
+            return
+        stops, latched = self._stops(session.caller), self._latched(session.caller)
+        data: dict[str, JsonValue] = {
+            "stops": [stop.model_dump(mode="json", exclude_none=True) for stop in stops],
+            "latched": [state.model_dump(mode="json") for state in latched],
+        }
+        signal = Signal(type="stops", sender="hub", data=data)
+        session.write(signal.model_dump_json(exclude_none=True).encode())
+
+    def _stops(self, call: Caller) -> tuple[Stopped, ...]:
+        """The stops that hold: all for an owner, else those of agents and of threads that it
+        reads."""
+        halts = (halt for halt in self._halts if halt.scope != BREAKER)
+        return tuple(_described(halt) for halt in halts if _concerns(call, halt))
+
+    def _latched(self, call: Caller) -> tuple[BreakerState, ...]:
+        """The threads that the breaker has stopped, in the same way."""
+        within_s = self.kernel.config.breaker.within
+        return tuple(
+            BreakerState(
+                thread_id=halt.target, at=_time(halt.at), turns=halt.turns, within_s=within_s
+            )
+            for halt in self._halts
+            if halt.scope == BREAKER and _concerns(call, halt)
+        )
+
+    # Who and what -------------------------------------------------------------------------
+
+    def _agent(self, name: str) -> str:
+        if name not in self.state.agents:
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT, f"target: there is no agent {name[:64]!r}"
+            )
+        return name
+
+    def _stoppable(self, call: Caller, name: str) -> Thread:
+        """The thread, if the caller may stop it. Raises `OperationError`."""
+        return self._any_thread(call, name) if call.owner else find_thread(call, name, look=True)
+
+    def _any_thread(self, call: Caller, name: str) -> Thread:
+        """The thread, also one that an owner may not read: it may stop and release it unseen."""
+        canonical = thread_ids.canonical(name, call.participant)
+        thread = self.state.threads.get(canonical) if canonical is not None else None
+        return thread if thread is not None else find_thread(call, name, look=True)
+
+
+def _check_person(call: Caller) -> None:
+    if call.kind != "human" and call.participant != OPERATOR:
+        raise OperationError(ErrorCode.FORBIDDEN, "only people stop and resume what agents do")
+
+
+def _target(args: Stop | Resume) -> str:
+    if args.target is None:
+        raise OperationError(
+            ErrorCode.BAD_REQUEST, f"target: which {args.scope}? Only `all` needs none"
+        )
+    return args.target
+
+
+def _concerns(call: Caller, halt: StoredHalt) -> bool:
+    if call.owner or halt.scope not in ("thread", BREAKER):
+        return True
+    thread = call.state.threads.get(halt.target)
+    return thread is not None and call.may_look(thread)
+
+
+def _described(halt: StoredHalt, turns: int = 0, wakes: int = 0) -> Stopped:
+    """`turns` and `wakes`: what the stop has ended."""
+    return Stopped(
+        scope=cast(StopScope, halt.scope),
+        target=halt.target or None,
+        by=halt.by,
+        reason=halt.reason,
+        at=_time(halt.at),
+        turns=turns,
+        wakes=wakes,
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

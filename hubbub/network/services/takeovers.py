@@ -1,0 +1,187 @@
+"""Takeovers: a person speaks for an agent for a while, and hears what reaches it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.logs import get_logger
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
+from hubbub.network.records import TakeoverEnded, TakeoverSet
+from hubbub.network.service import Service
+from hubbub.network.services.turns.ending import Ending
+from hubbub.network.services.turns.notices import Why
+from hubbub.network.session import Session
+from hubbub.network.stored import StoredTakeover
+from hubbub.network.timer import Timer
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import HandBack, ListTakeovers, TakeOver, Takeover, Takeovers
+from hubbub.protocol.frames import Signal
+from hubbub.protocol.operations import Done
+
+__all__ = ["TakeoverService"]
+
+log = get_logger(__name__)
+
+
+class TakeoverService(Service):
+    """Gives the leases, and ends them when their time has passed. No model may call any of it."""
+
+    def __init__(self, kernel: Kernel, ending: Ending):
+        super().__init__(kernel)
+        self._ending, self._leases = ending, kernel.state.takeovers
+        self._timer = Timer(kernel.steady, self._due)
+
+    def begin(self) -> None:
+        """Leases that were read from the store go on, or end."""
+        self._look_at_next()
+
+    def _look_at_next(self) -> None:
+        first = self._leases.next_end()
+        if first is not None:
+            self._timer.at(first)
+
+    def close(self) -> None:
+        self._timer.stop()
+
+    def look(self) -> None:
+        self._timer.look()
+
+    # Operations ---------------------------------------------------------------------------
+
+    @operation(permission="admin", tool=False, idempotent=True)
+    async def take_over(self, call: Caller, args: TakeOver) -> Takeover:
+        """Speak for an agent for a while: what it was doing ends, nothing wakes it, and what
+        reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the
+        lease."""
+        if call.kind != "human":
+            raise OperationError(ErrorCode.FORBIDDEN, "only a person may speak for an agent")
+        if args.agent not in self.state.agents:
+            raise OperationError(
+                ErrorCode.UNKNOWN_PARTICIPANT, f"agent: there is no agent {args.agent!r}"
+            )
+        until = self.kernel.clock.now() + 60 * args.minutes
+        return _described(await self._take(args.agent, call.participant, until))
+
+    @operation(permission="write", tool=False, idempotent=True)
+    async def hand_back(self, call: Caller, args: HandBack) -> Done:
+        """Let an agent that was taken over speak for itself again. What was said meanwhile is in
+        its next prompt. For whoever speaks for it, and for owners."""
+        holder = self.state.takeovers.holder(args.agent)
+        if call.participant != holder:
+            call.require_owner()
+        if holder is not None:
+            await self._give_back(args.agent)
+        return Done()
+
+    @operation(tool=False)
+    async def list_takeovers(self, call: Caller, args: ListTakeovers) -> Takeovers:
+        """List the agents for which somebody speaks, and until when."""
+        return self._all()
+
+    # Leases -------------------------------------------------------------------------------
+
+    async def _take(self, agent: str, person: str, until: float) -> StoredTakeover:
+        """Let the person speak for the agent; its turns end, and nothing wakes it.
+
+        Taking again renews the lease. Raises `OperationError` while somebody else speaks for it,
+        and `StoreUnavailable`: then all is as before.
+        """
+        leases = self._leases
+        async with self._ending.alone():
+            before = leases.get(agent)
+            if before is not None and before.by != person:
+                raise OperationError(
+                    ErrorCode.TAKEN_OVER,
+                    f"{before.by} speaks for {agent} at present; it must be handed back first",
+                    details={"by": before.by},
+                )
+            lease = StoredTakeover(agent, person, until)
+            leases.put(lease)  # from here on nothing of its own begins
+            why = Why.taken_over(agent, person, self.kernel.clock.now())
+            try:
+                await self._ending.end([agent], lambda *_: True, why, [TakeoverSet(*lease)])
+            except BaseException:  # whatever it was: nothing has ended
+                leases.drop(agent)
+                if before is not None:
+                    leases.put(before)
+                raise
+        self._look_at_next()
+        self._changed()
+        return lease
+
+    async def _give_back(self, agent: str) -> None:
+        """The agent speaks for itself again. Raises `StoreUnavailable`: then it does not."""
+        async with self._ending.alone():
+            await self.kernel.log.write(lambda head: [TakeoverEnded(agent)])
+            self._leases.drop(agent)
+        self._changed()
+
+    def _due(self, now: float) -> float | None:
+        if self._leases.expired():
+            self.kernel.spawn(self._expire())
+        return self._leases.next_end()
+
+    async def _expire(self) -> None:
+        """End the leases whose time has passed. They count for nothing already."""
+        try:
+            async with self._ending.alone():
+                agents = [lease.agent for lease in self._leases.expired()]
+                if not agents:
+                    return
+                await self.kernel.log.write(lambda head: [TakeoverEnded(a) for a in agents])
+                for agent in agents:
+                    self._leases.drop(agent)
+        except StoreUnavailable:
+            log.warning("a take-over that is over stays in the store until the disk works again")
+            return
+        self._changed()
+
+    # What people are told -----------------------------------------------------------------
+
+    def joined(self, session: Session) -> None:
+        if session.is_person and any(self._leases):
+            session.write(self._signal())
+
+    def _changed(self) -> None:
+        """An agent was taken over or handed back, and that is durable."""
+        signal = self._signal()
+        for session in self.kernel.fanout.sessions_of_people():
+            session.write(signal)
+
+    def _signal(self) -> bytes:
+        data = self._all().model_dump(mode="json")
+        signal = Signal(type="takeovers", sender="hub", data=data)
+        return signal.model_dump_json(exclude_none=True).encode()
+
+    def _all(self) -> Takeovers:
+        return Takeovers(takeovers=tuple(map(_described, self._leases)))
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Pass messages on to those who speak for somebody whom they reach, or who have said them
+        on another connection."""
+        for entry in entries if self._leases else ():
+            self._pass_on(entry)
+
+    def _pass_on(self, entry: Entry) -> None:
+        for lease in self._leases:
+            if lease.agent != entry.draft.sender_id and not self.state.may_read(
+                entry.thread, lease.agent
+            ):
+                continue
+            data = {"agent": lease.agent, "message": json.loads(entry.body)}
+            frame = Signal(type="overheard", sender="hub", data=data)
+            told = frame.model_dump_json(exclude_none=True).encode()
+            for session in self.kernel.fanout.of(lease.by):
+                if session is not entry.asker:
+                    session.whisper(told)
+
+
+def _described(lease: StoredTakeover) -> Takeover:
+    until = datetime.fromtimestamp(lease.until, UTC)
+    return Takeover(agent=lease.agent, by=lease.by, until=until)

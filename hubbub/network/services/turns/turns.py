@@ -1,0 +1,374 @@
+"""Turns: agents record what they do; people look into it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
+from hubbub.mods.operation import operation
+from hubbub.network.caller import Caller, Recording
+from hubbub.network.kernel import Kernel
+from hubbub.network.lives import NO_LIVES, Lives
+from hubbub.network.queries import LatestTurns, TurnById
+from hubbub.network.records import (
+    Record,
+    StepRecorded,
+    TurnBegun,
+    TurnEnded,
+    TurnLeft,
+    WakesTaken,
+)
+from hubbub.network.running import over
+from hubbub.network.service import Service
+from hubbub.network.services.approvals.approvals import ApprovalService
+from hubbub.network.services.budgets.budgets import BudgetService
+from hubbub.network.services.requests.requests import RequestService
+from hubbub.network.services.stops.stops import StopService
+from hubbub.network.services.turns.ending import Ending
+from hubbub.network.services.turns.notices import listed
+from hubbub.network.services.turns.record import turn_record
+from hubbub.network.services.turns.silence import Silence, silences
+from hubbub.network.services.turns.waiting import asker, taken_up, unanswered
+from hubbub.network.speaking import own_turn, unknown_turn
+from hubbub.network.stored import StoredTurn
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import (
+    BeginTurn,
+    BeginTurnResult,
+    Done,
+    EndTurn,
+    LeaveTurn,
+    ListTurns,
+    ReadTurn,
+    RecordStep,
+    Turns,
+    TurnSummary,
+)
+from hubbub.protocol.turns import Step, Turn, TurnEnd
+
+__all__ = ["TurnService"]
+
+RECORD = 0.1
+"""What a record costs of the rate limit: an agent at work makes several for each thing it says."""
+
+LATELY = 128
+"""Turns that a hub which starts looks through: more cannot have ended in the moment it died."""
+
+_BACKTICKS = re.compile("`+")
+
+MOST_REASON = 500
+"""Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
+
+MOST_NAMED, MOST_TOLD = 20, 3
+"""Agents whose silence a notice names, and of how many of them it says what went wrong."""
+
+MENTION = "Mention an agent to get an answer, or to be told why there is none."
+
+NO_ANSWER = {
+    "finished": "{agent} has read this and decided not to answer{reason}.",
+    "no_action": "{agent} gave no usable answer{reason}.",
+    "max_steps": "{agent} ran out of steps before it answered{reason}.",
+    "timeout": "{agent} ran out of time before it answered{reason}.",
+    "loop_detected": "{agent} repeated itself and was stopped before it answered{reason}.",
+    "cancelled": "{agent} was stopped before it answered{reason}.",
+    "model_error": "{agent} got no answer from its model{reason}.",
+    "handler_error": "{agent} failed while it worked on this{reason}.",
+    "budget_exhausted": "{agent} has used up its budget before it answered{reason}.",
+}
+"""The notice to a person who waits, by the turn's outcome."""
+
+
+class TurnService(Service):
+    """Records what agents do, and tells people who wait what became of it."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        ending: Ending,
+        *,
+        budgets: BudgetService,
+        stops: StopService,
+        approvals: ApprovalService,
+        requests: RequestService,
+    ):
+        super().__init__(kernel)
+        self._ending, self._budgets, self._stops = ending, budgets, stops
+        self._approvals, self._requests = approvals, requests
+        self._draining = False
+
+    def begin(self) -> None:
+        self.kernel.spawn(self._tell_again())
+
+    def close(self) -> None:
+        self._draining = True
+
+    @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
+    async def begin_turn(self, call: Caller, args: BeginTurn) -> Recording | BeginTurnResult:
+        """Record that a turn begins, or begins again after a crash; tells what was done before."""
+        start = args.start
+        own_turn(start.id, call.participant, self.kernel.log.head)
+        seqs = self._positions(start.messages)
+        if not seqs:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
+        account = await self._budgets.account(call, start.id)
+        thread_id = self.state.threads.by_no(account.thread_no).id
+        # Where it works the hub knows itself: notices about the turn are posted there.
+        start = start.model_copy(update={"thread_id": thread_id})
+        runs = self.state.turns.get(start.id) is not None
+        stored = await self.store.read(TurnById(start.id)) if runs else None
+        stored = await self._check_goes_on(start.id) or stored
+        if account.over:  # it has ended already, and is not begun once more
+            ended = await self.store.read(TurnById(start.id))
+            if ended is not None:
+                return _begun(ended)
+            # What ended had not begun: no turn knows it.
+            account = await self._budgets.account(call, start.id)
+        lives = stored.lives if stored is not None else NO_LIVES
+        lives = lives.begun(args.life, len(stored.sent) if stored is not None else 0)
+        if stored is not None and lives.over:
+            return self._end_of_lives(stored, lives)
+        self._may_begin(call, start.id, thread_id)  # from here on nothing is waited for
+        now, recorded = self.kernel.clock.now(), start.model_dump_json()
+        begun = TurnBegun(start.id, call.participant, now, recorded, seqs, lives)
+        charge = self._budgets.turns.begin(account)
+
+        async def answer() -> BeginTurnResult:
+            return _begun(await self._stored(start.id))
+
+        def records(head: int) -> Sequence[Record]:
+            return [begun, *charge.records()] if charge is not None else [begun]
+
+        def committed() -> None:
+            self.state.turns.begun(start.id, call.participant, thread_id, args.life)
+            if charge is not None:
+                charge.committed()
+
+        first = BeginTurnResult(attempts=1) if stored is None else answer
+        return Recording(records, first, committed, charge.failed if charge is not None else None)
+
+    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Recording:
+        """The turn has cost too many processes: it ends, instead of beginning once more."""
+        reason = f"its process died {lives.deaths} times in the middle of it"
+        end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")
+        return self._end(end, over(stored.id, "hub", reason))
+
+    @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
+    async def leave_turn(self, call: Caller, args: LeaveTurn) -> Recording:
+        """Tell that the process works on a turn no more without having died in it: the agent is
+        stopped, or the turn waits for a person. The next begin goes on with it."""
+        own_turn(args.turn, call.participant, self.kernel.log.head)
+        return Recording(lambda head: [TurnLeft(args.turn, args.life)], Done())
+
+    def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
+        """Raises `OperationError` if nothing is to begin in the thread."""
+        self.state.halts.refuse(call.participant, thread_id)
+        if self.state.turns.get(turn) is None:
+            self._stops.count(thread_id, turn)
+
+    async def _check_goes_on(self, turn: str) -> StoredTurn | None:
+        """The turn's record, if it is not known to run and has begun before. Raises
+        `OperationError` if the turn was ended in its agent's place."""
+        await self._ending.quiet()
+        self.state.turns.check(turn)
+        if self.state.turns.get(turn) is not None:
+            return None
+        stored = await self.store.read(TurnById(turn))  # ended perhaps before the hub started
+        end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
+        if end is not None and end.by is not None:
+            raise over(turn, end.by, end.reason)
+        await self._ending.quiet()  # it may have been stopped while the disk was asked
+        self.state.turns.check(turn)
+        return stored
+
+    @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
+    async def record_step(self, call: Caller, args: RecordStep) -> Recording:
+        """Record a step of a running turn; the same number again replaces it. The wakes of the
+        messages that were let in before it belong to the turn from then on."""
+        own_turn(args.turn, call.participant, self.kernel.log.head)
+        seqs = self._positions([steering.message for steering in args.step.steered])
+        if seqs is None:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"step.steered: {_WOKEN_BY}")
+        account = await self._budgets.account(call, args.turn)
+        await self._check_goes_on(args.turn)
+        made: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
+        if seqs:
+            made.append(WakesTaken(args.turn, call.participant, seqs))
+        charge = self._budgets.turns.step(account, args.step, args.settles)
+        return Recording(
+            lambda head: [*made, *charge.records()], Done(), charge.committed, charge.failed
+        )
+
+    @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
+    async def end_turn(self, call: Caller, args: EndTurn) -> Recording:
+        """Record how a turn ended. A person who still waits for an answer is told by the hub."""
+        end = args.end.model_copy(update={"by": None})
+        own_turn(end.id, call.participant, self.kernel.log.head)
+        await self._check_goes_on(end.id)
+        return self._end(end)
+
+    def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Recording:
+        """Write the end, and tell those whom it concerns; `refused` is what its agent is told."""
+        ended = TurnEnded(end.id, self.kernel.clock.now(), end.model_dump_json())
+
+        async def answer() -> Done:
+            stored = await self._stored(end.id)
+            if stored.ended_at is None:  # it has begun only since this was written
+                raise unknown_turn(end.id)
+            if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
+                self.kernel.metrics.turn_ended(
+                    end.outcome, map(Step.model_validate_json, stored.steps)
+                )
+                if self.kernel.pipeline.watches_turns:
+                    self.kernel.pipeline.turn_ended(turn_record(stored))
+            await self._tell_who_waits(stored, end)
+            self._requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
+            if refused is not None:
+                raise refused
+            return Done()
+
+        def committed() -> None:
+            self.state.turns.ended(end.id)
+            self._budgets.turns.over(end.id)
+            self._approvals.cancel_of([end.id])
+
+        return Recording(lambda head: [ended], answer, committed)
+
+    async def _tell_again(self) -> None:
+        """After a start: tell of the turns that ended last what may not have been told any more. A
+        notice that was posted is not posted twice."""
+        for stored in await self.store.read(LatestTurns(None, LATELY)):
+            end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
+            if end is None or self._draining:
+                continue
+            if (
+                end.by is None or end.outcome == "handler_error"
+            ):  # else told in the commit of the end
+                await self._tell_who_waits(stored, end)
+
+    async def _tell_who_waits(self, stored: StoredTurn, end: TurnEnd) -> None:
+        """Post one notice, where they stand, for the messages that required a reply and got
+        none."""
+        waiting = defaultdict[str, list[Message]](list)
+        for message in await unanswered(self.store, stored):
+            waiting[message.thread_id].append(message)
+        text = _no_answer(stored.agent, end)
+        for thread_id, messages in waiting.items():
+            details: dict[str, JsonValue] = {
+                "code": end.outcome,
+                "agent": stored.agent,
+                "turn": stored.id,
+                "messages": [message.id for message in messages],
+            }
+            once = f"notice:{stored.id}:{messages[0].seq}"[:200]
+            people = dict.fromkeys(map(asker, messages))
+            self.kernel.writes.notice(thread_id, text, details, once, to=people)
+        for silence in await silences(self.store, stored):
+            self._tell_of_silence(silence)
+
+    def _tell_of_silence(self, silence: Silence) -> None:
+        """Post one notice where the message stands, whichever turn was the last to end."""
+        message, ends = silence
+        agents = [agent for agent, _ in ends]
+        failed = [_no_answer(agent, end) for agent, end in ends if end.outcome != "finished"]
+        if len(agents) == 1:
+            text = f"{agents[0]} was woken by this and has not answered."
+        else:
+            text = f"None of those woken by this has answered: {listed(agents, MOST_NAMED)}."
+        advice = [] if message.type == "direct" else [MENTION]
+        details: dict[str, JsonValue] = {
+            "code": "silence",
+            "agents": list[JsonValue](agents),
+            "messages": [message.id],
+        }
+        self.kernel.writes.notice(
+            message.thread_id,
+            " ".join([text, *failed[:MOST_TOLD], *advice]),
+            details,
+            f"silence:{message.seq}",
+            to=[asker(message)],
+        )
+
+    @operation(tool=False)
+    async def list_turns(self, call: Caller, args: ListTurns) -> Turns:
+        """List the latest turns, newest first: of everybody for an owner, else your own. `before`
+        pages back in time."""
+        agent = args.agent if call.owner else call.participant
+        if args.before is not None:
+            await self.readable_turn(call, args.before)
+        stored = await self.store.read(LatestTurns(agent, args.limit + 1, args.before))
+        page = stored[: args.limit]
+        told = tuple(self.summarised(turn) for turn in page)
+        return Turns(turns=told, more=len(stored) > len(page))
+
+    @operation(tool=False)
+    async def read_turn(self, call: Caller, args: ReadTurn) -> Turn:
+        """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
+        return turn_record(await self.readable_turn(call, args.id))
+
+    def _positions(self, messages: Sequence[str]) -> tuple[int, ...] | None:
+        """The positions of these messages; None if one of them is no message of the log."""
+        seqs = tuple(parse_message_id(message) or 0 for message in messages)
+        return seqs if all(1 <= seq <= self.kernel.log.head for seq in seqs) else None
+
+    async def _stored(self, turn: str) -> StoredTurn:
+        stored = await self.store.read(TurnById(turn))
+        if stored is None:
+            raise unknown_turn(turn)
+        return stored
+
+    async def readable_turn(self, call: Caller, turn: str) -> StoredTurn:
+        """The turn, if the caller may read it. Raises `OperationError`."""
+        stored = await self._stored(turn)
+        if not call.owner and stored.agent != call.participant:
+            raise unknown_turn(turn)
+        return stored
+
+    def summarised(self, stored: StoredTurn) -> TurnSummary:
+        """A turn as lists show it."""
+        turn = turn_record(stored)
+        duration = None
+        if turn.ended_at is not None:
+            duration = round((turn.ended_at - turn.started_at).total_seconds() * 1000, 1)
+        return TurnSummary(
+            id=stored.id,
+            agent=turn.agent,
+            thread_id=turn.start.thread_id,
+            started_at=turn.started_at,
+            duration_ms=duration,
+            outcome=turn.end.outcome if turn.end else None,
+            reason=turn.end.reason if turn.end else "",
+            waits_for=() if turn.end else self._approvals.waiting_of(stored.id),
+            model=turn.start.model,
+            steps=len(turn.steps),
+            tokens_in=turn.tokens_in,
+            tokens_out=turn.tokens_out,
+            cost_usd=turn.cost_usd,
+        )
+
+
+def _quoted(text: str) -> str:
+    """Words of others as code in Markdown: what reads like a mention or a link there is none."""
+    fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _begun(stored: StoredTurn) -> BeginTurnResult:
+    steps = tuple(Step.model_validate_json(step) for step in stored.steps)
+    return BeginTurnResult(attempts=stored.attempts, steps=steps)
+
+
+def _no_answer(agent: str, end: TurnEnd) -> str:
+    """Why the agent's turn has brought no answer."""
+    told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
+    reason = f" ({_quoted(told)})" if told else ""
+    return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
+
+
+_WOKEN_BY = "needs the ids of the messages that woke you"
