@@ -195,12 +195,12 @@ async def test_the_time_that_a_person_takes_is_not_the_turns(
     async with ModelServer(played) as model, rig(in_memory) as net:
         free: dict[str, JsonValue] = {"dig": {"confirm": False}}
         ann, _, approval = await waiting(
-            net, model, tmp_path, turn_timeout="1500ms", tool_settings=free
+            net, model, tmp_path, turn_timeout="4s", tool_settings=free
         )
         later = (await ann.say("bot", "be slow"))["seq"]
         turn = await net.turn(f"bot-m{later}")  # a whole turn's time has passed since
         found = ended(turn).outcome, ended(turn).reason, the_call(turn, "dig").result
-        assert found == ("timeout", "not finished after 1.5 s", None)
+        assert found == ("timeout", "not finished after 4 s", None)
         await ann.call("approve", id=approval["id"])
         assert ended(await net.turn("bot-m1")).outcome == "finished"
 
