@@ -90,17 +90,19 @@ _WAYS: dict[str, Callable[[int, str], object]] = {
     "queue": lambda *_: _by_number("msgget", 0, 0o1600),
     "outlive": lambda *_: _by_hand("prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0),
 }
-WAYS = tuple(_WAYS)
 
 
 @tool(sandbox="process")
-def meddle(way: str, agent: int, path: str) -> int:
-    """Try one way. Returns the number of the error with which the system refuses it."""
-    try:
-        _WAYS[way](agent, path)
-    except OSError as exc:
-        return exc.errno or -1
-    return 0
+def meddle(agent: int, path: str, file: str) -> dict[str, int]:
+    """Try all ways. Returns the numbers of the errors with which the system refuses them."""
+    refused = {}
+    for name, way in _WAYS.items():
+        try:
+            way(agent, file if name == "lease" else path)
+            refused[name] = 0
+        except OSError as exc:
+            refused[name] = exc.errno or -1
+    return refused
 
 
 async def _wake() -> str:

@@ -255,9 +255,11 @@ class TestWalls:
         with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as ear:
             ear.bind(str(ear_path))
             ear.setblocking(False)
-            for way in meddling.WAYS:
-                path = str(file if way == "lease" else ear_path)
-                told = await result(meddling.meddle, way=way, agent=os.getpid(), path=path)
-                assert int(told) in (errno.EPERM, errno.EACCES), way
-                with pytest.raises(BlockingIOError):
-                    ear.recv(10)
+            told = await result(
+                meddling.meddle, agent=os.getpid(), path=str(ear_path), file=str(file)
+            )
+            refused = json.loads(told)
+            assert len(refused) > 10
+            assert set(refused.values()) <= {errno.EPERM, errno.EACCES}, refused
+            with pytest.raises(BlockingIOError):
+                ear.recv(10)

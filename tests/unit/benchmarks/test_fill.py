@@ -4,10 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from benchmarks.fill import BATCH, PARTICIPANTS, admit, fill
-from hubbub.network.auth import proves
+from benchmarks.fill import BATCH, PARTICIPANTS, fill
 from hubbub.network.ports import Store
-from hubbub.network.queries import PendingWakes, TokenHashes
+from hubbub.network.queries import PendingWakes
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Message
 
@@ -38,9 +37,3 @@ async def test_a_filled_log_has_the_messages_as_they_travel(store: Store) -> Non
     )
     reached = [await store.events(f"past{n}", 0, 500, 500, False) for n in range(PARTICIPANTS)]
     assert sum(map(len, reached)) > 500  # a channel's message reaches its members
-
-
-async def test_an_admitted_participant_is_proved_by_its_token(store: Store) -> None:
-    await admit(store, [("ann", "bench-ann")])
-    assert proves("bench-ann", await store.read(TokenHashes("ann")))
-    assert not proves("bench-bob", await store.read(TokenHashes("ann")))

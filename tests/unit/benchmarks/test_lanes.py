@@ -45,16 +45,6 @@ def test_the_next_message_waits_for_arrival_and_answer() -> None:
     lane.verify()
 
 
-def test_a_message_to_many_is_complete_when_the_last_has_it() -> None:
-    lane, sent, _ = lane_with(3, answers=False)
-    lane.start(1)
-    lane.arrived(2, 0)
-    lane.arrived(0, 0)
-    assert lane.done == 0
-    lane.arrived(1, 0)
-    assert (lane.done, sent) == (1, [0, 1])
-
-
 def test_what_is_lost_repeated_reordered_or_not_asked_for_is_noticed() -> None:
     lane, _, _ = lane_with()
     lane.start(2)

@@ -1,30 +1,10 @@
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
-
 import pytest
 
 from benchmarks.load import Pace, measure
-from benchmarks.probes import commit_ms, fdatasync_ms
-from benchmarks.servers import cpu_seconds, rss_kib, start
+from benchmarks.servers import start
 from benchmarks.sides import relay_fan, relay_pairs
-
-
-def test_cpu_time_is_user_and_system_time_of_a_process() -> None:
-    least = time.process_time()
-    assert least <= cpu_seconds(os.getpid()) <= time.process_time()
-
-
-def test_memory_is_what_is_resident() -> None:
-    assert rss_kib("Name:\tpython\nVmPeak:\t 900 kB\nVmRSS:\t  1234 kB\nThreads:\t2\n") == 1234
-
-
-def test_the_disk_is_probed_as_often_as_asked(tmp_path: Path) -> None:
-    assert len(fdatasync_ms(tmp_path, 3)) == 3
-    assert len(commit_ms(tmp_path, 3)) == 3
-    assert len(commit_ms(tmp_path, 2)) == 2
 
 
 @pytest.mark.slow

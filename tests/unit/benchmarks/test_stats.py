@@ -1,26 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.stats import Interval, middle, paired_ratio, percentile
 
 
 def interval(rate: float) -> Interval:
     return Interval(rate=rate, p50_ms=1.0, p99_ms=2.0, cpu_us=10.0, load_busy=0.5)
-
-
-@given(
-    st.lists(st.floats(0, 1e6), min_size=1, max_size=50),
-    st.floats(0, 1, allow_subnormal=False),
-)
-def test_at_least_the_share_of_the_values_does_not_exceed_a_percentile(
-    values: list[float], share: float
-) -> None:
-    found = percentile(values, share)
-    assert found in values
-    assert sum(value <= found for value in values) >= share * len(values)
 
 
 def test_a_percentile_is_one_of_the_values_and_nothing_has_none() -> None:

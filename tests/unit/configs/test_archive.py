@@ -35,14 +35,6 @@ def test_a_word_is_found_in_another_form_where_it_may_be_read(archive: Archive) 
     assert sources(archive, "project budget", "channel.other") == []
 
 
-def test_what_one_person_said_can_be_asked_for_and_something_left_out(archive: Archive) -> None:
-    assert set(sources(archive, "budget", "channel.desk")) == {"ann", "ben"}
-    assert sources(archive, "budget", "channel.desk", sender="ann") == ["ann"]
-    assert archive.senders() == {"ann", "ben"}
-    hits = archive.search("the budget", ["channel.desk"], without={"m2"})
-    assert [hit.source for hit in hits] == ["ann"]
-
-
 def test_too_few_of_the_words_are_no_answer_of_a_message_fewer_are_enough(
     archive: Archive,
 ) -> None:
@@ -51,13 +43,6 @@ def test_too_few_of_the_words_are_no_answer_of_a_message_fewer_are_enough(
     archive.add("p3", PUBLIC, "bikes.md", "A bike has two wheels.")
     archive.add("m4", "channel.desk", "eve", "My bike is blue.", sender="eve")
     assert sources(archive, "what colour is my bike?", "channel.desk") == ["eve"]
-
-
-def test_what_is_there_twice_is_found_once(archive: Archive) -> None:
-    archive.add("p1", PUBLIC, "again.md", "A thread is an ordered list of messages.")
-    assert sources(archive, "ordered thread") == ["threads.md"]
-    archive.add("m4", "channel.desk", "eve", "The budget should be 50 euros.", sender="eve")
-    assert len(sources(archive, "budget", "channel.desk")) == 2
 
 
 def test_the_title_decides_and_a_snippet_is_the_piece_that_matters(archive: Archive) -> None:

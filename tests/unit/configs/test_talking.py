@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from calculator import HELP, answer, is_calculation
-from concierge import best_match, introductions, value_in, welcome
+from concierge import value_in
 from hypothesis import given
 from hypothesis import strategies as st
 from librarian import states, tells
-from manners import for_others, is_greeting, is_question, is_thanks, of_another_agent
-from markdown_pages import Fact, find_fact, measured, read_folder, read_page, words_of
+from manners import is_greeting, is_question, is_thanks
+from markdown_pages import find_fact, measured, read_folder, read_page
 from phrasing import as_calculation, plain_question, split_target
 from quantities import calculate
 from questions import Plan, make_plan
 
 from hubbub import Message
-from hubbub.protocol.messages import Card, Participant, SenderKind
+from hubbub.protocol.messages import SenderKind
 
 KNOWLEDGE = Path(__file__).parents[3] / "configs" / "knowledge"
 JUPITER, SATURN = "the diameter of Jupiter", "the diameter of Saturn"
@@ -66,38 +66,6 @@ def test_questions_thanks_greetings_and_statements_are_told_apart() -> None:
         assert not states(text)
     assert tells("My bike is blue")
     assert not tells("the bike of ann")
-
-
-def test_what_is_said_to_others_or_by_agents_in_a_group_needs_no_answer() -> None:
-    assert of_another_agent(said("hello"), "me")
-    assert of_another_agent(said("what is K2?"), "me")
-    assert of_another_agent(said("@me nice", "me"), "me")
-    assert not of_another_agent(said("@me what is K2?", "me"), "me")
-    assert not of_another_agent(said("hello", kind="human"), "me")
-    assert not of_another_agent(said("the height of K2", thread="dm.a.me"), "me")
-    assert for_others(said("@b hello", "b"), "me")
-    assert not for_others(said("@b @me hello", "b", "me"), "me")
-    assert not for_others(said("hello"), "me")
-
-
-def person(name: str, description: str, *skills: str, present: bool = True) -> Participant:
-    card = Card(description=description, skills=skills)
-    return Participant(id=name, kind="human", present=present, card=card)
-
-
-def test_a_welcome_is_short_and_an_introduction_names_who_fits() -> None:
-    crowd = [person(f"a{n}", f"Does {n}").model_copy(update={"kind": "agent"}) for n in range(30)]
-    lines = welcome("me", "ann", crowd).splitlines()
-    assert (len(lines), "- 18 more" in lines) == (16, True)
-    assert welcome("me", "ann", []) == "Hello, ann! I am me, and no other agent is here yet."
-    lawyer, cook = person("ann", "Knows contracts", "law"), person("ben", "Cooks", "soup")
-    assert best_match("who knows about contracts and law?", [cook, lawyer]) is lawyer
-    assert best_match("dancing", [cook, lawyer]) is None
-    assert best_match("anything", []) is None
-    away = person("ann", "Cooks", "soup", present=False)
-    text = introductions("concierge", "who can cook soup?", [away])
-    assert text.endswith("\n  ann, away at the moment: Cooks (soup)")
-    assert "ann" not in introductions("concierge", "", [away, person("ben", "Sings")])
 
 
 # Questions --------------------------------------------------------------------------------------
@@ -218,22 +186,6 @@ def test_a_question_is_taken_apart_into_look_ups_and_a_calculation() -> None:
     assert Plan(("x",), "2 * {0}").calculates
 
 
-things = st.sampled_from([JUPITER, SATURN, "the height of K2", "Mars's radius", "4 km", "2.5 km"])
-signs = st.sampled_from([" + ", " minus ", " plus ", " - "])
-
-
-@given(things, st.lists(st.tuples(signs, things), max_size=4))
-def test_every_plan_can_be_calculated(first: str, rest: list[tuple[str, str]]) -> None:
-    question = first + "".join(sign + thing for sign, thing in rest)
-    plan = make_plan(question)
-    looked_up = [part for part in [first, *(thing for _, thing in rest)] if not part[0].isdigit()]
-    if plan is None:
-        assert not looked_up
-        return
-    assert list(plan.lookups) == looked_up
-    calculate(plan.filled(["3 km"] * len(plan.lookups)))
-
-
 @given(st.text(max_size=200) | st.text("|-# \n`abc(){}0", max_size=200))
 def test_any_text_can_be_judged_asked_planned_and_read(text: str) -> None:
     assert not (is_thanks(text) and is_question(text) and "?" not in text)
@@ -248,48 +200,6 @@ def test_any_text_can_be_judged_asked_planned_and_read(text: str) -> None:
 
 
 # Pages ------------------------------------------------------------------------------------------
-
-PAGE = """# Rivers
-
-Two *long* [rivers](http://x) and `on_direct`,
-over two lines.
-
-| River     | Length (km) | Mouth     |
-|:----------|------------:|-----------|
-| the Nile  | 6,650       | **delta** |
-| Rhine     |             | delta     |
-
-## Sources
-
-- one
-- two
-
-```
-# no heading
-
-code
-```
-"""
-
-
-def test_a_page_is_paragraphs_under_headings_and_a_table_is_facts() -> None:
-    page = read_page("rivers.md", PAGE)
-    assert [(p.heading, p.text) for p in page.passages] == [
-        ("Rivers", "Two long rivers and on_direct, over two lines."),
-        ("Sources", "- one - two"),
-        ("Sources", "# no heading code"),
-    ]
-    assert [(f.subject, f.attribute, f.value) for f in page.facts] == [
-        ("the Nile", "Length", "6,650 km"),
-        ("the Nile", "Mouth", "delta"),
-        ("Rhine", "Mouth", "delta"),
-    ]
-    assert str(page.facts[0]) == "The length of the Nile is 6,650 km."
-    fact = Fact("Mars", "Distance from the Sun", "228.0 million km", "planets.md", "Planets")
-    assert str(fact) == "The distance of Mars from the Sun is 228.0 million km."
-    found = words_of("What are the Diameters of Jupiter's moons?")
-    assert found == ["diameter", "jupiter", "moon"]
-    assert words_of("glass, virus, axis, buses") == ["glass", "virus", "axis", "buse"]
 
 
 def test_a_fact_is_found_only_if_it_is_what_was_asked() -> None:

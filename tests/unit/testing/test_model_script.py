@@ -6,16 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from hubbub.errors import ConfigError
 from hubbub.testing.model_playbook import Playbook
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import (
     Answer,
-    AnyAnswer,
     Breakdown,
     Call,
     Refusal,
@@ -111,20 +108,6 @@ def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(tmp_path: Path
         assert ";" not in str(caught.value).partition("unknown key; ")[2], text
 
 
-def test_answers_made_in_python_are_checked_and_bound_their_rule() -> None:
-    for mistake in ({"text": 3}, {"calls": [{"name": "x"}]}, {"piece": 0}):
-        with pytest.raises(ValidationError):
-            Answer.model_validate(mistake)
-    one = Answer(text="a")
-    two: list[AnyAnswer] = [one, Answer(text="b")]
-    limits: list[tuple[Answer | list[AnyAnswer], int | None, int | None]] = [
-        *((one, None, None), (one, 3, 3)),
-        *((two, None, 2), (two, 1, 1), (two, 5, 2)),
-    ]
-    for answer, times, limit in limits:
-        assert Rule(answer=answer, times=times).limit == limit, (answer, times)
-
-
 def test_places_are_filled_once_however_deep_they_stand() -> None:
     value: JsonValue = {"to": "{{who}}", "list": [1, None, {"text": "{{ who }} and {{ what }}"}]}
     assert fill(value, {"who": "ann", "what": "bob"}) == {
@@ -134,18 +117,6 @@ def test_places_are_filled_once_however_deep_they_stand() -> None:
     assert fill("{{ a }}", {"a": "{{ a }}"}) == "{{ a }}"
     with pytest.raises(ScriptMistake, match=r"'whom'.*who"):
         fill(["{{ whom }}"], {"who": "ann"})
-
-
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_characters="{}")),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-
-
-@given(plain)
-def test_a_value_without_places_stays_as_it_is(value: JsonValue) -> None:
-    assert fill(value, {}) == value
 
 
 # Which rule answers -----------------------------------------------------------------------------

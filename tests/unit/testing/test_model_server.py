@@ -24,7 +24,6 @@ from openai import (
 )
 
 from hubbub.errors import ConfigError, UserError
-from hubbub.testing.model_gates import Gates
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import (
     Answer,
@@ -32,10 +31,8 @@ from hubbub.testing.model_server import (
     Call,
     ModelServer,
     Refusal,
-    Rule,
     Script,
     Usage,
-    When,
     main,
 )
 
@@ -157,19 +154,6 @@ async def test_a_held_answer_waits_until_it_is_released() -> None:
             await refused
 
 
-async def test_a_gate_keeps_everybody_until_it_is_released_and_nobody_after() -> None:
-    gates = Gates()
-    await gates.pass_through(None)
-    waiting = [asyncio.create_task(gates.pass_through("a")) for _ in range(2)]
-    await gates.held("a", 2)
-    gates.release("b")
-    await gates.pass_through("b")
-    assert not any(task.done() for task in waiting)
-    gates.release("a")
-    await asyncio.gather(*waiting)
-    await gates.pass_through("a")
-
-
 async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     unanswered = [*HELLO, {"role": "assistant", "tool_calls": [call]}]
@@ -180,17 +164,6 @@ async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() 
         with pytest.raises(BadRequestError, match="no answers are left"):
             await caller.ask()
         assert (len(server.mistakes), len(server.requests)) == (2, 1)
-
-
-async def test_rules_see_the_request_and_models_are_listed() -> None:
-    when = When.model_validate({"prompt": r"hel(?P<rest>\w+)", "model": "^m$"})
-    rules = [Rule(when=when, answer=Answer(text="rest is {{ rest }}"))]
-    async with playing(rules=rules, models=["small", "large"]) as (_, caller):
-        assert await caller.ask() == "rest is lo"
-        assert [model.id for model in (await caller.client.models.list()).data] == [
-            "small",
-            "large",
-        ]
 
 
 async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import JsonValue
 
-from hubbub.testing.model_dialects import asked_dialect, in_words
+from hubbub.testing.model_dialects import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import Answer, Call, Usage
-from hubbub.testing.model_wire import chunks, completion, error_body, model_list
+from hubbub.testing.model_wire import chunks, completion
 
 
 def request(system: str = "", *chat: tuple[str, str], **more: JsonValue) -> ChatRequest:
@@ -68,12 +68,6 @@ def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -
     assert json.dumps(again) == json.dumps(completion(request(), answer, number))
 
 
-def test_calls_have_ids_that_differ_between_requests() -> None:
-    answer = Answer(calls=[Call(tool="a"), Call(tool="b")])
-    first, second = assembled(answer, 1)[1], assembled(answer, 2)[1]
-    assert len({id for id, _, _ in [*first, *second]}) == 4
-
-
 def test_usage_is_counted_roughly_unless_it_is_given_and_ends_a_stream_that_asks_for_it() -> None:
     counted = completion(request(), Answer(text="x" * 40), 1)["usage"]
     assert counted == {"prompt_tokens": 4, "completion_tokens": 11, "total_tokens": 15}
@@ -87,29 +81,10 @@ def test_usage_is_counted_roughly_unless_it_is_given_and_ends_a_stream_that_asks
     assert all("usage" not in chunk for chunk in others)
 
 
-def test_errors_and_model_lists_have_the_endpoints_form() -> None:
-    assert error_body("no", "t", "c") == {
-        "error": {"message": "no", "type": "t", "param": None, "code": "c"}
-    }
-    assert [m["id"] for m in model_list(["a", "b"])["data"]] == ["a", "b"]  # type: ignore[union-attr,call-overload,index]
-
-
 # In the words that a request asks for -------------------------------------------------------------
 
-TOOL: JsonValue = {"type": "function", "function": {"name": "add"}}
 LINES, OBJECT = request("Write TOOL_CALL lines."), request("Write <final_output></final_output>.")
 ADD = Call(tool="add", arguments={"a": 1})
-
-
-def test_the_request_says_how_calls_are_written_unless_the_answer_does() -> None:
-    assert asked_dialect(request("plain")) == "native"
-    assert asked_dialect(request("TOOL_CALL", tools=[TOOL])) == "native"
-    assert asked_dialect(LINES) == "tool_call"
-    assert asked_dialect(OBJECT) == "final_output"
-    words = in_words(Answer(calls=[ADD], dialect="tool_call"), request()).text or ""
-    assert words.startswith("TOOL_CALL")
-    assert in_words(Answer(calls=[ADD], dialect="native"), LINES).calls == [ADD]
-    assert in_words(Answer(text="{"), OBJECT) == Answer(text="{"), "mere text stays as it is"
 
 
 def test_calls_become_lines_behind_the_text() -> None:
