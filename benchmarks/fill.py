@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from hubbub.ids import interaction_id, new_ulid, turn_id
+from hubbub.ids import interaction_id, new_ulid
 from hubbub.network.auth import token_hash
 from hubbub.network.ports import Store
 from hubbub.network.records import (
     Batch,
     ChannelCreated,
     CursorMoved,
-    Delivery,
     MemberJoined,
     MessageRow,
     ParticipantSeen,
@@ -66,8 +65,7 @@ async def fill(store: Store, count: int) -> None:
     await store.append(Batch(records=list(_setting(threads))))
     made = _messages(threads, count)
     while chunk := list(islice(made, BATCH)):
-        deliveries = [delivery for _, delivery in chunk if delivery is not None]
-        await store.append(Batch(messages=[row for row, _ in chunk], deliveries=deliveries))
+        await store.append(Batch(messages=chunk))
     done: list[Record] = [CursorMoved(name, count) for name in _names()]
     done += [WakesSettled(name, count) for name in _names()]
     await store.append(Batch(records=done))
@@ -101,9 +99,7 @@ def _setting(threads: Sequence[_Thread]) -> Iterator[Record]:
             yield MemberJoined(member, thread.no, 0)
 
 
-def _messages(
-    threads: Sequence[_Thread], count: int
-) -> Iterator[tuple[MessageRow, Delivery | None]]:
+def _messages(threads: Sequence[_Thread], count: int) -> Iterator[MessageRow]:
     channels = [thread for thread in threads if thread.type == "channel"]
     pairs = [thread for thread in threads if thread.type == "direct"]
     for seq in range(1, count + 1):
@@ -111,7 +107,7 @@ def _messages(
         yield _message(pool[seq * 31 % len(pool)], seq)
 
 
-def _message(thread: _Thread, seq: int) -> tuple[MessageRow, Delivery | None]:
+def _message(thread: _Thread, seq: int) -> MessageRow:
     thread.tseq += 1
     direct = thread.type == "direct"
     sender = thread.speakers[thread.tseq % len(thread.speakers)]
@@ -127,7 +123,7 @@ def _message(thread: _Thread, seq: int) -> tuple[MessageRow, Delivery | None]:
     sent_at = (_START + timedelta(seconds=seq)).isoformat().replace("+00:00", "Z")
     body = encode_message(draft, seq, thread.tseq, interaction_id(seq), 0, sent_at)
     scope = None if direct else thread.no
-    row = MessageRow(seq, thread.no, thread.tseq, scope, sender, new_ulid(), seq, body)
-    if not direct:
-        return row, None
-    return row, Delivery(receiver, seq, "direct", "optional", turn_id(receiver, seq))
+    row = MessageRow(
+        seq, thread.no, thread.tseq, scope, sender, new_ulid(), seq, None, None, None, body
+    )
+    return row._replace(recipient=receiver, reason="direct", reply="optional") if direct else row

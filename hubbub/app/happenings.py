@@ -89,7 +89,7 @@ class AgentOutput:
 class MessageSeen:
     """A message went into the log. Whoever shows it reads it then: most are not shown at all."""
 
-    body: str
+    body: bytes
     """As it is stored, in JSON."""
     direct: bool
     """Whether it is for its recipients alone."""

@@ -75,7 +75,7 @@ class JsonView:
     def __call__(self, happening: Happening) -> None:
         if isinstance(happening, MessageSeen):
             hidden = happening.direct and not self._direct_texts
-            body = _head(happening) if hidden else happening.body
+            body = _head(happening) if hidden else happening.body.decode()
             self._write(f'{{"event": "message", "message": {body}}}\n')
         else:
             fields = asdict(happening)

@@ -63,7 +63,7 @@ class Fanout:
 
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""
-        shared = encode_shared(entry.seq, entry.tseq, entry.body.encode())
+        shared = encode_shared(entry.seq, entry.tseq, entry.body)
         draft = entry.draft
         sender = draft.sender_id
         wakes: dict[str, bytes] = {}

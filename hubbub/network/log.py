@@ -101,7 +101,7 @@ class Entry:
         """What services write with it."""
         self.seq = self.tseq = 0
         self.sent_at = ""
-        self.body = ""
+        self.body = b""
 
     def judged(self, thread: Thread, decisions: list[Decision], lineage: Lineage) -> None:
         """Where it goes, whom it wakes, and what it belongs to."""
@@ -307,12 +307,26 @@ class Log:
             entry.seq, entry.tseq, entry.sent_at = seq, tseq, sent_at
             interaction = entry.interaction or f"i{seq}"
             entry.body = body = encode_message(draft, seq, tseq, interaction, entry.hop, sent_at)
-            who, cid, digest = draft.sender_id, entry.cid, entry.digest
-            row = MessageRow(seq, thread.no, tseq, thread.scope, who, cid, digest, body)
+            recipient = reason = reply = None
+            for to, why, need in entry.decisions:
+                if recipient is None:
+                    recipient, reason, reply = to, str(why), need
+                else:
+                    deliveries.append(Delivery(to, seq, str(why), need))
+            row = MessageRow(
+                seq,
+                thread.no,
+                tseq,
+                thread.scope,
+                draft.sender_id,
+                entry.cid,
+                entry.digest,
+                recipient,
+                reason,
+                reply,
+                body,
+            )
             messages.append(row)
-            for participant, reason, reply in entry.decisions:
-                turn = f"{participant}-m{seq}" if reply else None
-                deliveries.append(Delivery(participant, seq, reason, reply, turn))
             for rows in entry.rows:
                 records.extend(rows(entry))
         return Batch(records, messages, deliveries)

@@ -52,27 +52,31 @@ class MessageRow(NamedTuple):
     thread_no: int
     tseq: int
     scope: int | None
-    """`thread_no` of the root thread whose members receive it; None for a direct message, which is
-    received by the participants of its `Delivery` rows only."""
+    """`thread_no` of the root thread whose members receive it; None for a direct message, which
+    reaches participants by name only."""
     sender: str
     cid: str | None
     digest: int | None
     """A checksum of what the client asked, to tell a repetition from a conflict."""
-    body: str
+    recipient: str | None
+    """Whom it reaches by name (direct, mentioned or woken), in nearly all messages the only one;
+    `reason` and `reply` are then those of a `Delivery`. None: nobody."""
+    reason: str | None
+    reply: str | None
+    body: bytes
     """The message as JSON, exactly as it travels."""
 
 
 class Delivery(NamedTuple):
-    """A participant whom a message reaches by name (direct, mentioned or woken)."""
+    """A further participant whom a message reaches by name."""
 
     participant: str
     seq: int
     reason: str
     """The wake decision's reason code."""
     reply: str | None
-    """`required` or `optional` if it wakes; None if it does not."""
-    turn: str | None
-    """The turn it starts; None if it does not wake."""
+    """`required` or `optional` if it wakes; None if it does not. The turn it starts is called
+    `<participant>-m<seq>`."""
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ async def first_result(store: Store, settled: Settled) -> bytes:
         raise StoreUnavailable("the first result is not readable")
     message = Message.model_validate_json(body)
     return encode_send_result(
-        message.seq, message.tseq, message.thread_id, body.decode(), amends=message.amends
+        message.seq, message.tseq, message.thread_id, body, amends=message.amends
     )
 
 

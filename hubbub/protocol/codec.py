@@ -356,8 +356,8 @@ def _shorten(value: object) -> str:
 
 def encode_message(
     draft: Draft, seq: int, tseq: int, interaction_id: str, hop: int, sent_at: str
-) -> str:
-    """A message as JSON text. Ids need no escaping: their pattern has nothing to escape."""
+) -> bytes:
+    """A message as JSON. Ids need no escaping: their pattern has nothing to escape."""
     content = draft.content
     text = encode_basestring(content) if isinstance(content, str) else to_json(content).decode()
     rest = ""
@@ -388,7 +388,7 @@ def encode_message(
         f'"sender_id":"{draft.sender_id}","sender_kind":"{draft.sender_kind}",'
         f'"type":"{draft.type}","content":{text}{rest},'
         f'"interaction_id":"{interaction_id}","hop":{hop},"sent_at":"{sent_at}"}}'
-    )
+    ).encode()
 
 
 def _marks(draft: Draft) -> str:
@@ -436,7 +436,7 @@ def encode_send_result(
     seq: int,
     tseq: int,
     thread_id: str,
-    body: str,
+    body: bytes,
     present: Iterable[str] = (),
     absent: Iterable[str] = (),
     unresolved: Iterable[str] = (),
@@ -462,10 +462,8 @@ def encode_send_result(
         rest += f',"amends":{amends.model_dump_json()}'
     if notes:
         rest += f',"notes":{to_json(notes).decode()}'
-    return (
-        f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest},'
-        f'"message":{body}}}'
-    ).encode()
+    head = f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest},"message":'
+    return b"%b%b}" % (head.encode(), body)
 
 
 def encode_error(error: OperationError, ref: str | None = None) -> bytes:

@@ -128,7 +128,7 @@ class SearchesContract(StoreMaker):
         assert await _whole_interaction(store, "i2", 4, 10) == [7, 10]
         assert await _whole_interaction(store, "i9", 0, 14) == []
         page = await store.read(InteractionMessages("i2", 0, 14))
-        assert page.found[0] == (1, rows[0].body.encode())
+        assert page.found[0] == (1, rows[0].body)
         assert (await store.read(InteractionMessages("i2", 14, 14))).upto == 14
 
     async def test_what_quotes_an_interaction_does_not_belong_to_it(self, store: Store) -> None:

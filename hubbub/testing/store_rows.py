@@ -15,6 +15,7 @@ __all__ = [
     "delivery",
     "direct",
     "message",
+    "named_first",
     "opened",
     "seqs",
     "wake",
@@ -37,31 +38,35 @@ def message(
     sender: str = "alice",
     cid: str | None = None,
     digest: int | None = None,
+    to: Delivery | None = None,
     text: str | None = None,
 ) -> MessageRow:
     """A log entry; `tseq` is `seq` unless it is given."""
     position = seq if tseq is None else tseq
-    words = body(seq).decode() if text is None else text
-    return MessageRow(seq, thread, position, scope, sender, cid, digest, words)
+    words = body(seq) if text is None else text.encode()
+    row = MessageRow(seq, thread, position, scope, sender, cid, digest, None, None, None, words)
+    return row if to is None else named_first(row, to)
+
+
+def named_first(row: MessageRow, to: Delivery) -> MessageRow:
+    """The message, as it reaches this participant first."""
+    return row._replace(recipient=to.participant, reason=to.reason, reply=to.reply)
 
 
 def delivery(participant: str, seq: int) -> Delivery:
     """A message that reaches a participant without waking it."""
-    return Delivery(participant, seq, "person", None, None)
+    return Delivery(participant, seq, "person", None)
 
 
 def wake(participant: str, seq: int, *, reply: str = "required") -> Delivery:
     """A message that wakes a participant."""
-    return Delivery(participant, seq, "direct", reply, f"{participant}-m{seq}")
+    return Delivery(participant, seq, "direct", reply)
 
 
 def direct(first: int, last: int, *, to: str = "bob", sender: str = "alice") -> Batch:
-    """A batch of direct messages, one delivery each, in thread 1."""
+    """A batch of direct messages to one participant, in thread 1."""
     span = range(first, last + 1)
-    return Batch(
-        messages=[message(seq, sender=sender) for seq in span],
-        deliveries=[delivery(to, seq) for seq in span],
-    )
+    return Batch([], [message(seq, sender=sender, to=delivery(to, seq)) for seq in span])
 
 
 @asynccontextmanager
@@ -79,8 +84,11 @@ async def write(
     messages: Iterable[MessageRow] = (),
     deliveries: Iterable[Delivery] = (),
 ) -> None:
-    """Append one batch."""
-    await store.append(Batch(list(records), list(messages), list(deliveries)))
+    """Append one batch, as the hub does it: who is named first stands in the message's row."""
+    first: dict[int, Delivery] = {}
+    others = [row for row in deliveries if first.setdefault(row.seq, row) is not row]
+    rows = [named_first(row, first[row.seq]) if row.seq in first else row for row in messages]
+    await store.append(Batch(list(records), rows, others))
 
 
 async def wake_states(store: Store, agent: str, seqs: Iterable[int]) -> Sequence[str | None]:

@@ -114,7 +114,7 @@ def _check(database: Path, book: _Book) -> None:
             "WHERE json_extract(body, '$.request.kind') <> 'task'"
         ).fetchall()
         (wakes,) = db.execute(
-            "SELECT count(*) FROM delivery WHERE reason = 'result' AND reply IS NOT NULL"
+            "SELECT count(*) FROM message WHERE reason = 'result' AND reply IS NOT NULL"
         ).fetchone()
     assert states.keys() == book.asked
     assert "open" not in states.values()

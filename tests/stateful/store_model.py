@@ -91,7 +91,13 @@ class StoreModel:
         for record in batch.records:
             self._apply(record)
         self.messages += batch.messages
-        self.deliveries |= {(row.participant, row.seq): row for row in batch.deliveries}
+        first = [
+            Delivery(row.recipient, row.seq, row.reason or "", row.reply)
+            for row in batch.messages
+            if row.recipient is not None
+        ]
+        named = [*first, *batch.deliveries]
+        self.deliveries |= {(row.participant, row.seq): row for row in named}
 
     def _apply(self, record: Record) -> None:
         match record:
@@ -184,13 +190,13 @@ class StoreModel:
             named = self.deliveries.get((participant, row.seq))
             scoped = row.scope is not None and self.was_member(participant, row.scope, row.seq)
             if (named or scoped) and (own or row.sender != participant):
-                decision = named[2:] if named else (None, None, None)
-                found.append(StoredEvent(row.seq, row.tseq, row.sender, _body(row), *decision))
+                decision = (*named[2:], turn_of(named)) if named else (None, None, None)
+                found.append(StoredEvent(row.seq, row.tseq, row.sender, row.body, *decision))
         return found[:limit]
 
     def thread(self, no: int, upto: int) -> list[bytes]:
         """Bodies of a thread's messages with seq <= `upto`, oldest first."""
-        return [_body(row) for row in self.messages[:upto] if row.thread_no == no]
+        return [row.body for row in self.messages[:upto] if row.thread_no == no]
 
     def settled(self, sender: str, cid: str) -> Settled | None:
         for row in self.messages:
@@ -204,7 +210,7 @@ class StoreModel:
         if row is None:
             return None
         taken = self.taken.get((participant, seq))
-        return StoredWake(*row[2:], self._state(row) if row.turn else None, taken)
+        return StoredWake(*row[2:], turn_of(row), self._state(row) if row.reply else None, taken)
 
     def wakes(self, seqs: Iterable[int]) -> dict[tuple[int, str], StoredWake]:
         found = {
@@ -217,7 +223,7 @@ class StoreModel:
         return [
             row.seq
             for row in reversed(self.messages[: before - 1])
-            if (participant, row.seq) in self.deliveries and text in row.body
+            if (participant, row.seq) in self.deliveries and text.encode() in row.body
         ]
 
     def _state(self, row: Delivery) -> str:
@@ -230,10 +236,10 @@ class StoreModel:
         found = []
         for seq in range(1, min(upto, self.head) + 1):
             row = self.deliveries.get((agent, seq))
-            if row and row.turn and row.reply and self._state(row) != "ended":
+            if row and row.reply and self._state(row) != "ended":
                 started = self.taken.get((agent, seq))
-                body = _body(self.messages[seq - 1])
-                found.append(PendingRow(seq, body, row.reason, row.reply, row.turn, started))
+                body, turn = self.messages[seq - 1].body, f"{agent}-m{seq}"
+                found.append(PendingRow(seq, body, row.reason, row.reply, turn, started))
         return found
 
     def latest_turns(self, agent: str | None) -> Sequence[str]:
@@ -244,8 +250,9 @@ class StoreModel:
 
     def woken(self, agent: str) -> Iterable[int]:
         """Positions of the wakes of an agent."""
-        return [seq for (name, seq), row in self.deliveries.items() if name == agent and row.turn]
+        return [seq for (name, seq), row in self.deliveries.items() if name == agent and row.reply]
 
 
-def _body(row: MessageRow) -> bytes:
-    return row.body.encode()
+def turn_of(row: Delivery) -> str | None:
+    """The turn that a delivery starts."""
+    return f"{row.participant}-m{row.seq}" if row.reply else None

@@ -6,6 +6,8 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 
+from msgspec.msgpack import Encoder
+
 from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
 
@@ -13,38 +15,45 @@ __all__ = [
     "ENTRY",
     "REMEDY",
     "check_end",
+    "checksum",
     "damaged",
     "entry_sum",
     "log_end",
     "proven_body",
-    "with_sum",
 ]
 
 ENTRY = (
     "m.seq, m.thread_no, m.tseq, m.scope, CAST(m.sender AS BLOB), CAST(m.cid AS BLOB), m.digest, "
+    "CAST(m.recipient AS BLOB), CAST(m.reason AS BLOB), CAST(m.reply AS BLOB), "
     "CAST(m.body AS BLOB), m.sum"
 )
 """What `proven_body` looks at, of a message called `m`. Texts as bytes: damaged ones do not decode.
 """
+_encode = Encoder().encode
+
 REMEDY = "put a backup in its place (`hubbub restore`), or name another file as the store"
 
 
-def entry_sum(*row: object) -> int:
-    """The checksum of a `MessageRow`, over all of it. CRC-32 notices every single flipped bit."""
-    return zlib.crc32(b" ".join(map(_as_bytes, row)))
+def checksum(row: MessageRow) -> int:
+    """The checksum of a row, over all of it: CRC-32 notices every single flipped bit. What costs
+    time here is paid by every message."""
+    return zlib.crc32(_encode(row))
 
 
-def with_sum(row: MessageRow) -> tuple[str | int | None, ...]:
-    """The row as it is written. What costs time here is paid by every message."""
-    seq, thread_no, tseq, scope, sender, cid, digest, body = row
-    text = f"{seq} {thread_no} {tseq} {scope} {sender} {cid} {digest} {body}"
-    return (seq, thread_no, tseq, scope, sender, cid, digest, body, zlib.crc32(text.encode()))
+def entry_sum(entry: Sequence[object]) -> int:
+    """The same of what was read as `ENTRY`; -1 if that is no row."""
+    *columns, body = entry[:-1]
+    try:
+        row = [each.decode() if isinstance(each, bytes) else each for each in columns]
+    except UnicodeDecodeError:
+        return -1
+    return zlib.crc32(_encode((*row, body)))
 
 
 def proven_body(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None) -> bytes:
     """The body of the entry that was read as `ENTRY` at `seq`. Raises `LogDamaged`."""
-    if entry is not None and entry[0] == seq and entry_sum(*entry[:8]) == entry[8]:
-        body = entry[7]
+    if entry is not None and entry[0] == seq and entry_sum(entry) == entry[-1]:
+        body = entry[-2]
         if isinstance(body, bytes):
             return body
     raise damaged(db, seq, entry)
@@ -59,14 +68,10 @@ def damaged(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None) ->
     return LogDamaged(seq, f"message m{seq}{thread} is damaged in the log and is not shown")
 
 
-def _as_bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
-
-
 def log_end(db: sqlite3.Connection) -> int:
-    """Where the log ends, as was written with its last batch."""
-    (end,) = db.execute("SELECT seq FROM log_end").fetchone()
-    return int(end)
+    """Where the log ends, as SQLite has written it down with the last message."""
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'message'").fetchone()
+    return int(row[0]) if row else 0
 
 
 _LAST = 10_000

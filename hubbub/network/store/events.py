@@ -14,12 +14,18 @@ from hubbub.network.stored import StoredEvent
 
 __all__ = ["EVENT_QUERIES", "events", "log"]
 
+# A message reaches somebody by name in its own row, or in one of `delivery`.
+_NAMED = """
+CASE WHEN m.recipient = :me THEN m.reason ELSE d.reason END,
+CASE WHEN m.recipient = :me THEN m.reply ELSE d.reply END
+"""
+
 # Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
 # `limit`, and only then are messages fetched. A reader who is a million entries behind costs no
 # more than any other. Own messages must go before the cut, or a page of them would look like the
 # end.
 _INDEXED_EVENTS = """
-SELECT page.seq, {entry}, d.reason, d.reply, d.turn
+SELECT page.seq, {entry}, {named}
 FROM (
     SELECT seq FROM (
         SELECT i.seq FROM by_participant i {participant_message}
@@ -40,9 +46,10 @@ ORDER BY page.seq
 """
 
 _TAIL_EVENTS = """
-SELECT m.seq, {entry}, d.reason, d.reply, d.turn
+SELECT m.seq, {entry}, {named}
 FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
-WHERE m.seq > :after AND m.seq <= :upto {not_mine} AND (d.seq IS NOT NULL OR EXISTS (
+WHERE m.seq > :after AND m.seq <= :upto {not_mine}
+AND (m.recipient = :me OR d.seq IS NOT NULL OR EXISTS (
     SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
     AND member.since < m.seq AND member.until >= m.seq))
 ORDER BY m.seq LIMIT :limit
@@ -50,17 +57,15 @@ ORDER BY m.seq LIMIT :limit
 
 
 def _event_queries(own: bool) -> tuple[str, str]:
-    if own:
-        nothing = {"entry": ENTRY, "participant_message": "", "scope_message": "", "not_mine": ""}
-        return _INDEXED_EVENTS.format_map(nothing), _TAIL_EVENTS.format_map(nothing)
-    message = "LEFT JOIN message AS m ON m.seq = i.seq"
-    others = {
+    message = "" if own else "LEFT JOIN message AS m ON m.seq = i.seq"
+    parts = {
         "entry": ENTRY,
+        "named": _NAMED,
         "participant_message": message,
         "scope_message": message,
-        "not_mine": "AND m.sender IS NOT :me",
+        "not_mine": "" if own else "AND m.sender IS NOT :me",
     }
-    return _INDEXED_EVENTS.format_map(others), _TAIL_EVENTS.format_map(others)
+    return _INDEXED_EVENTS.format_map(parts), _TAIL_EVENTS.format_map(parts)
 
 
 EVENT_QUERIES = {own: _event_queries(own) for own in (False, True)}
@@ -81,14 +86,14 @@ def events(
             left = limit - len(rows)
             span = {"me": participant, "after": max(after, indexed), "upto": upto, "limit": left}
             rows += db.execute(tail_part, span).fetchall()
-        return [_event(db, row) for row in rows]
+        return [_event(db, row, participant) for row in rows]
 
 
 def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
     with snapshot(db):
         last = min(upto, log_end(db), after + limit)
         rows = db.execute(
-            f"SELECT m.seq, {ENTRY}, NULL, NULL, NULL FROM message AS m "
+            f"SELECT m.seq, {ENTRY}, NULL, NULL FROM message AS m "
             "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq",
             (after, last),
         ).fetchall()
@@ -98,7 +103,8 @@ def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[S
         return [_event(db, row) for row in rows]
 
 
-def _event(db: sqlite3.Connection, row: tuple[Any, ...]) -> StoredEvent:
-    seq, *entry, reason, reply, turn = row
+def _event(db: sqlite3.Connection, row: tuple[Any, ...], participant: str = "") -> StoredEvent:
+    seq, *entry, reason, reply = row
     body = proven_body(db, seq, entry)
+    turn = f"{participant}-m{seq}" if reply is not None else None
     return StoredEvent(seq, entry[2], entry[4].decode(), body, reason, reply, turn)

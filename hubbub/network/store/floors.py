@@ -13,15 +13,15 @@ from hubbub.network.store.index import indexed_upto
 
 __all__ = ["floor_of", "lift_floor", "raise_floors"]
 
-_FREE = """d.turn IS NOT NULL
-AND NOT EXISTS (SELECT 1 FROM turn_wake w WHERE w.agent = d.participant AND w.seq = d.seq)"""
+_FREE = """CASE WHEN m.recipient = :agent THEN m.reply ELSE d.reply END IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM turn_wake w WHERE w.agent = :agent AND w.seq = m.seq)"""
 
 FIRST_FREE_WAKE = (
-    "SELECT i.seq FROM by_participant i "
-    "CROSS JOIN delivery d ON d.seq = i.seq AND d.participant = i.participant "
+    "SELECT m.seq FROM by_participant i CROSS JOIN message m ON m.seq = i.seq "
+    "LEFT JOIN delivery d ON d.seq = m.seq AND d.participant = :agent "
     f"WHERE i.participant = :agent AND i.seq > :floor AND {_FREE} ORDER BY i.seq LIMIT 1",
-    "SELECT d.seq FROM delivery d WHERE d.seq > max(:floor, :indexed) "
-    f"AND d.participant = :agent AND {_FREE} ORDER BY d.seq LIMIT 1",
+    "SELECT m.seq FROM message m LEFT JOIN delivery d ON d.seq = m.seq AND d.participant = :agent "
+    f"WHERE m.seq > max(:floor, :indexed) AND {_FREE} ORDER BY m.seq LIMIT 1",
 )
 """The first wake above the floor that no turn has taken: among the indexed, then in the tail. Two
 queries, because each walks in order and stops at the first find."""

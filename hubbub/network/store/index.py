@@ -20,8 +20,9 @@ INDEXES: Mapping[IndexName, str] = {
     "FROM message WHERE seq > ?1 AND seq <= ?2 ORDER BY thread_no, tseq",
     "by_scope": "INSERT INTO by_scope (scope, seq) SELECT scope, seq "
     "FROM message WHERE seq > ?1 AND seq <= ?2 AND scope IS NOT NULL ORDER BY scope, seq",
-    "by_participant": "INSERT INTO by_participant (participant, seq) SELECT participant, seq "
-    "FROM delivery WHERE seq > ?1 AND seq <= ?2 ORDER BY participant, seq",
+    "by_participant": "INSERT INTO by_participant (participant, seq) SELECT recipient, seq "
+    "FROM message WHERE seq > ?1 AND seq <= ?2 AND recipient IS NOT NULL UNION ALL "
+    "SELECT participant, seq FROM delivery WHERE seq > ?1 AND seq <= ?2 ORDER BY 1, 2",
     "by_cid": "INSERT INTO by_cid (sender, cid, seq) SELECT sender, cid, seq "
     "FROM message WHERE seq > ?1 AND seq <= ?2 AND cid IS NOT NULL ORDER BY sender, cid",
 }

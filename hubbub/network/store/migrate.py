@@ -6,6 +6,7 @@ The schema's version is SQLite's `user_version`; `application_id` says that the 
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -66,7 +67,8 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
     A script that fails leaves the version, and everything else, as it was before it.
     """
     todo = scripts() if steps is None else steps
-    db.create_function("entry_sum", 8, entry_sum, deterministic=True)
+    db.create_function("entry_sum", 8, _first_sum, deterministic=True)
+    db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
     for number in range(check_version(db, name, len(todo)) + 1, len(todo) + 1):
         try:
             db.executescript(
@@ -81,6 +83,18 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
                     db.execute("ROLLBACK")
             raise
     db.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('epoch', ?)", (new_ulid(),))
+
+
+def _first_sum(*row: object) -> int:
+    """The checksum that migration 8 gave to the columns of a message, texts as bytes."""
+    return zlib.crc32(b" ".join(e if isinstance(e, bytes) else str(e).encode() for e in row))
+
+
+def _renewed_sum(*columns: object) -> int:
+    """The checksum of a message from before migration 9; -1 if it was damaged."""
+    *row, body, found = columns
+    whole = _first_sum(*row, body) == found
+    return entry_sum((*row, None, None, None, body, found)) if whole else -1
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -250,42 +250,46 @@ def settled(db: sqlite3.Connection, sender: str, cid: str) -> Settled | None:
 # A wake is open if no turn has taken it and it lies above the agent's floor, or if the turn that
 # has taken it runs. The second part finds those that the floor has passed.
 _OPEN = """
-SELECT {columns}
+SELECT r.seq, w.turn {columns}
 FROM received r
-CROSS JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
-{message}
+LEFT JOIN message m ON m.seq = r.seq
+LEFT JOIN delivery d ON d.seq = r.seq AND d.participant = r.participant
 LEFT JOIN turn_wake w ON w.agent = r.participant AND w.seq = r.seq
 LEFT JOIN turn t ON t.id = w.turn
 WHERE r.participant = :agent AND r.seq > :floor AND r.seq <= :upto
-  AND d.turn IS NOT NULL AND t.ended_at IS NULL
+  AND {reply} IS NOT NULL AND t.ended_at IS NULL
 UNION ALL
-SELECT {columns}
+SELECT w.seq, w.turn {columns}
 FROM turn t CROSS JOIN turn_wake w ON w.turn = t.id
-CROSS JOIN delivery d ON d.seq = w.seq AND d.participant = w.agent
-{message}
-WHERE t.agent = :agent AND t.ended_at IS NULL AND w.agent = :agent AND d.turn IS NOT NULL
+LEFT JOIN message m ON m.seq = w.seq
+LEFT JOIN delivery d ON d.seq = w.seq AND d.participant = w.agent
+WHERE t.agent = :agent AND t.ended_at IS NULL AND w.agent = :agent AND {reply} IS NOT NULL
   AND w.seq <= min(:floor, :upto)
 ORDER BY 1
 """
-PENDING_QUERY = _OPEN.format(
-    columns=f"d.seq, d.reason, d.reply, d.turn, w.turn, {ENTRY}",
-    message="LEFT JOIN message m ON m.seq = d.seq",
+_REASON, _REPLY = (
+    f"CASE WHEN m.recipient = :agent THEN m.{name} ELSE d.{name} END"
+    for name in ("reason", "reply")
 )
-OPEN_WAKES_QUERY = _OPEN.format(columns="d.seq, w.turn", message="")
+OPEN_WAKES_QUERY = _OPEN.format(columns="", reply=_REPLY)
+PENDING_QUERY = _OPEN.format(columns=f", {_REASON}, {_REPLY}, {ENTRY}", reply=_REPLY)
 
 
 def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRow]:
     with snapshot(db):
         span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(PENDING_QUERY, span).fetchall()
-        return list(_whole_wakes(db, rows))
+        return list(_whole_wakes(db, agent, rows))
 
 
-def _whole_wakes(db: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[PendingRow]:
+def _whole_wakes(
+    db: sqlite3.Connection, agent: str, rows: Sequence[tuple[Any, ...]]
+) -> Iterator[PendingRow]:
     """Without those of damaged messages: an agent must be able to join and to do the rest."""
-    for seq, reason, reply, turn, started, *entry in rows:
+    for seq, started, reason, reply, *entry in rows:
         with suppress(LogDamaged):
-            yield PendingRow(seq, proven_body(db, seq, entry), reason, reply, turn, started)
+            body = proven_body(db, seq, entry)
+            yield PendingRow(seq, body, reason, reply, f"{agent}-m{seq}", started)
 
 
 def open_wakes(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[OpenWake]:
@@ -295,33 +299,45 @@ def open_wakes(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[OpenWa
     return [OpenWake._make(row) for row in rows]
 
 
-_WAKE_COLUMNS = """d.reason, d.reply, d.turn, CASE
-    WHEN d.turn IS NULL THEN NULL
+WAKES_QUERY = """
+SELECT d.seq, d.participant, d.reason, d.reply,
+CASE WHEN d.reply IS NOT NULL THEN d.participant || '-m' || d.seq END,
+CASE
+    WHEN d.reply IS NULL THEN NULL
     WHEN t.ended_at IS NOT NULL THEN 'ended'
     WHEN t.id IS NOT NULL THEN 'running'
     WHEN d.seq <= p.floor THEN 'ended'
-    ELSE 'pending' END, t.id
-"""
-_WAKE_TABLES = """delivery d
+    ELSE 'pending' END,
+t.id
+FROM (
+    SELECT m.seq, m.recipient AS participant, m.reason, m.reply
+    FROM json_each(:seqs) CROSS JOIN message m ON m.seq = json_each.value
+    WHERE m.recipient = coalesce(:me, m.recipient)
+    UNION ALL
+    SELECT d.seq, d.participant, d.reason, d.reply
+    FROM json_each(:seqs) CROSS JOIN delivery d ON d.seq = json_each.value
+    WHERE d.participant = coalesce(:me, d.participant)
+) AS d
 LEFT JOIN turn_wake w ON w.agent = d.participant AND w.seq = d.seq
 LEFT JOIN turn t ON t.id = w.turn
 LEFT JOIN progress p ON p.participant = d.participant
+ORDER BY 1, 2
 """
-WAKE_QUERY = f"SELECT {_WAKE_COLUMNS} FROM {_WAKE_TABLES} WHERE d.participant = ? AND d.seq = ?"
-WAKES_QUERY = (
-    f"SELECT d.seq, d.participant, {_WAKE_COLUMNS} FROM json_each(?) "
-    f"CROSS JOIN {_WAKE_TABLES} WHERE d.seq = json_each.value ORDER BY 1, 2"
-)
 
 
 def wake(db: sqlite3.Connection, participant: str, seq: int) -> StoredWake | None:
-    row = db.execute(WAKE_QUERY, (participant, seq)).fetchone()
-    return StoredWake._make(row) if row else None
+    return _wakes(db, [seq], participant).get((seq, participant))
 
 
 def wakes(db: sqlite3.Connection, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
-    rows = db.execute(WAKES_QUERY, (json.dumps(sorted(set(seqs))),))
-    return {(seq, participant): StoredWake(*wake) for seq, participant, *wake in rows}
+    return _wakes(db, sorted(set(seqs)), None)
+
+
+def _wakes(
+    db: sqlite3.Connection, seqs: Sequence[int], participant: str | None
+) -> Mapping[tuple[int, str], StoredWake]:
+    rows = db.execute(WAKES_QUERY, {"seqs": json.dumps(seqs), "me": participant})
+    return {(seq, name): StoredWake(*wake) for seq, name, *wake in rows}
 
 
 def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:

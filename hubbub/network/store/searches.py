@@ -33,8 +33,9 @@ Rows = list[list[int]]
 # Mentions -------------------------------------------------------------------------------------
 
 _NAMED_IN_TAIL = """
-SELECT seq FROM delivery WHERE participant = :me AND seq > :indexed AND seq < :before
-ORDER BY seq DESC LIMIT :limit
+SELECT m.seq FROM message m LEFT JOIN delivery d ON d.seq = m.seq AND d.participant = :me
+WHERE m.seq > :indexed AND m.seq < :before AND (m.recipient = :me OR d.seq IS NOT NULL)
+ORDER BY m.seq DESC LIMIT :limit
 """
 _NAMED = """
 SELECT seq FROM by_participant WHERE participant = :me AND seq < :before

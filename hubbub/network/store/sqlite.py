@@ -99,13 +99,10 @@ class SqliteStore:
         return self._lock.problem() if self._lock else ""
 
     async def append(self, batch: Batch) -> None:
-        await self.writing.run(self._write, batch)
-
-    def _write(self, db: sqlite3.Connection, batch: Batch) -> None:
         """Looks before, so that nothing refused is in the log, and after the commit, so that
         nothing acknowledged is in a file that has gone meanwhile."""
         self._check()
-        self._writer.write(db, batch)
+        await self.writing.run(self._writer.write, batch)
         self._check()
 
     def _check(self) -> None:

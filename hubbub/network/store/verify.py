@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import closing
 from urllib.parse import quote
 
@@ -20,16 +20,33 @@ _PIECE = 5000
 """Messages that are read at once."""
 
 _LACKS = "m.seq > ? AND m.seq <= ? AND NOT EXISTS (SELECT 1 FROM {} i WHERE ({}) = ({}))"
-_UNINDEXED: Mapping[IndexName, str] = {
-    "by_thread": "SELECT seq FROM message m WHERE "
-    + _LACKS.format("by_thread", "i.thread_no, i.tseq, i.seq", "m.thread_no, m.tseq, m.seq"),
-    "by_scope": "SELECT seq FROM message m WHERE scope IS NOT NULL AND "
-    + _LACKS.format("by_scope", "i.scope, i.seq", "m.scope, m.seq"),
-    "by_participant": "SELECT seq FROM delivery m WHERE "
-    + _LACKS.format("by_participant", "i.participant, i.seq", "m.participant, m.seq"),
-    "by_cid": "SELECT seq FROM message m WHERE cid IS NOT NULL AND "
-    + _LACKS.format("by_cid", "i.sender, i.cid, i.seq", "m.sender, m.cid, m.seq"),
-}
+_UNINDEXED: Sequence[tuple[IndexName, str]] = [
+    (
+        "by_thread",
+        "SELECT seq FROM message m WHERE "
+        + _LACKS.format("by_thread", "i.thread_no, i.tseq, i.seq", "m.thread_no, m.tseq, m.seq"),
+    ),
+    (
+        "by_scope",
+        "SELECT seq FROM message m WHERE scope IS NOT NULL AND "
+        + _LACKS.format("by_scope", "i.scope, i.seq", "m.scope, m.seq"),
+    ),
+    (
+        "by_participant",
+        "SELECT seq FROM message m WHERE recipient IS NOT NULL AND "
+        + _LACKS.format("by_participant", "i.participant, i.seq", "m.recipient, m.seq"),
+    ),
+    (
+        "by_participant",
+        "SELECT seq FROM delivery m WHERE "
+        + _LACKS.format("by_participant", "i.participant, i.seq", "m.participant, m.seq"),
+    ),
+    (
+        "by_cid",
+        "SELECT seq FROM message m WHERE cid IS NOT NULL AND "
+        + _LACKS.format("by_cid", "i.sender, i.cid, i.seq", "m.sender, m.cid, m.seq"),
+    ),
+]
 """By index: the messages of a piece that it does not find."""
 
 
@@ -71,7 +88,7 @@ def _verify_piece(db: sqlite3.Connection, after: int, upto: int, threads: dict[i
         if tseq != before + 1:
             raise LogDamaged(seq, f"m{seq} is number {tseq} of its thread, after number {before}")
         threads[thread] = tseq
-    for name, sql in _UNINDEXED.items():
+    for name, sql in _UNINDEXED:
         found = db.execute(sql, (after, min(upto, indexed_upto(db, name)))).fetchone()
         if found:
             raise LogDamaged(found[0], f"m{found[0]} is missing in the index {name}")

@@ -11,8 +11,8 @@ from functools import cache
 from itertools import chain
 
 from hubbub.network.ports import DuplicateCids
-from hubbub.network.records import Batch, CallSettled, ModRows, Record
-from hubbub.network.store.checksums import with_sum
+from hubbub.network.records import Batch, CallSettled, Delivery, MessageRow, ModRows, Record
+from hubbub.network.store.checksums import checksum
 from hubbub.network.store.connection import transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
 from hubbub.network.store.records import write_records
@@ -28,9 +28,13 @@ _TAIL_BATCHES = 512
 
 _LARGE = (512, 256, 128, 64)
 """Rows of the statements for large batches; what is left over, below 64, has one of its own size.
-512 rows of 9 columns are well below the 32,766 variables that SQLite accepts."""
+512 rows of 12 columns are well below the 32,766 variables that SQLite accepts."""
+
+_ANY = chr(0x10FFFF)
+"""Beyond every cid."""
 
 Pair = tuple[str, str]
+Value = str | int | bytes | None
 Statement = Callable[[int], str]
 """The SQL for so many rows. Each number has its own statement, kept prepared, so that a batch takes
 as few as it can: around each of them the thread lets the interpreter go and must win it back."""
@@ -42,10 +46,8 @@ def _insert_into(table: str, columns: Sequence[str]) -> Statement:
     return cache(lambda rows: head + ", ".join([row] * rows))
 
 
-_MESSAGES = _insert_into(
-    "message", ("seq", "thread_no", "tseq", "scope", "sender", "cid", "digest", "body", "sum")
-)
-_DELIVERIES = _insert_into("delivery", ("participant", "seq", "reason", "reply", "turn"))
+_MESSAGES = _insert_into("message", (*MessageRow._fields, "sum"))
+_DELIVERIES = _insert_into("delivery", Delivery._fields)
 _HIGHEST_CID = "SELECT coalesce(max(cid), '') FROM by_cid WHERE sender = ?"
 
 
@@ -86,17 +88,20 @@ class BatchWriter:
         cids = _cids_of(batch)
         head = batch.messages[-1].seq if batch.messages else 0
         index = self._index_due(head)
+        rows = [(*row, checksum(row)) for row in batch.messages]
+        inserts = [*_chunks(_MESSAGES, rows), *_chunks(_DELIVERIES, batch.deliveries)]
+        doubtful = self._doubtful(cids)
         try:
-            with transaction(db):
-                self._refuse_duplicates(db, cids)
-                if batch.records:
+            if len(inserts) == 1 and not (doubtful or batch.records or index):
+                db.execute(*inserts[0])  # a transaction of its own
+            else:
+                with transaction(db):
+                    self._refuse_duplicates(db, doubtful)
                     write_records(db, batch.records)
-                if batch.messages:
-                    _insert(db, _MESSAGES, list(map(with_sum, batch.messages)))
-                    db.execute("UPDATE log_end SET seq = ?", (head,))
-                _insert(db, _DELIVERIES, batch.deliveries)
-                if index:
-                    index_log(db, index, head)
+                    for sql, parameters in inserts:
+                        db.execute(sql, parameters)
+                    if index:
+                        index_log(db, index, head)
         except sqlite3.IntegrityError as error:
             raise ValueError(f"the batch contradicts the log or itself: {error}") from error
         self._remember(cids - _refused_cids(batch))
@@ -113,22 +118,20 @@ class BatchWriter:
         allowed = min(self._tail, _TAIL_BATCHES * self._pace)
         return last if head - self._indexed[last] >= allowed else None
 
-    def _refuse_duplicates(self, db: sqlite3.Connection, cids: set[Pair]) -> None:
-        found = self._cids & cids
-        # Cids that grow, as ULIDs do, are new for certain when they are beyond the sender's last.
-        doubtful = [pair for pair in cids if pair[1] <= self._highest_of(db, pair[0])]
-        for sql, pairs in _chunks(known_cids, doubtful):
+    def _doubtful(self, cids: set[Pair]) -> list[Pair]:
+        """Those that may have been used before. Cids that grow, as ULIDs do, are new for certain
+        when they are beyond the sender's last."""
+        highest = self._highest
+        return [pair for pair in cids if pair[1] <= highest.get(pair[0], _ANY)]
+
+    def _refuse_duplicates(self, db: sqlite3.Connection, doubtful: Sequence[Pair]) -> None:
+        found = self._cids.intersection(doubtful)
+        for sender in {sender for sender, _ in doubtful} - self._highest.keys():
+            self._highest[sender] = db.execute(_HIGHEST_CID, (sender,)).fetchone()[0]
+        for sql, pairs in _chunks(known_cids, self._doubtful(set(doubtful))):
             found.update(db.execute(sql, pairs))
         if found:
             raise DuplicateCids(frozenset(found))
-
-    def _highest_of(self, db: sqlite3.Connection, sender: str) -> str:
-        """The highest cid that the sender has used."""
-        highest = self._highest.get(sender)
-        if highest is None:
-            highest = db.execute(_HIGHEST_CID, (sender,)).fetchone()[0]
-            self._highest[sender] = highest
-        return highest
 
     def _remember(self, cids: set[Pair]) -> None:
         self._cids |= cids
@@ -162,8 +165,8 @@ def _refused_cids(batch: Batch) -> set[Pair]:
 
 
 def _chunks(
-    statement: Statement, rows: Sequence[tuple[str | int | None, ...]]
-) -> Iterator[tuple[str, tuple[str | int | None, ...]]]:
+    statement: Statement, rows: Sequence[tuple[Value, ...]]
+) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """All rows in as few statements as possible, each with its parameters."""
     start, left = 0, len(rows)
     while left:
@@ -171,10 +174,3 @@ def _chunks(
         yield statement(size), tuple(chain.from_iterable(rows[start : start + size]))
         start += size
         left -= size
-
-
-def _insert(
-    db: sqlite3.Connection, statement: Statement, rows: Sequence[tuple[str | int | None, ...]]
-) -> None:
-    for sql, parameters in _chunks(statement, rows):
-        db.execute(sql, parameters)

@@ -67,7 +67,7 @@ def test_the_json_has_the_machine_and_every_round(tmp_path: Path) -> None:
     path = write_json(tmp_path / "results", datetime(2025, 1, 2, tzinfo=UTC), [figure], ["a note"])
     report = json.loads(path.read_text())
     assert path.name == "2025-01-02T000000.json"
-    assert report["machine"] == machine()
+    assert {**report["machine"], "load_average": 0} == {**machine(), "load_average": 0}
     assert isinstance(report["machine"]["cores"], int)
     assert report["machine"]["packages"]["websockets"] is not None
     assert report["notes"] == ["a note"]

@@ -63,7 +63,9 @@ def message(
 
 
 def seen(message: Message) -> MessageSeen:
-    return MessageSeen(message.model_dump_json(exclude_none=True), message.type == "direct")
+    return MessageSeen(
+        message.model_dump_json(exclude_none=True).encode(), message.type == "direct"
+    )
 
 
 def posted(text: str) -> MessageSeen:

@@ -8,10 +8,13 @@ from importlib import resources
 
 import pytest
 
-from hubbub.errors import StoreVersionError
+from hubbub.errors import LogDamaged, StoreVersionError
+from hubbub.network.store.checksums import check_end, log_end
 from hubbub.network.store.control import control_state
+from hubbub.network.store.events import events
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
 from hubbub.network.store.mods import bring_up
+from hubbub.network.store.reads import message, pending
 
 NEXT = {1: scripts()[1], 2: "CREATE TABLE added (x); INSERT INTO added VALUES (7);"}
 
@@ -98,6 +101,35 @@ def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Conn
     assert marks == [("ann", 1, 2), ("ann", 2, 1), ("ann", 3, 2), ("ann", 6, 1), ("bob", 4, 1)]
     assert db.execute("SELECT upto FROM indexed WHERE name = 'by_thread'").fetchone() == (7,)
     assert db.execute("SELECT count(*) FROM by_thread").fetchone() == (7,)
+
+
+@pytest.mark.behaviour("S-10")
+def test_messages_from_before_they_named_their_recipient_still_reach_it(
+    db: sqlite3.Connection,
+) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 8)})
+    body = '{"text":"grüße"}'
+    rows = [(seq, 1, seq, None, "ann", None, None, body) for seq in (1, 2, 3)]
+    db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    wakes = [(seq, "bot", "direct", "required", f"bot-m{seq}") for seq in (1, 2)]
+    db.executemany("INSERT INTO delivery VALUES (?, ?, ?, ?, ?)", wakes)
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 9)})
+    db.execute("UPDATE message SET body = replace(body, 'e', 'a') WHERE seq = 3")
+    migrate(db, "x")
+    assert [message(db, seq) for seq in (1, 2)] == [body.encode()] * 2
+    with pytest.raises(LogDamaged):
+        message(db, 3)  # what was damaged before stays so
+    assert log_end(db) == 3
+    seen = [(event.seq, event.turn) for event in events(db, "bot", 0, 3, 9, own=False)]
+    assert seen == [(1, "bot-m1"), (2, "bot-m2")]
+    assert [wake.seq for wake in pending(db, "bot", 3)] == [1, 2]
+
+
+def test_an_empty_database_from_before_begins_at_the_start(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 9)})
+    migrate(db, "x")
+    check_end(db, "x")
+    assert log_end(db) == 0
 
 
 @pytest.mark.behaviour("H-100", "M-20")

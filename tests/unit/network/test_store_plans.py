@@ -33,7 +33,7 @@ def plan(db: sqlite3.Connection, sql: str, parameters: object) -> list[str]:
 
 def scanned(steps: list[str]) -> set[str]:
     """What is read from end to end; rows that the query itself has made are not meant."""
-    made = re.compile(r"SCAN (page|pair|json_each .*|\(subquery-\d\)|(\d+ )?CONSTANT ROWS?)")
+    made = re.compile(r"SCAN (page|pair|d|json_each .*|\(subquery-\d\)|(\d+ )?CONSTANT ROWS?)")
     return {step for step in steps if step.startswith("SCAN") and not made.fullmatch(step)}
 
 
@@ -57,6 +57,7 @@ def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
         assert not scanned(steps)
         found = "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)"
         assert found in steps
+        assert "SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in steps
         assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in steps
         assert "SEARCH t USING INDEX turn_running (agent=?)" in steps
 
@@ -68,10 +69,10 @@ def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None
 
 
 QUERIES: list[tuple[str, object]] = [
-    (reads.WAKE_QUERY, ("bob", 5)),
     (reads.SETTLED_QUERY, ("bob", "c")),
     (reads.TAILS_QUERY, (5, 9, "[1]")),
-    (reads.WAKES_QUERY, ("[5]",)),
+    (reads.WAKES_QUERY, {"seqs": "[5]", "me": "bob"}),
+    (reads.WAKES_QUERY, {"seqs": "[5]", "me": None}),
     (searches.INTERACTION_QUERY, ("i", 5, 9)),
     (control.OPEN_REQUESTS_QUERY, ()),
     (control.LATEST_DAY_QUERY, ()),
@@ -97,7 +98,7 @@ def test_mentions_are_found_by_participant_backwards(db: sqlite3.Connection) -> 
     span = {"me": "bob", "name": "x", "indexed": 7, "before": 9, "limit": 3}
     tail, index = (plan(db, sql, span) for sql in searches.MENTION_QUERIES)
     assert not scanned([step for step in (*tail, *index) if step != "SCAN n"])
-    assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in tail
+    assert "SEARCH m USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in tail
     assert "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq<?)" in index
     for sql in searches.MENTION_QUERIES:
         details = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, span)]

@@ -75,7 +75,7 @@ def test_a_spliced_message_is_the_model_of_its_draft(
 def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
     draft: Draft, seq: int, prev: int, wake: Wake | None
 ) -> None:
-    body = encode_message(draft, seq, 3, "i1", 0, NOW).encode()
+    body = encode_message(draft, seq, 3, "i1", 0, NOW)
     spliced = (encode_wake(wake.reason, wake.reply, wake.turn),) if wake else ()
     frame = encode_event(prev, encode_shared(seq, 3, body), *spliced)
     assert hub_frames.validate_json(frame) == Event(
@@ -150,4 +150,4 @@ def test_an_error_frame_says_all_that_the_error_says(
 def test_no_frame_has_a_line_break_or_a_control_character_in_it(draft: Draft) -> None:
     """Text goes out escaped, so that a frame is one line in any log."""
     body = encode_message(replace(draft, content="a\nb\x01"), 1, 1, "i1", 0, NOW)
-    assert not any(ord(char) < 0x20 for char in body)
+    assert not any(byte < 0x20 for byte in body)
