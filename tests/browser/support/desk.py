@@ -271,8 +271,8 @@ class Desk:
 
 
 class Seat:
-    """A browser window with a storage of its own. It is emptied between two tests and not closed:
-    a new one would have to fetch and compile the whole page again."""
+    """A browser window with a storage of its own. Between two tests it is emptied and not closed,
+    and waits in the lobby: a new one would have to fetch and compile the whole page again."""
 
     def __init__(self, context: BrowserContext, page: Page, tools: CDPSession):
         self.context, self.page, self._tools = context, page, tools
@@ -298,7 +298,7 @@ class Seat:
         await self.page.goto(url)
         return Desk(self.page, self.complaints)
 
-    async def empty(self) -> bool:
+    async def empty(self, lobby: str) -> bool:
         """Nothing of what a test did here is left, but for the files of the page. Returns whether
         another test may sit here."""
         if self.page.is_closed():
@@ -307,7 +307,7 @@ class Seat:
             if page is not self.page:
                 await page.close()
         await self.page.evaluate("sessionStorage.clear()")
-        await self.page.goto("about:blank")
+        await self.page.goto(lobby)
         await self.context.clear_permissions()
         for origin in self._origins:
             await self._tools.send(
@@ -320,17 +320,21 @@ class Seat:
 
 
 class Seats:
-    """The windows of one browser: each test takes as many as it has people."""
+    """The windows of one browser: each test takes as many as it has people.
 
-    def __init__(self, browser: Browser):
-        self.browser = browser
+    `lobby` is the address of an empty page of the same site as the rooms: Chromium keeps a site's
+    process, with what is compiled in it, as long as a window shows something of that site.
+    """
+
+    def __init__(self, browser: Browser, lobby: str):
+        self.browser, self._lobby = browser, lobby
         self._free: list[Seat] = []
 
     async def take(self, *, new: bool) -> Seat:
         return self._free.pop() if self._free and not new else await Seat.made(self.browser)
 
     async def give_back(self, seat: Seat, *, again: bool) -> None:
-        if again and await seat.empty():
+        if again and await seat.empty(self._lobby):
             self._free.append(seat)
         else:
             await seat.context.close()
