@@ -12,7 +12,7 @@ from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal
-from tests.interaction.agent_rig import call, finish, playing, rig, says, send
+from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, Config, ending, scene
 
@@ -45,33 +45,6 @@ async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: N
     assert turn.tokens_in > 0
     assert turn.tokens_out > 0
     assert all(step.duration_ms is not None for step in turn.steps)
-
-
-async def test_the_next_turn_shows_what_was_said_before(in_memory: Networks) -> None:
-    answers = [says(send("ann", f"{n} answer"), finish()) for n in ("first", "second")]
-    async with scene(in_memory, *answers) as s:
-        await s.turn("first question")
-        await s.turn("second question")
-        history, _, now = s.model.requests[1].prompt.partition("<current_interaction>")
-        assert history.index("first question") < history.index("first answer")
-        assert "second question" not in history
-        assert "second question" in now
-
-
-async def test_two_models_work_together(in_memory: Networks) -> None:
-    boss = [
-        says(send("writer", "write a haiku"), finish("asked the writer")),
-        says(send("direct_ann", "the writer says: old pond"), finish()),
-    ]
-    writer = playing(says(send("direct_boss", "old pond"), finish()))
-    async with playing(*boss) as one, writer as two, rig(in_memory) as net:
-        ann = await net.person()
-        await net.llm("boss", one)
-        await net.llm("writer", two)
-        await ann.say("boss", "a haiku, please")
-        answer = (await ann.event())["message"]
-        assert answer["content"] == "the writer says: old pond"
-        assert (answer["interaction_id"], answer["hop"]) == ("i1", 3)
 
 
 async def turn_of(

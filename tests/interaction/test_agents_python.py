@@ -319,15 +319,6 @@ class TestAsking:
             assert ending(consumed)[1] == "a handler was waiting for this message"
             assert consumed.sent == ()
 
-    async def test_many_ask_at_once_and_each_gets_its_own_answer(self, in_memory: Networks) -> None:
-        async with rig(in_memory) as net:
-            people = [await net.person(f"p{n}") for n in range(8)]
-            await net.python("calculator", Calculator())
-            await net.python("concierge", Concierge(), concurrency=8)
-            for n, person in enumerate(people):
-                await person.say("concierge", f"{n}+1")
-            assert [await heard(p) for p in people] == [f"it is {n + 1}" for n in range(8)]
-
     async def test_an_answer_that_comes_too_late_is_an_ordinary_message(
         self, in_memory: Networks
     ) -> None:
@@ -355,20 +346,6 @@ class TestAsking:
             await ann.say("asker", "go")
             assert await late == "sorry, late"
             assert await go == "late has not answered within 0.02 s"
-
-    async def test_a_person_can_be_asked_too(self, in_memory: Networks) -> None:
-        class Polite(Agent):
-            async def on_mention(self, message: Message) -> str:
-                answer = await self.ask(message.sender_id, "shall I?")
-                return f"ann says {answer.text}"
-
-        async with rig(in_memory, DESK) as net:
-            ann = await net.person()
-            await net.python("polite", Polite())
-            await ann.call("post_to_channel", channel="desk", text="@polite go")
-            assert await heard(ann) == "shall I?"
-            await ann.say("polite", "yes")
-            assert await heard(ann) == "ann says yes"
 
 
 class TestHops:

@@ -11,7 +11,7 @@ from hubbub import Agent, Message
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, Refusal
 from tests.interaction.agent_rig import Gate, finish, rig, says, send
-from tests.interaction.peers import Networks, Peer, soon
+from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import scene
 
 State = dict[str, Any]  # the data of a signal: plain JSON, as it is
@@ -59,16 +59,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestModels:
-    async def test_every_step_is_shown_with_its_turn(self, on_sockets: Networks) -> None:
-        async with scene(on_sockets, says(send("ann", "x")), says(finish())) as s:
-            await s.say()
-            assert await all_shown(s.ann) == [
-                said("thinking", 1),
-                said("calling", 1, tool="send_text_message"),
-                said("thinking", 2),
-                said("idle", 2),
-            ]
-
     async def test_whatever_the_outcome_the_agent_is_idle_in_the_end(
         self, in_memory: Networks
     ) -> None:
@@ -154,17 +144,6 @@ class TestHandlers:
             await net.kill("bot")
             assert await shown(ann) == said("idle")
 
-    async def test_a_plain_function_is_shown_as_well(self, in_memory: Networks) -> None:
-        class Plain(Agent):
-            def on_direct(self, message: Message) -> str:
-                return "done"
-
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Plain())
-            await ann.say("bot", "go")
-            assert await all_shown(ann) == [said("thinking"), said("idle")]
-
     async def test_one_who_asks_is_shown_to_wait_until_the_answer_comes_or_the_time_is_up(
         self, in_memory: Networks
     ) -> None:
@@ -188,23 +167,6 @@ class TestHandlers:
             gate.open.set()
             states = [data["state"] for data in await all_shown(ann)]
             assert states == ["thinking", "waiting", "thinking", "idle"]
-
-    async def test_asking_outside_a_turn_shows_nothing(self, in_memory: Networks) -> None:
-        class Starter(Agent):
-            async def on_start(self) -> None:
-                await self.ask("ann", "are you there?")
-                ready.set()
-
-        ready = asyncio.Event()
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Starter())
-            await ann.event()
-            await ann.say("bot", "yes")
-            async with soon():
-                await ready.wait()
-            await ann.sync()
-            assert [s for s in ann.signals if s["type"] == "activity" and "thread_id" in s] == []
 
 
 async def test_only_a_handler_that_takes_long_is_shown(

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub import Agent, Message
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import ModelServer, Refusal
+from hubbub.testing.model_server import ModelServer
 from tests.interaction.agent_rig import (
     Gate,
     Rig,
@@ -212,23 +212,6 @@ async def test_a_message_enters_once_and_in_its_place_although_the_process_dies(
         assert [m.text for m in again] == [m.text for m in before]
         assert await heard(net, ann) == ["second noted"]
         assert len(model.requests) == 4, "nothing is left that would wake it"
-
-
-async def test_a_turn_that_fails_leaves_it_to_the_next(in_memory: Networks) -> None:
-    script: list[AnyAnswer] = [
-        says(call("list_channels"), hold="at work"),
-        Refusal(status=400, message="no", hold="two"),
-        says(send("ann", "here I am"), finish()),
-    ]
-    async with playing(*script) as model, rig(in_memory) as net:
-        ann, _ = await at_work(net, model)
-        await steer(net, ann, "second")
-        model.release("at work")
-        await held(model, "two")
-        model.release("two")
-        first, second = await net.turn("bot-m1"), await net.turn("bot-m2")
-        assert ended(first).outcome == "model_error"
-        assert (wakes_of(first), wakes_of(second)) == (["m1"], ["m2"])
 
 
 # Interruptions --------------------------------------------------------------------------------

@@ -30,24 +30,11 @@ def test_a_file_is_found_relative_to_the_config_and_imported_once(tmp_path: Path
     assert load_attribute("agents/one.py:One", tmp_path) is one
 
 
-def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
-    write(tmp_path, "neighbour_of_mine.py", "VALUE = 42\n")
-    write(tmp_path, "mine.py", "from neighbour_of_mine import VALUE\n")
-    assert load_attribute("mine.py:VALUE", tmp_path) == 42
-
-
 def test_files_beside_it_replace_no_library(tmp_path: Path) -> None:
     for name in ("sched", "openai"):
         write(tmp_path, f"{name}.py", "raise SystemExit('not meant')\n")
     write(tmp_path, "planner.py", "import openai, sched\n\nVALUE = sched.scheduler\n")
     assert load_attribute("planner.py:VALUE", tmp_path)
-
-
-def test_files_of_the_same_name_are_not_confused(tmp_path: Path) -> None:
-    write(tmp_path, "a/same.py", "VALUE = 'a'\n")
-    write(tmp_path, "b/same.py", "VALUE = 'b'\n")
-    assert load_attribute("a/same.py:VALUE", tmp_path) == "a"
-    assert load_attribute("b/same.py:VALUE", tmp_path) == "b"
 
 
 def test_what_is_not_there_is_told_with_what_is_like_it(tmp_path: Path) -> None:

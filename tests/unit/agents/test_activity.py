@@ -13,7 +13,6 @@ from tests.unit.agents.builders import message, plan
 
 WITHIN_S = 30.0
 SOON_S = 0.005
-NEVER_S = 3600.0
 PLAN = plan(message(1))
 
 
@@ -70,18 +69,6 @@ async def test_every_change_is_told_with_turn_and_step_and_the_end_once(told: To
     ]
 
 
-@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, KeyboardInterrupt])
-async def test_however_a_turn_ends_it_is_idle(told: Told, error: type[BaseException]) -> None:
-    async def turn() -> None:
-        async with told.activities.of(PLAN) as activity:
-            await activity.show("thinking", 1)
-            raise error
-
-    with pytest.raises(error):
-        await turn()
-    assert told.states == ["thinking", "idle"]
-
-
 async def gives_up(activity: Activity) -> None:
     async with activity.waiting("carol"):
         raise TimeoutError
@@ -99,22 +86,6 @@ async def test_who_is_waited_for_is_named_until_the_last_has_answered(told: Told
     assert told.states == ["waiting", "waiting", "waiting", "thinking", "idle"]
 
 
-async def test_a_quick_turn_makes_no_noise_and_leaves_no_task(told: Told) -> None:
-    async with told.activities.of(PLAN, NEVER_S) as activity:
-        await activity.show("thinking", 1)
-        async with activity.waiting("bob"):
-            pass
-        await told.activities.repeat()
-    await told.activities.repeat()
-    assert told.heard == []
-    before = asyncio.all_tasks()
-    async with Activity(told.tell, PLAN, NEVER_S).running():
-        (showing,) = asyncio.all_tasks() - before
-    async with asyncio.timeout(WITHIN_S):
-        await asyncio.wait({showing})
-    assert showing.cancelled()
-
-
 async def test_what_lasts_is_shown_as_it_stands_then_and_nothing_else(told: Told) -> None:
     async with told.activities.of(PLAN, SOON_S) as activity:
         await activity.show("thinking", 1)
@@ -130,13 +101,6 @@ async def test_what_lasts_is_shown_as_it_stands_then_and_nothing_else(told: Told
         await told.until("calling")
     assert told.heard[0] == said("thinking", 2)
     assert told.states == ["thinking", "waiting", "thinking", "calling", "idle"]
-
-
-async def test_after_a_lost_connection_what_runs_is_told_again(told: Told) -> None:
-    async with told.activities.of(PLAN) as activity:
-        await activity.show("calling", 3, ["add"])
-        await told.activities.repeat()
-        assert told.heard == [said("calling", 3, tool="add")] * 2
 
 
 @pytest.mark.behaviour("H-83")

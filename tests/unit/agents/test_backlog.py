@@ -38,11 +38,3 @@ async def test_it_is_over_with_the_event_at_the_head_or_when_the_hub_says_so_onc
     backlog.close()
     assert bell.rung == 0
     assert backlog.active
-
-
-async def test_it_is_over_when_nothing_more_comes() -> None:
-    bell = Bell()
-    backlog = Backlog(2, 5, bell.ring)
-    async with asyncio.timeout(30):
-        await bell.event.wait()
-    assert not backlog.active

@@ -28,19 +28,6 @@ class TestHeld:
         self.let_go: list[Woken] = []
         self.it = CatchingUp(client, Inbox(ME), nothing_to_run, self.let_go.extend)
 
-    async def test_it_is_let_go_once_when_all_is_here(self) -> None:
-        assert not self.it.done
-        self.it.begin(ready(2))
-        self.it.hold(ONE)
-        assert self.let_go == []
-        self.it.taken_in(ready(2))
-        assert self.it.done
-        assert self.let_go == [ONE]
-        self.it.begin(ready(2, resumed=True))
-        assert not self.it.done
-        self.it.taken_in(ready(2, resumed=True))
-        assert self.let_go == [ONE]
-
     async def test_what_has_ended_at_the_hub_meanwhile_is_forgotten(self) -> None:
         self.it.begin(ready(0))
         self.it.hold(ONE)

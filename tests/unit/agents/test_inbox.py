@@ -67,20 +67,6 @@ def test_only_so_many_messages_and_threads_are_kept() -> None:
     assert inbox.thread("dm.bot.p3") is not None
 
 
-def test_the_agents_own_message_takes_its_place_once() -> None:
-    inbox = begun(message(1, content="ask"))
-    inbox.receive(event(message(3, content="later"), wakes=False))
-    inbox.receive(event(message(4, "bob"), wakes=False))
-    mine = message(2, ME, "mine", thread="dm.alice.bot", kind="agent")
-    inbox.note(mine)
-    assert texts(inbox, "dm.alice.bot") == ["ask", "mine", "later"]
-    assert [t.id for t in inbox.threads] == ["dm.bob.bot", "dm.alice.bot"]
-    again = begun()
-    again.note(mine)
-    assert again.receive(event(mine, wakes=False)) == "noted", "the hub repeats it"
-    assert texts(again, "dm.alice.bot") == ["mine"]
-
-
 @pytest.mark.behaviour("W-8")
 def test_what_arrives_during_a_turn_becomes_one_next_turn_of_that_thread() -> None:
     inbox = begun()
@@ -163,14 +149,6 @@ def test_a_claimed_wake_starts_nothing_until_it_is_put_back() -> None:
         assert [p.id for p in inbox.next_turns()] == starts, "a turn that has begun goes on"
 
 
-def test_a_held_thread_waits_and_others_do_not() -> None:
-    inbox = begun()
-    inbox.receive(event(message(1)))
-    inbox.receive(event(message(2, "bob")))
-    assert [p.thread_id for p in inbox.next_turns({"dm.alice.bot"})] == ["dm.bob.bot"]
-    assert [p.thread_id for p in inbox.next_turns()] == ["dm.alice.bot"]
-
-
 @pytest.mark.behaviour("H-83")
 def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since() -> None:
     inbox = begun()
@@ -203,14 +181,6 @@ def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none() -> No
     inbox.ended("dm.alice.bot")
     plans = {plan.thread_id: plan for plan in inbox.next_turns()}
     assert seqs(plans["dm.alice.bot"]) == [2]
-
-
-def test_only_what_enters_steers_however_much_waits() -> None:
-    inbox = busy()
-    for seq in range(2, 2 + MOST_INCOMING + 1):
-        inbox.receive(event(message(seq)))
-    (last,) = inbox.steering("dm.alice.bot", lambda m: m.seq == 2 + MOST_INCOMING)
-    assert last.message.seq == 2 + MOST_INCOMING
 
 
 def test_what_had_steered_a_turn_before_is_not_what_began_it() -> None:
@@ -256,24 +226,6 @@ def test_a_turn_that_had_begun_is_formed_again_exactly_and_the_rest_is_one_turn(
     assert (rest.id, rest.resumed, seqs(rest)) == ("bot-m3", False, [3, 4, 6])
 
 
-def test_a_resumed_connection_does_not_offer_known_wakes_twice() -> None:
-    inbox = busy()
-    again = (pending(message(1), started="bot-m1"), pending(message(2)))
-    inbox.begin(ready(2, pending=again, resumed=True))
-    inbox.ended("dm.alice.bot")
-    assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
-
-
-def test_a_fresh_start_forgets_threads_and_turns() -> None:
-    inbox = busy(concurrency=1)
-    inbox.receive(event(message(3, "bob")))
-    inbox.begin(ready(0))
-    assert list(inbox.threads) == []
-    assert inbox.next_turns() == []
-    inbox.receive(event(message(1, "carol")))
-    assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
-
-
 def test_what_waited_for_them_never_begins_nor_goes_on() -> None:
     inbox = begun()
     inbox.receive(event(message(1)))
@@ -286,16 +238,6 @@ def test_what_waited_for_them_never_begins_nor_goes_on() -> None:
     inbox.drop({"bot-m1"})
     (plan,) = inbox.next_turns()
     assert (seqs(plan), plan.resumed) == ([2], False)
-
-
-def test_the_thread_of_one_that_runs_stays_taken() -> None:
-    inbox = busy()
-    inbox.receive(event(message(2)))
-    inbox.drop({"bot-m1", "bot-m2"})
-    inbox.receive(event(message(3)))
-    assert inbox.next_turns() == []
-    inbox.ended("dm.alice.bot")
-    assert [p.id for p in inbox.next_turns()] == ["bot-m3"]
 
 
 def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None:

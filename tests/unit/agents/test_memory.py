@@ -71,22 +71,6 @@ async def test_short_values_are_shown_and_long_ones_named() -> None:
     }  # fmt: skip
 
 
-async def test_the_hub_is_asked_once_for_a_connection_and_again_after_a_change() -> None:
-    hub = Hub()
-    memory = Memory(hub)
-    for _ in range(3):
-        assert await memory.shown(1) == {}
-    assert hub.asked == 1
-    await memory.call("remember", key="a", value="x")
-    assert await memory.shown(1) == {"a": "x"}
-    await memory.call("send_text_message", to="ann", text="hi")
-    await memory.call("forget", key="a")
-    assert await memory.shown(1) == {}
-    assert hub.asked == 3
-    await memory.shown(2)
-    assert hub.asked == 4
-
-
 async def test_a_change_that_failed_may_have_happened_and_a_silent_hub_stops_nothing() -> None:
     hub = Hub()
     memory = Memory(hub)

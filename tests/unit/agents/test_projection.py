@@ -31,39 +31,6 @@ def _shown(step: Kept) -> int | str:
     return step.text if isinstance(step, Compressed) else step.n
 
 
-def test_a_marked_step_goes_or_is_in_fewer_words_but_not_the_last_five() -> None:
-    made = steps(9)
-    assert project(made) == made
-    mark = Step(n=7, discards=(1,), compresses=(Compressed(n=2, text="two"),))
-    assert shown(project(steps(7, {7: mark}))) == ["two", 3, 4, 5, 6, 7]
-    mark = Step(n=7, discards=(2, 3, 6, 7, 8))
-    assert shown(project(steps(7, {7: mark}))) == [1, 3, 4, 5, 6, 7]
-    assert shown(project(steps(8, {7: mark}))) == [1, 4, 5, 6, 7, 8]
-    both = Step(n=7, discards=(1, 2), compresses=(Compressed(n=1, text="one"),))
-    later = Step(n=8, discards=(1,), compresses=(Compressed(n=2, text="two"),))
-    assert shown(project(steps(8, {7: both})))[:2] == ["one", 3]
-    assert shown(project(steps(8, {7: both, 8: later})))[:2] == ["two", 3]
-    chat = chat_messages("s", "p", [Compressed(n=3, text="nothing new"), *steps(1)])
-    assert chat[2] == {"role": "assistant", "content": "[my step 3, in fewer words] nothing new"}
-
-
-def said(id: str) -> Steering:
-    return Steering(message=id, text=f"<incoming_message id={id}/>")
-
-
-def test_what_people_said_in_between_stands_before_the_answer_to_it_and_stays() -> None:
-    marks = {2: Step(n=2, steered=(said("m5"), said("m6")))}
-    kept = project(steps(3, marks), [said("m9")])
-    assert shown(kept) == [1, "m5", "m6", 2, 3, "m9"]
-    chat = chat_messages("s", "p", kept)
-    roles = [message["role"] for message in chat[2:]]
-    answer = ["assistant", "tool"]
-    assert roles == [*answer, "user", "user", *answer, *answer, "user"]
-    assert chat[4]["content"] == said("m5").text
-    marks = {1: Step(n=1, steered=(said("m5"),)), 7: Step(n=7, discards=(1,))}
-    assert shown(project(steps(7, marks)))[:2] == ["m5", 2]
-
-
 NUMBERS = st.integers(1, 14)
 MARKS = st.builds(
     lambda discards, compresses: (tuple(discards), tuple(compresses)),

@@ -16,7 +16,7 @@ from hubbub.agents.prompt.components import (
 )
 from hubbub.agents.prompt.context import Companion, Note, PromptContext, companions
 from hubbub.agents.prompt.system import system_prompt
-from hubbub.config.prompting import COMPONENTS, CONDITIONS, ExampleConfig
+from hubbub.config.prompting import CONDITIONS, ExampleConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Step
 
@@ -52,15 +52,6 @@ def context(**fields: object) -> PromptContext:
 
 def says(name: str, text: str = "", priority: int = 50) -> Component:
     return Component(name, lambda context: text or name, priority)
-
-
-def test_sections_are_joined_by_a_blank_line_and_what_says_nothing_vanishes() -> None:
-    empty = Component("empty", lambda context: "  \n ")
-    never = Component("never", lambda context: "x", when=lambda context: False)
-    low, high = says("low", priority=1), says("high", priority=99)
-    builder = PromptBuilder([low, empty, never, high, says("usual")])
-    assert builder.build(context()) == "high\n\nusual\n\nlow"
-    assert [section.name for section in builder.sections(context())] == ["high", "usual", "low"]
 
 
 def test_components_are_registered_once_replaced_in_place_and_cloned() -> None:
@@ -139,11 +130,6 @@ def told(**fields: object) -> str:
 SEND = [spec("send_text_message")]
 
 
-def test_with_nothing_to_tell_they_are_the_plain_prompt() -> None:
-    assert default_builder().names == tuple(COMPONENTS), "names and order of the config"
-    assert told(instruction="x") == system_prompt("x", "bot", "town")
-
-
 @pytest.mark.behaviour("H-94")
 def test_who_can_report_or_delegate_is_told_how_requests_end() -> None:
     plain = plain_builder().build(context(tools=[spec("report"), spec("finish")]))
@@ -183,35 +169,10 @@ def test_others_are_named_with_what_they_say_as_data() -> None:
     assert "… and 10 more\n</participants>" in many
 
 
-def test_tools_mods_skills_and_capabilities_are_listed() -> None:
-    text = told(
-        tools=[spec("read_thread"), spec("reply"), spec("wipe"), spec("finish")],
-        permissions={"read_thread": "read", "reply": "write", "wipe": "admin"},
-        mods=[Note("moderation", "Rules.")],
-        skills=[Note("review", "How to review."), Note("bare")],
-        capabilities=["prose", "verse"],
-    )
-    for line in (
-        "Tools that only read: `read_thread`.", "with an effect that others see: `reply`, `wipe`.",
-        "- `moderation`: Rules.", "- `review`: How to review.\n- `bare`\n",
-        "that you can do this: prose, verse.",
-    ):  # fmt: skip
-        assert line in text
-
-
 def test_the_permission_mode_is_told_also_beside_a_plain_instruction() -> None:
     for mode, word in (("read_only", "change nothing"), ("ask", "approved the call")):
         for builder in (default_builder(), plain_builder()):
             assert word in builder.build(context(permission_mode=mode))
-
-
-def test_the_reminder_is_the_very_last_and_a_scratchpad_offered_if_there_is_one() -> None:
-    builder = default_builder()
-    builder.register(says("late", priority=0))
-    text = builder.build(context(reminder=["Be brief. ", "Never guess."], scratchpad=True))
-    assert text.endswith("late\n\nAbove all:\n- Be brief.\n- Never guess.")
-    assert "<scratchpad>" in text
-    assert "scratchpad" not in told()
 
 
 @pytest.mark.behaviour("Q-7")
@@ -245,9 +206,6 @@ class TestExamples:
 
         text = told(examples=[self.EXAMPLE], write_calls=loud)
         assert "<step>ADD</step>\n<result>2</result>\n<step>FINISH</step>" in text
-
-
-DELEGATING = {"participants": [Companion("b", "agent")], "tools": [spec("send_message")]}
 
 
 def test_conditions_hold_when_they_say_so_and_only_then() -> None:

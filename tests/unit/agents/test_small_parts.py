@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 
@@ -12,24 +11,8 @@ from hypothesis import strategies as st
 
 import hubbub
 from hubbub.agents.python.link import Asks, answers
-from hubbub.agents.python.scope import Scope, current_scope, entered
 from hubbub.agents.runner import AckWindow
 from tests.unit.agents.builders import message
-
-
-def test_an_open_event_holds_back_those_behind_it() -> None:
-    window = AckWindow()
-    window.opened(3)
-    assert window.done(3) == 3
-    window = AckWindow()
-    for seq in (3, 5, 8):
-        window.opened(seq)
-    assert window.done(5) == 2
-    assert window.done(3) == 7
-    assert window.done(8) == 8
-    window = AckWindow()
-    window.opened(4)
-    assert window.done(2) == 3
 
 
 @given(st.permutations(range(1, 9)))
@@ -96,24 +79,6 @@ async def test_what_comes_before_the_question_has_a_place_is_judged_later() -> N
     asks.end(ask)
     assert verdict is not None
     assert not await verdict
-
-
-def test_cids_count_up_and_are_the_same_in_a_repeated_run() -> None:
-    first, again = Scope("bot-m1"), Scope("bot-m1")
-    cids = [first.next_cid() for _ in range(3)]
-    assert len(set(cids)) == 3
-    assert [again.next_cid() for _ in range(3)] == cids
-    assert Scope("bot-m1", 2).next_cid() not in cids
-    assert Scope("bot-m2").next_cid() not in cids
-
-
-async def test_a_scope_reaches_into_tasks_and_ends_with_its_block() -> None:
-    async def look() -> Scope | None:
-        return current_scope()
-
-    with entered(Scope("bot-m1")) as scope:
-        assert await asyncio.create_task(look()) is scope
-    assert current_scope() is None
 
 
 def test_what_agents_are_made_of_is_importable_from_the_top() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.agents.prompt.context import Companion, Note, PromptContext
-from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts, system_prompt
+from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError
 
@@ -29,16 +29,6 @@ def written(folder: Path, files: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return folder
-
-
-def test_without_the_section_the_prompt_is_what_it_always_was(tmp_path: Path) -> None:
-    prompt = made(tmp_path, None, "Be kind.\n").of(context(), THREAD)
-    assert prompt.text == system_prompt("Be kind.", "bot", "town")
-    assert prompt.components == ("identity", *PLAIN_PARTS)
-    assert prompt.prompt_id is None
-
-
-PLAIN_PARTS = ("network", "untrusted_data", "thread_ids", "speaking")
 
 
 def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> None:
@@ -108,29 +98,6 @@ class TestVersioned:
         "prompts/triage/1.10.j2": "New {{ shop }} for {{ agent }}.",
     }
 
-    def test_the_latest_is_recorded_with_its_fingerprint(self, tmp_path: Path) -> None:
-        settings: object = {"name": "triage", "variables": {"shop": "A"}}
-        prompt = made(written(tmp_path, self.FILES), settings).of(context(), THREAD)
-        assert prompt.text.startswith("New A for bot.\n\nYou are `bot`")
-        assert prompt.prompt_id is not None
-        assert prompt.prompt_id.startswith("triage@1.10#")
-
-    def test_a_version_is_pinned_and_rolled_out_and_back_by_config(self, tmp_path: Path) -> None:
-        written(tmp_path, self.FILES)
-        pinned: dict[str, object] = {"name": "triage", "version": "1.9", "variables": {"shop": "A"}}
-        rolled = {**pinned, "rollout": {"version": "1.10", "share": "50%"}}
-        threads = [f"dm.bot.p{n}" for n in range(60)]
-
-        def texts(settings: object) -> list[str]:
-            prompts = made(tmp_path, settings)
-            return [prompts.of(context(), t).text[:3] for t in threads]
-
-        before, during, after = texts(pinned), texts(rolled), texts(pinned)
-        assert set(before) == {"Old"}
-        assert 10 < during.count("New") < 50
-        assert texts(rolled) == during, "the same threads, also after a restart"
-        assert after == before
-
     def test_an_instruction_has_its_place_in_the_template_or_is_a_mistake(
         self, tmp_path: Path
     ) -> None:
@@ -152,11 +119,3 @@ class TestVersioned:
         others = [Companion("bob", "agent", "&lt;/p&gt;")]
         prompt = made(tmp_path, {"name": "b"}).of(context(participants=others), THREAD)
         assert prompt.text.startswith("<p>&lt;/p&gt;</p>")
-
-
-def test_the_reminder_can_be_put_behind_what_a_dialect_says(tmp_path: Path) -> None:
-    prompt = made(tmp_path, {"reminder": ["Be brief."]}, "x").of(context(), THREAD)
-    assert prompt.closing == "Above all:\n- Be brief."
-    assert prompt.text == f"{prompt.body}\n\n{prompt.closing}"
-    prompt = made(tmp_path, {}, "x").of(context(), THREAD)
-    assert (prompt.closing, prompt.text) == ("", prompt.body)

@@ -23,7 +23,7 @@ from hubbub.agents.prompt.tokens import (
     question_tokens,
     spec_tokens,
 )
-from hubbub.agents.prompt.vocabulary import ENCODINGS, EncodingName, encoding_of, load_encoding
+from hubbub.agents.prompt.vocabulary import ENCODINGS, EncodingName, load_encoding
 from hubbub.agents.turn.chat import chat_messages
 from hubbub.errors import ConfigError
 from hubbub.protocol.turns import Step, ToolCallRecord
@@ -96,19 +96,6 @@ def test_a_damaged_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
         monkeypatch.setattr(vocabulary, "_loaded", fresh)
         with pytest.raises(ConfigError, match=told):
             load_encoding("o200k_base")
-
-
-def test_the_encoding_follows_from_the_models_name() -> None:
-    cases: list[tuple[str, EncodingName | None]] = [
-        ("gpt-4o-mini", "o200k_base"), ("gpt-4.1-nano", "o200k_base"), ("gpt-5.2", "o200k_base"),
-        ("o3", "o200k_base"), ("o4-mini", "o200k_base"), ("openai/gpt-oss-20b", "o200k_base"),
-        ("gpt-oss:20b", "o200k_base"), ("chatgpt-4o-latest", "o200k_base"),
-        ("ft:gpt-4o-mini:us::x", "o200k_base"), ("gpt-4", "cl100k_base"),
-        ("gpt-4-turbo", "cl100k_base"), ("gpt-35-turbo", "cl100k_base"), ("qwen3:4b", None),
-        ("gpt-6", None), ("gpt-4x", None), ("olmo-1b", None),
-    ]  # fmt: skip
-    for model, encoding in cases:
-        assert encoding_of(model) == encoding
 
 
 # Estimates -------------------------------------------------------------------------------------

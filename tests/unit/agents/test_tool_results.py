@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub import tool
-from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.results import ByCharacters, fit
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from tests.unit.agents.calling import failed, text
+from tests.unit.agents.calling import text
 
 COUNTER = ByCharacters()
 
@@ -162,22 +161,3 @@ def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.Monk
         text, written = dumps(value), 0
         assert len(fit(text, 100, Bounded())) < 2000
         assert written < 5 * len(text)
-
-
-async def test_a_tool_may_have_a_budget_of_its_own_for_failures_too() -> None:
-    @tool(result_budget=5)
-    def much() -> str:
-        """Much."""
-        return "x" * 100
-
-    assert (await text(Toolbox([much]), "much")).startswith("x" * 20 + "…")
-    conduct = Conduct(tuning={"much": Tuning(budget=10)})
-    assert (await text(Toolbox([much], conduct), "much")).startswith("x" * 40 + "…")
-
-    @tool
-    def fail() -> str:
-        """Fail."""
-        raise ValueError("x" * 1000)
-
-    told = await failed(Toolbox([fail], Conduct(budget=10)), "fail")
-    assert str(told["message"]).endswith("… (cut: the first 800 of 1012 characters)")

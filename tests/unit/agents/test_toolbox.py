@@ -204,42 +204,6 @@ async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool() 
     assert (await failed(box, "order", dish="3"))["message"] == "TimeoutError: of theirs"
 
 
-async def test_a_tool_that_takes_too_long_is_given_up() -> None:
-    for idempotent, own in ((False, 0.01), (True, None)):
-
-        @tool(idempotent=idempotent, timeout=own)
-        async def sleep() -> str:
-            """Sleep."""
-            await asyncio.Event().wait()
-            return "never"
-
-        told = await failed(Toolbox([sleep], Conduct(timeout=own or 0.02)), "sleep")
-        assert (told["error"], told["retry"]) == ("timeout", idempotent)
-        assert f"{own or 0.02} s" in str(told["message"])
-
-
-async def test_cancelling_ends_every_call() -> None:
-    started, ended = asyncio.Event(), []
-
-    @tool
-    async def wait() -> str:
-        """Wait."""
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append(1)
-        return "never"
-
-    made = [record("wait", {}, "a"), record("wait", {}, "b")]
-    task = asyncio.create_task(Toolbox([wait]).run("bot-m1", 1, made, made))
-    await asyncio.wait_for(started.wait(), 30)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(ended) == 2
-
-
 async def test_what_may_have_run_runs_again_only_where_that_does_no_harm() -> None:
     assert (await call(Toolbox([double]), "double", {"n": 1}, again=True)).error == "interrupted"
     assert (await call(Toolbox([look]), "look", again=True)).result == "seen"
@@ -304,12 +268,3 @@ def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
         "outside": True,
         "request": {"id": "m2", "kind": "result"},
     }
-
-
-def test_a_short_form_keeps_ids_plain_values_and_texts() -> None:
-    value: JsonValue = {"id": "alice", "present": False, "card": {"description": ""}, "n": 0}
-    assert compact(value, "bot") == {"id": "alice", "present": False, "n": 0}
-    assert compact([1, "x", None], "bot") == [1, "x", None]
-    short = compact({"sender_id": "a", "content": [1], "text_representation": "one"}, "bot")
-    assert isinstance(short, dict)
-    assert short["content"] == "one"

@@ -7,17 +7,12 @@ from datetime import UTC, datetime
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.turn.loop import (
-    AskModel,
     Command,
     End,
     Loop,
-    Record,
     Rules,
     RunTools,
     acted,
-    is_question,
-    question,
-    without_questions,
 )
 from hubbub.agents.turn.recording import CallResult
 from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
@@ -81,12 +76,6 @@ WOKEN = message(1, thread=THREAD)
 ONE = {"bot-m1": turn("bot-m1", step(1), question_step(2))}
 
 
-async def test_an_answer_goes_on_with_the_turn_that_asked() -> None:
-    earlier = await found(ONE, WOKEN, asks(2, "bot-m1"))
-    assert [s.n for s in earlier.steps] == [1, 2]
-    assert earlier.turn == "bot-m1"
-
-
 async def test_a_chain_of_questions_is_followed_to_its_beginning_and_has_an_end() -> None:
     third = message(3, thread=THREAD)
     before = (WOKEN, asks(2, "bot-m1"), third)
@@ -130,18 +119,6 @@ async def test_what_nobody_waits_for_is_new_work() -> None:
     assert (await found(ONE, asked[1], sender="carol")).turn == "bot-m1", "who was is forgotten"
 
 
-def test_a_turn_waits_when_its_last_step_is_a_question_that_was_sent() -> None:
-    assert ASKED == "waits for an answer: which?"
-    assert waiting("not even an object") == "waits for an answer"
-    assert waits([step(1), question_step(2)])
-    unsent = ToolCallRecord(id="ask", name="ask_human", arguments={})
-    for steps in (
-        [], [question_step(1), step(2)], [question_step(1, error="hop_limit")],
-        [Step(n=1, calls=(unsent,), made="ask")],
-    ):  # fmt: skip
-        assert not waits(steps)
-
-
 # The mode `interactive` --------------------------------------------------------------------------
 
 QUIET = frozenset({"say", "finish", "ask_human"})
@@ -163,28 +140,6 @@ def test_a_person_is_asked_after_what_did_something() -> None:
         assert acted(made, QUIET) is asked, made
 
 
-def test_the_question_tells_what_was_done_in_a_few_words() -> None:
-    done = Step(
-        n=1,
-        calls=(
-            ToolCallRecord(id="a", name="work", arguments={"x": "y" * 999}, result="z" * 999),
-            ToolCallRecord(id="b", name="say", arguments={}, result="sent"),
-            ToolCallRecord(id="c", name="rest", arguments={}, result="no", error="broken"),
-        ),
-    )
-    asked = question(done, QUIET, 2)
-    given = asked.calls[0].arguments
-    assert isinstance(given, dict)
-    text = given["question"]
-    assert isinstance(text, str)
-    assert len(text) < 800
-    assert "`say`" not in text
-    assert "`rest` with `{}` has failed: no" in text
-    assert text.endswith("Shall I go on?")
-    assert is_question(asked)
-    assert without_questions([done, asked]) == [done]
-
-
 def answer(*names: str) -> Answer:
     return Answer(calls=tuple(CallRequest(n, n, "{}") for n in names))
 
@@ -201,23 +156,6 @@ def interactive() -> tuple[Loop, list[Command]]:
     return loop, ran(loop, answered(loop, answer("work"))[-1])
 
 
-def test_an_interactive_turn_ends_with_its_question_and_the_next_goes_on() -> None:
-    loop, (done, asked, asking) = interactive()
-    assert isinstance(done, Record)
-    assert isinstance(asked, Record)
-    assert [done.step.n, asked.step.n] == [1, 2]
-    assert done.step.calls[0].result == "ok"
-    # A crash before the question is sent: it is sent by the next process.
-    again = Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start()
-    assert again == [RunTools(asked.step, asked.step.calls, again=True)]
-    assert asking == RunTools(asked.step, asked.step.calls, again=False)
-    assert ran(loop, asking)[-1] == End("finished", waiting(asked.step.calls[0].arguments))
-    assert waits(loop.steps)
-    following = Loop(INTERACTIVE, ["work", "ask_human"], (), loop.steps)
-    assert following.start() == [AskModel(3)]
-    assert answered(following, answer("finish"))[-1] == End("finished", "")
-
-
 def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
     loop, (*_, asking) = interactive()
     end = ran(loop, asking, "hop_limit")[-1]
@@ -227,20 +165,3 @@ def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
     assert not waits(loop.steps)
     # A process that takes the turn up again ends it as well: nobody has said that it may go on.
     assert Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start() == [end]
-
-
-def test_a_turn_that_goes_on_is_bounded_as_if_it_had_nothing_before() -> None:
-    earlier = [calls("say").model_copy(update={"n": n}) for n in range(1, 9)]
-    loop = Loop(Rules(max_steps=2), ["a", "b", "say"], (), earlier)
-    assert loop.start() == [AskModel(9)]
-    for name, n in (("a", 9), ("b", 10)):
-        run = answered(loop, answer(name))[-1]
-        assert isinstance(run, RunTools)
-        assert run.step.n == n
-        end = ran(loop, run)[-1]
-    assert isinstance(end, End)
-    assert end.outcome == "max_steps"
-    rules = Rules(reply_required=True, speaking=frozenset({"say"}))
-    loop = Loop(rules, ["say"], (), [calls("say")])
-    loop.start()
-    assert answered(loop, answer("finish"))[-1] == AskModel(3), "what was said before is no reply"

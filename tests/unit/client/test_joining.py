@@ -143,13 +143,6 @@ async def test_leaving_writes_what_was_posted_and_ends_events_and_calls(any_peer
             await soon(late)
 
 
-async def test_an_error_inside_the_block_comes_out_as_itself(peer: Peer) -> None:
-    with pytest.raises(LookupError, match="mine"):
-        async with peer.client():
-            raise LookupError("mine")
-    await soon((await peer.connection()).gone.wait())
-
-
 @pytest.mark.parametrize("entering", [True, False])
 async def test_a_cancelled_owner_leaves_nothing_behind(peer: Peer, entering: bool) -> None:
     peer.answers.append(Answer(silent=entering))

@@ -9,7 +9,6 @@ import pytest
 from hubbub.config.agents import AgentConfig
 from hubbub.config.loader import load
 from hubbub.config.models import Price
-from hubbub.config.problems import ConfigProblems
 from hubbub.errors import ConfigError
 from tests.unit.config.conftest import Loading, Write
 
@@ -150,16 +149,6 @@ def test_paths_are_relative_to_the_file_in_which_they_stand(
     assert file.network.store == f"sqlite:{tmp_path}/shared/deep/x.db"
 
 
-def test_overrides_and_the_environment_of_the_process_count(
-    loading: Loading, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = loading("network: {listen: '127.0.0.1:1'}", overrides={"listen": "127.0.0.1:2"})
-    assert config.address.port == 2
-    monkeypatch.setenv("HUBBUB_TEST_NAME", "from-env")
-    path = write("net.yaml", "network: {name: '${HUBBUB_TEST_NAME}'}")
-    assert load(path).file.network.name == "from-env"
-
-
 def test_a_config_that_is_not_there_is_answered_with_the_nearest_or_a_first_one(
     write: Write, tmp_path: Path
 ) -> None:
@@ -169,12 +158,3 @@ def test_a_config_that_is_not_there_is_answered_with_the_nearest_or_a_first_one(
     for wrong in ("quickstart.yaml", "configs/quickstrat.yaml"):
         with pytest.raises(ConfigError, match=r"did you mean configs/quickstart\.yaml\?"):
             load(tmp_path / wrong)
-
-
-def test_problems_know_their_places_in_order(write: Write) -> None:
-    write("one.yaml", "channels: {c: {members: [bob]}}\n")
-    path = write("net.yaml", "include: one.yaml\nnetwork: {store: x, zzz: 1}\nhumans: []\n")
-    with pytest.raises(ConfigProblems) as caught:
-        load(path, environ={})
-    places = [(str(p.path), p.line) for p in caught.value.problems]
-    assert places == [("net.yaml", 2), ("net.yaml", 2), ("net.yaml", 3), ("one.yaml", 1)]

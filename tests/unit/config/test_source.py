@@ -41,12 +41,6 @@ def test_every_key_and_item_knows_its_line(write: Write) -> None:
     assert {place.file for place in document.places.values()} == {path}
 
 
-def test_the_place_of_what_is_missing_is_that_of_what_encloses_it(write: Write) -> None:
-    document = parse(write("a.yaml", "x: 1\nmodels:\n  a: {}\n"), {})
-    assert document.place(("models", "a", "model")).line == 3
-    assert document.place(("nothing", "here")).line == 1
-
-
 def test_scalars_follow_the_core_schema(write: Write) -> None:
     path = write(
         "a.yaml",
@@ -73,15 +67,6 @@ def test_a_key_given_twice_and_a_missing_variable_are_errors_at_their_places(
     (told,) = messages(document)
     assert told.startswith("a.yaml:2: the environment variable SECRET is not set")
     assert document.broken == {("key",)}
-
-
-def test_a_plain_reference_takes_the_type_of_its_value_and_a_quoted_one_is_text(
-    write: Write,
-) -> None:
-    text = 'a: ${N}\nb: "${N}"\nc: ${M:-true}\nd: ${N}0\n'
-    assert parse(write("a.yaml", text), {"N": "5"}).data == {"a": 5, "b": "5", "c": True, "d": 50}
-    document = parse(write("a.yaml", "a: ${X}\n"), {"X": "b: [1, 2]\nc: d"})
-    assert document.data == {"a": "b: [1, 2]\nc: d"}, "it cannot add structure"
 
 
 def test_merge_keys_fill_gaps(write: Write) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from hubbub.agents.tools.assembly import conduct_of, servers_of
-from hubbub.agents.tools.policy import Retry, Tuning
+from hubbub.agents.tools.policy import Tuning
 from hubbub.config.agents import AgentConfig
 from hubbub.config.loader import load
 from hubbub.config.tooling import McpServerConfig
@@ -58,12 +58,6 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert servers["web"].tools == ["search"]
 
 
-def test_an_agent_may_do_everything_by_default() -> None:
-    conduct = conduct_of(AgentConfig())
-    assert (conduct.mode, conduct.disabled, conduct.tuning) == ("full", frozenset(), {})
-    assert (conduct.budget, conduct.select_over, conduct.approver) == (4000, 24, None)
-
-
 def test_a_server_has_one_way_to_be_reached() -> None:
     servers: list[dict[str, object]] = [
         {},
@@ -81,24 +75,3 @@ def test_a_server_has_one_way_to_be_reached() -> None:
 def test_an_agent_from_python_names_servers_that_exist() -> None:
     with pytest.raises(ConfigError, match="no MCP server 'fles'; did you mean 'files'"):
         servers_of(AgentConfig(mcp=["fles"]), "bot", {"files": McpServerConfig(command=["x"])})
-
-
-def test_what_one_says_goes_over_what_the_other_says() -> None:
-    own = Tuning("read", False, 5, Retry(attempts=2), 100)
-    assert Tuning().over(own) == own
-    operator = Tuning("write", True, 6, Retry(attempts=3), 200)
-    assert operator.over(own) == operator
-    assert Tuning(confirm=False).over(Tuning(confirm=True)).confirm is False
-
-
-def test_what_the_operator_leaves_unsaid_of_repeating_is_the_tools() -> None:
-    own = Tuning(retry=Retry(4, 10, 25, timeouts=True))
-    for operator, repeated in (
-        (Tuning(), Retry(4, 10, 25, timeouts=True)),
-        (Tuning(attempts=2), Retry(2, 10, 25, timeouts=True)),
-        (Tuning(backoff=1), Retry(4, 1, 25, timeouts=True)),
-        (Tuning(retry=Retry(5)), Retry(5)),
-    ):
-        assert operator.over(own).repeated == repeated
-    assert Tuning().repeated == Retry()
-    assert Tuning(attempts=7).over(Tuning()).repeated == Retry(attempts=7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,13 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from hubbub.config.address import Address, parse_address
 from hubbub.config.environment import MissingVariable, expand, refers
-from hubbub.config.explain import dotted
 from hubbub.config.models import Price
-from hubbub.config.paths import anchor_paths, split_spec
-from hubbub.config.problems import ConfigProblems, listing, nearest, shown_path
-from hubbub.config.source import Document, Place
 from hubbub.config.units import Size, Span
-from hubbub.errors import ConfigError
 from tests.unit.config.conftest import Loading
 
 
@@ -124,68 +118,6 @@ class TestVariables:
         assert expand(f"{around}${{V}}{around}", {"V": value}) == f"{around}{value}{around}"
 
 
-class TestPaths:
-    def anchored(self, data: dict[str, object]) -> object:
-        places = {(): Place(Path("/conf/net.yaml"), 1)}
-        document = Document(data=data, places=places)  # type: ignore[arg-type]
-        anchor_paths(document)
-        return document.data
-
-    def test_the_store_lies_beside_the_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HOME", "/home/ann")
-        for store, expected in {
-            "sqlite:x.db": "sqlite:/conf/x.db",
-            "sqlite:../x.db": "sqlite:/x.db",
-            "sqlite:/var/x.db": "sqlite:/var/x.db",
-            "sqlite:~/x.db": "sqlite:/home/ann/x.db",
-            "sqlite::memory:": "sqlite::memory:",
-            "other:x": "other:x",
-        }.items():
-            found = self.anchored({"network": {"store": store, "name": "x.db"}})
-            assert found == {"network": {"store": expected, "name": "x.db"}}
-
-    def test_what_is_a_path_of_an_agent_or_a_mod_becomes_absolute(self) -> None:
-        agent = {
-            "class": "bots/calc.py:Calc",
-            "template": "t.j2",
-            "tools": ["read_thread", "tools.py:count"],
-            "instruction": "./not/a/path",
-            "settings": {"folder": "./notes", "up": ["../x"], "text": "notes"},
-        }
-        mods = ["moderation", "own/a.py:A", {"own/b.py:B": {"file": "./f", "word": "f"}}]
-        assert self.anchored({"agents": {"a": agent}, "mods": mods}) == {
-            "agents": {
-                "a": {
-                    "class": "/conf/bots/calc.py:Calc",
-                    "template": "/conf/t.j2",
-                    "tools": ["read_thread", "/conf/tools.py:count"],
-                    "instruction": "./not/a/path",
-                    "settings": {"folder": "/conf/notes", "up": ["/x"], "text": "notes"},
-                }
-            },
-            "mods": [
-                "moderation",
-                "/conf/own/a.py:A",
-                {"/conf/own/b.py:B": {"file": "/conf/f", "word": "f"}},
-            ],
-        }
-        odd = {"network": 5, "agents": [{"class": 3}], "mods": None, "humans": "x"}
-        assert self.anchored(dict(odd)) == odd
-
-    def test_a_spec_is_a_python_file_and_a_name(self) -> None:
-        for spec in ("a.py:B", "dir/a.py:b_c", "c:/dir/a.py:B"):
-            assert split_spec(spec) == tuple(spec.rsplit(":", 1))
-        for spec in ("a.py", "a:B", "a.py:", "a.py:B.C"):
-            assert split_spec(spec) is None
-
-    def test_one_is_shown_relative_when_it_lies_below_the_current_directory(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        assert shown_path(tmp_path / "a" / "b.yaml") == "a/b.yaml"
-        assert shown_path(tmp_path.parent / "b.yaml") == str(tmp_path.parent / "b.yaml")
-
-
 def test_amounts_are_numbers_or_texts_with_units() -> None:
     sizes = {"1": 1, 5: 5, "256KiB": 262144, "256kib": 262144, "1MB": 10**6, "32k": 32768}
     spans = {3: 3.0, "500ms": 0.5, "10s": 10.0, "1.5m": 90.0, "2h": 7200.0, "1d": 86400.0}
@@ -220,26 +152,3 @@ def test_the_parts_of_a_prompt_are_written_as_people_write_them(loading: Loading
     assert found is not None
     conditions = [part.when for part in found.components.add.values()]
     assert conditions == [("has_skills",), ("not has_mods", "read_only")]
-
-
-def test_sentences_about_mistakes() -> None:
-    error = ConfigProblems(
-        [
-            ConfigError("third", "b.yaml", 1),
-            ConfigError("second", "a.yaml", 10),
-            ConfigError("first", "a.yaml", 9),
-            ConfigError("first", "a.yaml", 9),
-        ]
-    )
-    assert str(error) == "a.yaml:9: first\na.yaml:10: second\nb.yaml:1: third"
-    assert [problem.line for problem in error.problems] == [9, 10, 1]
-    for name in ("edtor", "EDITOR"):
-        assert nearest(name, ["editor", "writer"]) == "; did you mean 'editor'?"
-    assert nearest("zzz", ["editor", "writer"]) == "; valid: editor, writer"
-    assert nearest("zzz", []) == ""
-    names = [f"n{n:02}" for n in range(20)]
-    assert listing(names, limit=3) == "n00, n01, n02, … (20 in all)"
-    assert listing(names[:3], limit=3) == "n00, n01, n02"
-    assert dotted(("agents", "a", "tools", 0)) == "agents.a.tools[1]"
-    assert dotted(("mods", 1, "x")) == "mods[2].x"
-    assert dotted(()) == "the file"

@@ -31,18 +31,6 @@ async def _speak(call: Calling, args: Args) -> Speaking:
     return Speaking(Draft(call.participant, call.kind, "broadcast", "broadcast", "it"))
 
 
-def test_the_declaration_gives_name_description_and_schemas() -> None:
-    info = measure.info()
-    assert info.name == "measure"
-    assert info.description == "Measure something."
-    assert (info.permission, info.tool) == ("read", True)
-    assert info.input_schema["properties"] == {
-        "size": {"default": 1, "description": "How large.", "title": "Size", "type": "integer"}
-    }
-    assert info.input_schema["additionalProperties"] is False
-    assert info.output_schema["properties"].keys() == {"done"}  # type: ignore[union-attr]
-
-
 class Finding(BaseModel):
     place: str
     line: int | None = None

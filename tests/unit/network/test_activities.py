@@ -13,25 +13,6 @@ def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:
     return {(each.agent, each.thread_id): each.data for each in activities}
 
 
-def test_what_an_agent_said_last_in_each_thread_is_kept_until_it_is_idle_there() -> None:
-    activities = Activities()
-    assert activities.note("bot", "one", {"state": "idle"}, 1.0) is None, "at rest: no news"
-    assert activities.clear("bot") is None
-    assert activities.note("bot", "one", {"state": "thinking"}, 1.0) == "working"
-    assert activities.note("bot", "two", {"state": "thinking"}, 2.0) is None
-    assert activities.note("bot", "one", {"state": "calling", "tool": "add"}, 3.0) is None
-    assert told(activities) == {
-        ("bot", "two"): {"state": "thinking"},
-        ("bot", "one"): {"state": "calling", "tool": "add"},
-    }
-    assert [each.since for each in activities] == [2.0, 3.0]
-    assert list(activities.working()) == [("bot", 1.0)]
-    activities.note("other", "one", "busy", 1.0)
-    assert activities.note("bot", "one", {"state": "idle"}, 4.0) is None
-    assert activities.note("bot", "two", {"state": "idle"}, 5.0) == "idle"
-    assert told(activities) == {("other", "one"): "busy"}
-
-
 def test_who_names_no_state_is_idle_and_any_other_data_is_work() -> None:
     idle: list[JsonValue] = [None, False, "", "idle", {}, {"state": None}, {"state": "idle"}]
     work: list[JsonValue] = [True, 7, ["a"], "typing away", {"state": 3}]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.threads import Members, Thread, Threads
+from hubbub.network.threads import Thread, Threads
 from tests.unit.protocol.drafts import thread_names
 
 
@@ -42,24 +42,3 @@ def test_numbers_are_never_given_twice_though_some_threads_were_never_stored(
     assert not set(fresh) & stored
     assert len(set(fresh)) == len(fresh)
     assert all(threads.by_no(no).no == no for no in fresh)
-
-
-def test_a_participant_sees_its_conversations_and_its_scopes() -> None:
-    threads = Threads()
-    general = threads.ensure("channel.general")
-    for name in ("channel.general.t1", "dm.ann.bob", "dm.bob.carol", "channel.desk", "broadcast"):
-        threads.ensure(name)
-    seen = {thread.id for thread in threads.visible("ann", {general.no})}
-    assert seen == {"dm.ann.bob", "channel.general", "channel.general.t1"}
-
-
-def test_a_membership_begins_with_the_first_joining_and_ends_with_leaving() -> None:
-    members = Members()
-    for name, seq in (("ann", 5), ("ann", 9), ("bob", 5)):
-        members.join(name, 1, seq)
-    assert (members.since("ann", 1), members.of(1)) == (5, {"ann", "bob"})
-    assert members.scopes("ann") == {1}
-    for name, scope in (("ann", 1), ("ann", 1), ("carol", 7)):
-        members.leave(name, scope)
-    assert (members.of(1), members.of(3)) == ({"bob"}, set())
-    assert (members.since("ann", 1), members.scopes("ann")) == (None, set())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 import uvloop
 
 from hubbub.clock import SystemClock
@@ -49,22 +48,6 @@ async def test_it_is_called_at_the_earliest_moment_and_at_the_next() -> None:
     clock.wall = 2000
     bell.timer.look()
     assert bell.rang == [1005, 1015, 1030], "after the stop nothing is called"
-
-
-def test_only_a_moment_needs_a_loop() -> None:
-    Timer(HandClock(), lambda now: None).stop()
-    with pytest.raises(RuntimeError):
-        Timer(HandClock(), lambda now: None).at(1)
-
-
-async def test_what_is_due_at_once_is_called_from_the_loop() -> None:
-    bell = Bell(SystemClock())
-    bell.at(0.0)
-    assert bell.rang == []
-    async with soon():
-        await bell.event.wait()
-    assert len(bell.rang) == 1
-    bell.timer.stop()
 
 
 def test_it_keeps_time_in_uvloop() -> None:

@@ -80,9 +80,3 @@ def test_a_question_may_get_another_name() -> None:
     assert waits.held == {"m1": Wait("a", "b")}
     assert waits.end("m1") == Wait("a", "b")
     waits.begin("m3", Wait("b", "a"))
-
-
-def test_nobody_waits_for_itself() -> None:
-    with pytest.raises(OperationError) as refused:
-        Waits().begin(1, Wait("a", "a"))
-    assert refused.value.details["cycle"] == ["a", "a"]

@@ -19,20 +19,6 @@ def turn(*costs: float | None) -> Turn:
     )
 
 
-def test_a_turn_costs_what_its_steps_are_known_to_cost() -> None:
-    cases: list[tuple[tuple[float | None, ...], float | None]] = [
-        ((), None),
-        ((None, None), None),
-        ((0.0,), 0.0),
-        ((0.1, 0.2), 0.3),
-        ((0.25, None, 0.5), 0.75),
-        ((1e-9,) * 10, 1e-8),
-    ]
-    for costs, together in cases:
-        assert turn(*costs).cost_usd == together
-    assert (turn(None, 0.1).tokens_in, turn(None, 0.1).tokens_out) == (10, 0)
-
-
 def test_records_of_a_version_without_cost_and_offsets_are_read() -> None:
     step = Step.model_validate_json(
         '{"n": 1, "calls": [{"id": "c", "name": "add", "arguments": {}, "duration_ms": 3.5}]}'

@@ -21,7 +21,6 @@ PROMPT = """<conversation>
   </current_interaction>
 </conversation>
 Respond to the incoming message."""
-TOOL: JsonValue = {"type": "function", "function": {"name": "add", "parameters": {}}}
 
 
 def chat(*messages: dict[str, JsonValue], **more: JsonValue) -> ChatRequest:
@@ -70,26 +69,6 @@ def test_system_and_prompt_are_found_among_the_messages() -> None:
     assert request.system == "You add.\n\nBe brief."
     assert request.prompt == "two"
     assert request.stream is False
-
-
-def test_a_step_counts_the_answers_since_the_last_user_message() -> None:
-    done = [user("a"), calls("c"), result("c", "42")]
-    for messages, step, tool_result in (
-        ([user("a")], 1, None),
-        (done, 2, "42"),
-        ([*done, user("b")], 1, None),
-        ([{"role": "system", "content": "s"}], 1, None),
-        ([user("a"), calls("c", "d"), result("d"), result("c", "5")], 2, "5"),
-    ):
-        request = chat(*messages)
-        assert (request.step, request.tool_result) == (step, tool_result), messages
-
-
-def test_tools_are_known_by_name_and_may_be_required() -> None:
-    named: JsonValue = {"type": "function", "function": {"name": "add"}}
-    for choice, required in (("required", True), (named, True), ("auto", False)):
-        request = chat(user("a"), tools=[TOOL], tool_choice=choice)
-        assert (request.tools, request.tool_required) == (["add"], required), choice
 
 
 def test_what_the_real_endpoint_refuses_is_refused() -> None:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.testing.model_dialects import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
-from hubbub.testing.model_script import Answer, Call, Usage
+from hubbub.testing.model_script import Answer, Call
 from hubbub.testing.model_wire import chunks, completion
 
 
@@ -68,32 +68,10 @@ def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -
     assert json.dumps(again) == json.dumps(completion(request(), answer, number))
 
 
-def test_usage_is_counted_roughly_unless_it_is_given_and_ends_a_stream_that_asks_for_it() -> None:
-    counted = completion(request(), Answer(text="x" * 40), 1)["usage"]
-    assert counted == {"prompt_tokens": 4, "completion_tokens": 11, "total_tokens": 15}
-    given_ = Answer(text="x", usage=Usage(prompt_tokens=7, completion_tokens=0))
-    usage = completion(request(), given_, 1)["usage"]
-    assert usage == {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}
-    asked = request(stream=True, stream_options={"include_usage": True})
-    *others, last = chunks(asked, Answer(text="hi"), 1)
-    assert last["choices"] == []
-    assert "usage" in last
-    assert all("usage" not in chunk for chunk in others)
-
-
 # In the words that a request asks for -------------------------------------------------------------
 
 LINES, OBJECT = request("Write TOOL_CALL lines."), request("Write <final_output></final_output>.")
 ADD = Call(tool="add", arguments={"a": 1})
-
-
-def test_calls_become_lines_behind_the_text() -> None:
-    answer = in_words(Answer(calls=[ADD, Call(tool="look")], text="Well."), LINES)
-    assert answer.calls == []
-    assert answer.text == (
-        'Well.\n\nTOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}\n'
-        'TOOL_CALL {"tool_name": "look", "parameters": {}}'
-    )
 
 
 @pytest.mark.parametrize(
@@ -133,14 +111,3 @@ def test_calls_become_an_object(made: list[Call], expected: dict[str, JsonValue]
     text = in_words(Answer(calls=made, wait="any"), OBJECT).text or ""
     inside = text.removeprefix("<final_output>").removesuffix("</final_output>")
     assert json.loads(inside) == expected
-
-
-def test_results_in_words_are_no_new_prompt_and_tools_described_in_words_are_offered() -> None:
-    result = '<tool_result tool_name="add" id="c">3</tool_result>'
-    results = f'<tool_results step="1">\n{result}\n</tool_results>'
-    answered = request("TOOL_CALL", ("assistant", "TOOL_CALL {}"), ("user", results))
-    assert (answered.prompt, answered.step, answered.tool_result) == ("four letters", 2, "3")
-    corrected = request("TOOL_CALL", ("assistant", "x"), ("user", "Nobody has read that."))
-    assert (corrected.step, corrected.tool_result) == (1, None)
-    described = '{"name": "add", "description": "Add.", "parameters": {}}'
-    assert request(f"TOOL_CALL\n{described}\n{described}").tools == ["add", "add"]

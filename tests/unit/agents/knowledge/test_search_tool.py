@@ -57,17 +57,6 @@ async def test_a_hit_is_told_with_its_source_and_the_description_names_the_folde
     assert str(folder.parent) not in json.dumps(tool.spec.parameters) + tool.spec.description
 
 
-async def test_where_nothing_is_found_some_documents_are_named(folder: Path) -> None:
-    found = await told(box(folder), "xyzzy")
-    assert found["hits"] == []
-    assert found["documents"] == ["Returns (returns.md)"]
-    assert "other words" in found["hint"]
-    for n in range(40):
-        (folder / f"{n:02}.md").write_text(f"# Page {n}")
-    documents = (await told(box(folder), "xyzzy"))["documents"]
-    assert (len(documents), documents[-1]) == (31, "… and 11 more")
-
-
 @pytest.mark.behaviour("E-4")
 async def test_what_is_not_searched_is_told(folder: Path) -> None:
     for n in range(7):

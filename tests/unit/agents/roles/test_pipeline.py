@@ -24,22 +24,6 @@ def planned(**how: Bounds) -> Driver:
     return driver
 
 
-def test_a_plan_runs_batch_by_batch_with_results_in_arguments() -> None:
-    driver = planned()
-    assert driver.called == [
-        ("look_up", {"q": "x"}), ("ask_agent", {"agent": "ann", "text": "b"}),
-    ]  # fmt: skip
-    assert [call.id for call in driver.runs.calls] == ["step_1", "step_2"]
-    driver.ran(lambda name: ("7", None))
-    assert driver.called == [("add", {"n": 7})]
-    driver.ran()
-    assert driver.asks == ["reflector"]
-    driver.says(judge("accept", answer="$step_1_result and $step_3_result"))
-    assert driver.called == [("answer_asker", {"text": "7 and ok"})]
-    driver.ran()
-    assert driver.end == End("finished", "answered")
-
-
 def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     driver = planned()
     driver.ran()
@@ -119,19 +103,6 @@ def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
     assert "Shall I hand it to add?" in str(arguments)
 
 
-def test_a_tool_that_was_routed_to_gets_its_arguments_from_the_executor() -> None:
-    driver = Driver()
-    driver.says(route("add", request="2 and 3"))
-    assert driver.asks == ["executor"]
-    (consult,) = driver.commands
-    assert isinstance(consult, Consult)
-    assert driver.pipeline.names(consult) == ("add",)
-    driver.says(answer("add", a=2, b=3))
-    assert driver.called == [("add", {"a": 2, "b": 3})]
-    driver.ran()
-    assert driver.asks == ["reflector"]
-
-
 class TestInvalid:
     def ends(self, driver: Driver, who: str, *wrong: Answer) -> list[str]:
         """The words with which the first of two invalid answers was corrected."""
@@ -202,24 +173,6 @@ class TestInvalid:
         assert driver.asks == ["executor"]
         driver.says(answer("add", a=1))
         assert driver.called == [("add", {"a": 1}), ("look_up", {"q": 1})]
-
-
-def test_who_may_stay_silent_may_finish_before_it_begins_and_not_later() -> None:
-    driver = Driver(may_finish=True)
-    (consult,) = driver.commands
-    assert isinstance(consult, Consult)
-    assert driver.pipeline.names(consult) == ("route", "finish")
-    driver.says(route("make_plan"))
-    (consult,) = driver.commands
-    assert isinstance(consult, Consult)
-    assert driver.pipeline.names(consult) == ("submit_plan",)
-    silent = Driver(may_finish=True)
-    silent.says(answer("finish", reason="news"))
-    assert silent.end == End("finished", "news")
-    driver = Driver()
-    driver.says(route("answer", request="hi"))
-    driver.ran(lambda name: ("too long", "too_large"))
-    assert driver.end == End("finished", "answer_asker failed: too long")
 
 
 # Whatever happens, and wherever it is cut off ----------------------------------------------------

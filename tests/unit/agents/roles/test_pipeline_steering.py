@@ -26,41 +26,6 @@ def said(message: str, *, required: bool = True) -> Steering:
     return Steering(message=message, reply="required" if required else "optional", text="…")
 
 
-def test_what_is_said_while_roles_work_is_heard_by_all_that_follow() -> None:
-    driver = Driver()
-    driver.says(route("make_plan"), steered=[said("m2")])
-    assert [step.steered for step in driver.steps] == [(said("m2"),)]
-    assert driver.consult.heard == (said("m2"),)
-    driver.says(answer("submit_plan", steps=TWO), steered=[said("m3")])
-    driver.ran()
-    driver.ran()
-    assert [told.message for told in driver.consult.heard] == ["m2", "m3"]
-    again = Driver(steps=driver.steps)
-    assert again.consult.heard == driver.consult.heard
-    driver = Driver()
-    driver.says(Answer(text="hm"), steered=[said("m2")])
-    (wrong,) = driver.consult.wrong
-    assert (wrong.text, wrong.steered) == ("hm", ())
-    assert driver.consult.heard == (said("m2"),)
-    first = Driver("router")
-    first.says(route("add", 0.1, question="add what?"), steered=[said("m2")])
-    first.ran()
-    assert Driver("router", earlier=first.steps).consult.heard == ()
-
-
-def test_what_several_hear_side_by_side_is_recorded_once() -> None:
-    driver = Driver()
-    driver.says(route("make_plan"))
-    bare: list[JsonValue] = [
-        {"id": 1, "goal": "a", "executor": "add"},
-        {"id": 2, "goal": "b", "executor": "look_up"},
-    ]
-    driver.says(answer("submit_plan", steps=bare))
-    driver.says(answer("add"), Answer(text="hm"), steered=[said("m2")])
-    assert [len(step.steered) for step in driver.steps[-2:]] == [1, 0]
-    assert [told.message for told in driver.consult.heard] == ["m2"]
-
-
 def test_who_is_steered_may_finish_only_if_nobody_waits() -> None:
     for required in [True, False]:
         driver = Driver(may_finish=True)

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.prompt.context import Note
-from hubbub.agents.skills import LONGEST_BODY, LoadSkill, Skill, load_skills, read_skill, skills_of
-from hubbub.agents.tools.registry import Registry
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.skills import LoadSkill, Skill, load_skills, read_skill
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.errors import ConfigError
 from tests.unit.agents.calling import failed, text
@@ -115,15 +112,3 @@ class TestLoading:
         assert isinstance(names, list)
         assert names[0] == "refunds"
         assert "there are: greetings, refunds, returns" in str(told["message"])
-
-    async def test_instructions_are_never_cut(self, tmp_path: Path) -> None:
-        body = "x" * LONGEST_BODY
-        (tmp_path / "long.md").write_text(skill("long", body=body))
-        tools = Toolbox([LoadSkill(load_skills([tmp_path]))], Conduct(budget=10))
-        assert await text(tools, "load_skill", name="long") == body
-
-    def test_a_prompt_names_the_skills_that_can_be_loaded(self, tool: LoadSkill) -> None:
-        names = [("greetings", "Pay money back."), ("refunds", "Pay money back.")]
-        assert skills_of(Registry([tool]))[:2] == tuple(Note(*name) for name in names)
-        assert skills_of(Registry([tool], disabled=["load_skill"])) == ()
-        assert skills_of(Registry([])) == ()
