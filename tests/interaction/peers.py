@@ -153,6 +153,8 @@ class Peer:
         self.signals: list[Frame] = []
         self.strays: list[Frame] = []
         """Errors that belong to no call, `reconnect`, and what else may come."""
+        self.why = ""
+        """What the hub said as it closed."""
 
     # Frames -----------------------------------------------------------------------------------
 
@@ -205,6 +207,7 @@ class Peer:
             while True:
                 self._keep(await self.receive())
         except ConnectionLost as lost:
+            self.why = lost.reason
             return lost.code
 
     # Identify ---------------------------------------------------------------------------------

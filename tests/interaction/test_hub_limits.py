@@ -91,6 +91,7 @@ async def test_who_asks_too_much_is_told_how_long_to_wait_and_closed_in_the_end(
         for _ in range(10 * 3 + 1):
             await ann.send(op="call", ref="1", name="list_channels")
         assert await ann.closed() == 4005
+        assert ann.why == "too many calls over the limit"
 
 
 async def test_a_signal_costs_less_than_a_call_and_is_dropped_beyond_the_limit(
@@ -118,7 +119,9 @@ async def test_who_sends_only_bad_frames_is_closed_unless_good_calls_make_up_for
         for _ in range(5):
             await ann.send_raw(b"{")
         assert await ann.closed() == 4501
+        assert ann.why == "too many bad frames"
         assert len([stray for stray in ann.strays if stray["op"] == "error"]) == 5
+        assert network.hub.metrics.bad_frames == 5
         for _ in range(8):
             assert (await bob.ask("send_text_message", too="bob"))["code"] == "bad_request"
             assert (await bob.ask("list_channels"))["op"] == "result"
@@ -146,6 +149,7 @@ async def test_a_stranger_may_send_ten_small_frames_only(networks: Networks) -> 
         for _ in range(11):
             await eve.send(op="call", ref="1", name="list_channels")
         assert await eve.closed() == 4501
+        assert eve.why == "more than 10 frames before `ready`"
         polite = await network.attach()
         await polite.send(op="identify", token="x" * 17_000)
         error = await polite.expect("error")
