@@ -33,7 +33,7 @@ test-page: $(VENV)/.installed-dev ## the page in Chromium
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
 
-mutants: $(VENV)/.installed-mutants ## break rules and state machines in thousands of places: do the tests see it? (PART='hubbub.network.wakes*')
+mutants: $(VENV)/.installed-mutants ## break rules in thousands of places: do tests notice? (PART='hubbub.network.wakes*')
 	@$(BIN)/python scripts/mutants.py $(JOBS) $(PART)
 
 check: $(VENV)/.installed-dev ## style, types, layers, dependencies
@@ -57,7 +57,7 @@ screenshots: $(VENV)/.installed-dev ## take the pictures of the page in docs/scr
 	@$(BIN)/python scripts/screenshots.py
 
 clean: ## remove .venv, caches and build results
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is newer than what it was made from, so a second run starts at once.

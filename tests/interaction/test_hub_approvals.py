@@ -106,7 +106,8 @@ async def test_the_approvers_of_the_config_decide_and_nobody_else(in_memory: Net
                 assert (await outsider.ask(name, id=id))["code"] == "unknown_approval"
             for seen in (ann, calc):
                 error = await seen.ask(name, id=id)
-                assert (error["code"], "cat" in error["message"]) == ("forbidden", True)
+                assert error["code"] == "forbidden"
+                assert error["message"] == "cat decide about this, and never agents"
         assert (await ann.call("read_approval", id=id))["may_decide"] is False
         read = await cat.call("read_approval", id=id)
         assert (read["may_decide"], read["approvers"]) == (True, ["cat"])
@@ -149,6 +150,8 @@ async def test_without_approvers_owners_decide_and_never_programs(in_memory: Net
         _ann, calc, turn = await at_work(network)
         id = (await ask(calc, turn))["id"]
         spy, program = await network.join("spy", "agent"), await network.join("sly", "service")
+        error = await calc.ask("approve", id=id)
+        assert error["message"].startswith("the owners decide")
         codes = [(await peer.ask("approve", id=id))["code"] for peer in (calc, spy, program)]
         assert codes == ["forbidden", "unknown_approval", "forbidden"]
         assert await state(calc, id) == "pending"
@@ -422,7 +425,7 @@ async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Netwo
         assert (await calc.ask("start_approved", id=id))["code"] == "store_unavailable"
         assert (await calc.call("start_approved", id=id))["state"] == "started"
         # The turn ends, and only the end of what was approved in it is refused.
-        id = (await ask(calc, turn, "2"))["id"]
+        id, pending = [(await ask(calc, turn, call))["id"] for call in "23"]
         await ann.call("approve", id=id)
         store.gate.clear()
         ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
@@ -435,8 +438,11 @@ async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Netwo
             await store.waiting.wait()
         store.failing = 1
         late = await calc.post("start_approved", id=id)
+        decided = await ann.post("approve", id=pending)
         store.gate.set()
         assert (await calc.answer(late))["code"] == "not_pending"
+        error = await ann.answer(decided)
+        assert (error["code"], error["details"]["state"]) == ("not_pending", "cancelled")
 
 
 @pytest.mark.behaviour("H-43")

@@ -176,6 +176,11 @@ def test_calls_are_told_apart_by_what_there_is() -> None:
             [("a", "add", "{}")],
         ),
         (
+            "a name with every piece",
+            [[piece(0, "", "add", '{"a"')], [piece(0, "", "add", ":1}")]],
+            [("", "add", '{"a":1}')],
+        ),
+        (
             "a new id for every piece",
             [[piece(0, "a", "add", "{")], [piece(0, "b", None, "}")]],
             [("a", "add", "{}")],

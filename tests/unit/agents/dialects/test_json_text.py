@@ -44,7 +44,7 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
         ("[{}, {}]", [{}, {}]),
     ]  # fmt: skip
     for text, value in cases:
-        assert read_value(f"[, {text}", 3) == (value, 3 + len(text))
+        assert read_value(f"[, {text} ]", 3) == (value, 3 + len(text))
     for text, why in [
         ('{"a": 1, "a": 2}', "given twice"), ('{"a": {"b": 1, "b": 1, }}', "given twice"),
         ('{"a": NaN}', "NaN"), ('{"a": -Infinity}', "Infinity"), ('{"a": 1e999}', "too large"),
