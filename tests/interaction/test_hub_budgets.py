@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.interaction.accounts import HandClock, Worker, limited, notices
 from tests.interaction.peers import Network, Networks, Peer
@@ -159,7 +160,9 @@ async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
 
 
 @pytest.mark.behaviour("H-5")
-async def test_two_agents_wake_each_other_so_often(in_memory: Networks) -> None:
+async def test_two_agents_wake_each_other_so_often(
+    in_memory: Networks, snapshot: SnapshotAssertion
+) -> None:
     async with in_memory.start(limited(dampener={"wakes": 3})) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
@@ -171,6 +174,8 @@ async def test_two_agents_wake_each_other_so_often(in_memory: Networks) -> None:
         assert len(said) == 3, "everything is delivered"
         (notice,) = (each["content"] for each in heard if each["sender_kind"] == "system")
         assert (notice["code"], notice["agents"]) == ("dampened", ["b", "a"]), "and told once"
+        (told,) = (each["text_representation"] for each in heard if each["content"] is notice)
+        assert told == snapshot
         for to in ("a", "b"):
             await ann.say(to, "go on")
             assert await volley(one, two, 4) == [{}, {}, {}, {"a": "dampened"}]
@@ -217,7 +222,9 @@ async def test_a_dampener_that_is_off_holds_nobody(in_memory: Networks) -> None:
 
 @pytest.mark.behaviour("H-6")
 @pytest.mark.parametrize("whose", ["network", "thread", "agent"])
-async def test_so_many_turns_start_in_a_day(in_memory: Networks, whose: str) -> None:
+async def test_so_many_turns_start_in_a_day(
+    in_memory: Networks, whose: str, snapshot: SnapshotAssertion
+) -> None:
     clock = HandClock()
     file = limited(daily={whose: {"wakes": 2}})
     async with in_memory.start(file, clock=clock) as network:
@@ -230,6 +237,7 @@ async def test_so_many_turns_start_in_a_day(in_memory: Networks, whose: str) -> 
         (told,) = await notices(ann)
         expected = {"notice": code, "code": code, "message": sent[2]["id"], "agents": ["a"]}
         assert told["content"] == expected
+        assert (told["mentions"], told["text_representation"]) == (["ann"], snapshot)
         clock.wall += 24 * 3600
         assert not kept(await ann.say("a", "a new day"))
         if whose == "network":
@@ -295,6 +303,11 @@ async def test_an_observers_last_word_that_is_not_kept_was_not_said(in_memory: N
             said = await observer.ask("send_text_message", to="a", text="so", cause=posted["id"])
             codes.append(said.get("code"))
         assert codes == ["store_unavailable", None, "budget_exhausted"]
+        assert said["message"] == (
+            f"interaction i{posted['seq']} is past its limit (agents), and nothing in it has woken "
+            "you; a person may go on by sending a new message"
+        )
+        assert said["details"] == {"interaction_id": f"i{posted['seq']}", "limit": "agents"}
 
 
 @pytest.mark.behaviour("H-6", "H-9", "H-12")

@@ -44,7 +44,12 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
         assert [limit for limit, *_ in refused(await worker.lease("3", 1, 0.21))] == ["usd"]
         answer = await worker.lease("3", 41)
         assert refused(answer) == [("tokens", "interaction", 60, 100)]
-        assert "60 of 100 used" in answer["message"]
+        left = "tokens of the interaction: 60 of 100 used or leased"
+        assert answer["message"] == f"too little is left for this question ({left})"
+        dear = await worker.lease("3", 41, 0.21)
+        assert dear["message"].endswith(
+            f"({left}; usd of the interaction: $0.3 of $0.5 used or leased)"
+        )
         await network.quiet()
         told = [each["content"]["code"] for each in await notices(ann)]
         assert told == ["budget_usd", "budget_tokens"]
@@ -55,10 +60,18 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
 @pytest.mark.behaviour("H-7")
 async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
     for whose in ("network", "thread", "agent"):
-        async with in_memory.start(limited(daily={whose: {"tokens": 100}})) as network:
-            worker = await Worker.woken(network, "a", await network.join("ann"))
+        clock = HandClock()
+        file = limited(daily={whose: {"tokens": 100}})
+        async with in_memory.start(file, clock=clock) as network:
+            ann = await network.join("ann")
+            worker = await Worker.woken(network, "a", ann)
             await worker.step(1, 30)
-            assert refused(await worker.lease("2", 71)) == [("tokens", whose, 30, 100)]
+            answer = await worker.lease("2", 71)
+            assert refused(answer) == [("tokens", whose, 30, 100)]
+            assert f"tokens of the {whose} today: 30 of 100" in answer["message"]
+            await network.quiet()
+            (told,) = await notices(ann)
+            assert (told["thread_id"], told["content"]["day"]) == ("dm.a.ann", "2027-01-15")
             assert (await worker.lease("2", 70))["op"] == "result"
 
 

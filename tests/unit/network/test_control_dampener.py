@@ -51,8 +51,8 @@ def test_what_people_set_in_motion_counts_for_itself_and_may_be_taken_back() -> 
 def test_pairs_that_no_longer_count_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PAIRS", 10)
     dampener = made(wakes=2)
-    for n in range(10):
-        assert dampener.wake("a", f"b{n}", 0.0 if n == 6 else float(n))
+    assert dampener.wake("a", "b6", 0.0)
+    for n in (*range(10), 9):
         assert dampener.wake("a", f"b{n}", float(n))
     assert dampener.wake("a", "late", 15.0)
     assert len(dampener) == 5, "b6 to b9 may count, and the late one"
