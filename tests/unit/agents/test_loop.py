@@ -300,6 +300,18 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
     assert last(answered(finishing, calls(finish()))) == End("finished", "done")
 
 
+def test_what_a_helper_uses_counts_in_the_turn_that_it_helps() -> None:
+    loop = loop_of(max_tokens=40)
+    run(loop, calls(call("add")))
+    helper = Loop(Rules(), TOOLS, parent=loop)
+    assert last(run(helper, calls(call("add", {"n": 1})))) == AskModel(2)
+    overspent = End("max_steps", "not finished after 45 tokens (at most 40)")
+    assert last(run(helper, calls(call("add", {"n": 2})))) == overspent
+    assert last(run(loop, calls(call("add", {"n": 3})))) == replace(
+        overspent, reason="not finished after 60 tokens (at most 40)"
+    )
+
+
 def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Step:
     records = tuple(
         ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x}, result=result)

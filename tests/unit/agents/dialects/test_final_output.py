@@ -199,7 +199,9 @@ class TestQuestion:
                 system = DIALECT.system("s", offered(toolbox, DIALECT, made))
                 assert ("discardable_steps" in system) is expected
 
-    def test_a_step_is_shown_as_the_model_would_have_written_it(self) -> None:
+    def test_a_step_is_shown_as_the_model_would_have_written_it(
+        self, snapshot: SnapshotAssertion
+    ) -> None:
         cases: list[tuple[list[str], list[JsonValue]]] = [
             (["add"], [{"a": 1}]), (["add", "look"], [{"a": 1}, {}]),
             (["finish"], [{"reason": "r"}]), (["ask_human"], [{"question": "q", "options": ["a"]}]),
@@ -219,6 +221,11 @@ class TestQuestion:
                 zip(names, arguments, strict=True)
             )
             assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
+        given: JsonValue
+        for given in ({"reason": "r", "question": "q", "options": ["o"], "plan": "p"}, {}, "{oops"):
+            for name in ("finish", "ask_human", "show_plan", "fork"):
+                made = (ToolCallRecord(id="c", name=name, arguments=given),)
+                assert DIALECT.calls(Step(n=1, calls=made)) == snapshot
         broken = ToolCallRecord(id="c", name="add", arguments="{oops", result="no")
         question = DIALECT.question("s", "p", [Step(n=1, calls=(broken,))], self.SPECS)
         (call,) = DIALECT.parse(question.messages[2]["content"] or "").calls
