@@ -350,8 +350,7 @@ class Loop:
         refuse = unsettled and self._silent()
         if unsettled:
             told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
-            finishes = (c for c in last.calls if c.name == FINISH and c.result is None)
-            self._settle([CallResult(c.id, *told) for c in finishes])
+            self._settle([CallResult(c.id, *told) for c in last.calls if c.name == FINISH])
         record: list[Command] = [Record(self.steps[-1])] if unsettled else []
         if refuse:
             return [*record, self._ask()]

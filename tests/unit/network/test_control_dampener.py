@@ -48,6 +48,19 @@ def test_what_people_set_in_motion_counts_for_itself_and_may_be_taken_back() -> 
 
 
 @pytest.mark.behaviour("H-5")
+def test_that_a_pair_has_no_breath_is_told_once_in_the_time_that_counts() -> None:
+    dampener = made(wakes=1)
+    dampener.wake("a", "b", 0.0)
+    dampener.wake("a", "b", 0.0, 7)
+    assert not dampener.was_told("a", "b", 1.0)
+    assert [dampener.tells("a", "b", at) for at in (1.0, 2.0, 11.0)] == [True, False, True]
+    assert [dampener.was_told("b", "a", at) for at in (12.0, 20.9, 21.0)] == [True, True, False]
+    assert dampener.tells("b", "a", 12.0, 7), "in a person's interaction for itself"
+    assert not dampener.tells("a", "c", 12.0)
+    assert not dampener.was_told("a", "c", 12.0)
+
+
+@pytest.mark.behaviour("H-5")
 def test_pairs_that_no_longer_count_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PAIRS", 10)
     dampener = made(wakes=2)

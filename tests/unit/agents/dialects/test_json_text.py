@@ -50,7 +50,8 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
         ('{"a": NaN}', "NaN"), ('{"a": -Infinity}', "Infinity"), ('{"a": 1e999}', "too large"),
         ('{"a": ' + "9" * 5000 + "}", "too long"), ("{'a': 1}", "no JSON"), ('{"a": 1', "no JSON"),
         ('{"a": 1]', "no JSON"), ('{"a": [1,}', "no JSON"), ('{"a": 1,, }', "no JSON"),
-        ('{"a" 1}', "near"), ("{", "no JSON"), ("", "no JSON"), ("[" * 100_000, "^it is nested too deep$"),
+        ('{"a" 1}', "near"), ("{", "no JSON"), ("", "no JSON"),
+        ("[" * 100_000, "^it is nested too deep$"),
     ]:  # fmt: skip
         with pytest.raises(NotJson, match=why):
             read_value(text)
