@@ -221,8 +221,9 @@ class TestQuestion:
                 zip(names, arguments, strict=True)
             )
             assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
-        given: JsonValue
-        for given in ({"reason": "r", "question": "q", "options": ["o"], "plan": "p"}, {}, "{oops"):
+        all_of_them: JsonValue = {"reason": "r", "question": "q", "options": ["o"], "plan": "p"}
+        each: list[JsonValue] = [all_of_them, {}, "{oops"]
+        for given in each:
             for name in ("finish", "ask_human", "show_plan", "fork"):
                 made = (ToolCallRecord(id="c", name=name, arguments=given),)
                 assert DIALECT.calls(Step(n=1, calls=made)) == snapshot
