@@ -168,7 +168,14 @@ async def test_a_denied_call_is_not_started(in_memory: Networks) -> None:
         assert (told["state"], told["verdict"]) == ("denied", "not today")
         error = await calc.ask("start_approved", id=id)
         assert error["code"] == "not_pending"
-        assert "ann has denied it (not today)" in error["message"]
+        assert error["message"] == f"approval {id} is denied: ann has denied it (not today)"
+        assert error["details"] == {
+            "state": "denied", "decided_by": "ann", "decided_at": told["decided_at"],
+            "verdict": "not today",
+        }  # fmt: skip
+        waits = (await ask(calc, turn, "2"))["id"]
+        error = await calc.ask("start_approved", id=waits)
+        assert error["message"] == f"approval {waits} is pending: nobody has decided yet"
         assert (await ask(calc, turn))["state"] == "denied"
 
 
