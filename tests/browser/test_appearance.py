@@ -16,8 +16,9 @@ SMALLEST = 28
 TOO_SMALL = """(smallest) => [...document.querySelectorAll("button, a, input, [role=menuitem]")]
   .filter((it) => it.checkVisibility({visibilityProperty: true, opacityProperty: true}))
   .filter((it) => !it.closest("[role=log], p, .skip") && it.type !== "radio")
-  .map((it) => [it.outerHTML.slice(0, 90), it.getBoundingClientRect()])
-  .filter(([, box]) => box.bottom > 0 && (box.width < smallest || box.height < smallest))
+  .map((it) => [it.outerHTML.slice(0, 90), it.getBoundingClientRect(),
+    it.type === "checkbox" ? 24 : smallest])
+  .filter(([, {width, height, bottom}, least]) => bottom > 0 && Math.min(width, height) < least)
   .map(([html, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${html}`)"""
 FITS = """(it) => {
     const {left, right, bottom} = it.getBoundingClientRect();
@@ -150,7 +151,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen_and_all_can_be_pr
     await long.posts("general", f"@ann {'w' * 300} and some words")
     await expect(desk.threads.locator(".badge.mention").first).to_be_visible()
     opened = (None, ("participant", "W" * 64), ("thread", GENERAL))
-    for view in (("",), ("thread", GENERAL), ("inbox",), ("inbox", "threads")):
+    for view in (("",), ("thread", GENERAL), ("inbox",), ("inbox", "threads"), ("network",)):
         for right in opened:
             await desk.visit(*view, opened=right)
             await expect(desk.details).to_have_count(1 if right else 0)

@@ -15,9 +15,13 @@ GENERAL = "channel.general"
 async def test_a_card_tells_what_somebody_is_and_does_and_leads_to_them(
     desks: Desks, room: Room
 ) -> None:
-    bob, desk = await room.join("bob"), await desks.sit(room, "ann")
+    bob, desk = await room.join("bob"), await desks.sit(room, "ann", GENERAL)
+    await bob.posts("general", "We wait for @scout, and @nobody else")
+    mentioned = (await desk.sees("We wait")).locator(".mention")
+    await expect(mentioned).to_have_count(0)
     card = Card(description="Finds things", skills=("search", "maps"))
     async with Client(WebSocketTransport(room.url), "scout", "agent", card=card) as scout:
+        await expect(mentioned).to_have_text(["@scout"])
         await scout.signal("activity", GENERAL, {"state": "thinking"})
         await desk.person("scout").click()
         for words in ("Finds things", "Agent", "general", "thinking"):

@@ -222,12 +222,11 @@ export class App {
     this.marking.set(id, { mark, timer: setTimeout(mark, MARK_AFTER_MS) });
   }
 
-  /** Tell the hub now what was read: the page is being left. */
+  /** Tell the hub now what was read: the page is being left, or a thread. Resolves when it knows. */
   settle() {
-    for (const { mark, timer } of [...this.marking.values()]) {
-      clearTimeout(timer);
-      mark();
-    }
+    const due = [...this.marking.values()];
+    due.forEach(({ timer }) => clearTimeout(timer));
+    return Promise.all(due.map(({ mark }) => mark()));
   }
 
   /** From `tseq` on nothing counts as read. */

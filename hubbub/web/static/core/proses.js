@@ -24,14 +24,20 @@ export class Proses {
     let made = this.kept.get(text);
     if (made) {
       this.kept.delete(text);
+      this.link(made);
     } else {
       made = fragment(text);
-      linkReferences(made, this.names);
+      this.link(made);
       this.characters += text.length;
     }
     this.kept.set(text, made);
     this.forget();
     return made;
+  }
+
+  /** Link names below `root` that were not known when it was made. */
+  link(root) {
+    linkReferences(root, this.names);
   }
 
   forget() {

@@ -29,6 +29,8 @@ export class State {
     this.arrived = signal(null); // the message that has just come in, for those who want to know
     this.control = new Control(this); // what people hold of the network
 
+    /** How many names there are that a text can mention. */
+    this.names = computed(() => this.participants.value.size + this.channels.value.size);
     this.byActivity = computed(() =>
       [...this.threads.value.values()].sort((a, b) => b.lastSeq.value - a.lastSeq.value),
     );

@@ -44,6 +44,10 @@ function Piece({ app, text }) {
     show();
     return () => (here = false);
   }, [text, ready]);
+  const names = app.state.names.value;
+  useEffect(() => {
+    if (ready) proses.link(place.current); // somebody has come, or a channel
+  }, [names]);
   // Two elements: what is drawn by hand must not be drawn by Preact as well.
   return ready
     ? html`<div class="piece" key="drawn" ref=${place} />`

@@ -21,6 +21,7 @@ export async function join(app, name) {
 
 export async function leave(app, name) {
   await tried(app, async () => {
+    await app.settle(); // afterwards it would be about a thread that one is not in
     await app.client.write("leave_channel", { channel: name });
     await app.refreshChannels();
     const here = app.here.peek();
