@@ -25,8 +25,7 @@ from benchmarks.load import measure
 from benchmarks.sides import Side, hub_pairs
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import load_mods
+from hubbub.mods.loader import BUILT_IN, load_mods
 from hubbub.network.log import Entry
 from hubbub.protocol.messages import Draft
 from hubbub.testing.network import LocalNetwork

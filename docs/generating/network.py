@@ -16,8 +16,7 @@ from hubbub.config import roles, tooling
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import find_mod
+from hubbub.mods.loader import BUILT_IN, find_mod
 from hubbub.protocol import messages
 
 __all__ = ["cli_parts", "config_parts"]

@@ -12,7 +12,7 @@ from hubbub.cli.joining import AddressOption, AsOption, TokenOption
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 
 if TYPE_CHECKING:
-    from hubbub.mods.directory.words import AgentCard
+    from hubbub.mods.directory.schemas import AgentCard
 
 __all__ = ["register"]
 
@@ -41,7 +41,7 @@ def find(
     as_json: JsonFlag = False,
 ) -> None:
     """Find agents whose cards fit a need, the best first."""
-    from hubbub.mods.directory.words import FoundAgents
+    from hubbub.mods.directory.schemas import FoundAgents
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(
@@ -73,7 +73,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List agents with what their cards say, by name."""
-    from hubbub.mods.directory.words import Agents
+    from hubbub.mods.directory.schemas import Agents
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(
@@ -96,7 +96,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a card."""
-    from hubbub.mods.directory.words import AgentCard
+    from hubbub.mods.directory.schemas import AgentCard
 
     card = Desk.of(as_, address, token).ask(AgentCard, "read_card", participant=name)
     if as_json:

@@ -72,7 +72,7 @@ def history(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what a message said from when to when (mod edits)."""
-    from hubbub.mods.edits.words import MessageVersions
+    from hubbub.mods.edits.schemas import MessageVersions
 
     found = Desk.of(as_, address, token).ask(
         MessageVersions, "message_history", message_id=message, before=before, limit=limit

@@ -20,7 +20,7 @@ from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.mods.files.words import File
+    from hubbub.mods.files.schemas import File
 
 __all__ = ["group", "register"]
 
@@ -56,7 +56,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List the files that you may read, the latest first."""
-    from hubbub.mods.files.words import Files
+    from hubbub.mods.files.schemas import Files
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(Files, "list_files", thread=thread, before=before, limit=limit)
@@ -147,7 +147,7 @@ def get(
 
 async def _get(desk: Desk, id: str, path: Path | None, *, force: bool) -> Path | None:
     from hubbub.cli.workplace.carrying import fetch, free_place, save, untold
-    from hubbub.mods.files.words import File
+    from hubbub.mods.files.schemas import File
 
     async with joined(desk.target, desk.person) as client:
         asking = Asking(client)

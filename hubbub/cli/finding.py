@@ -13,7 +13,7 @@ from hubbub.cli.naming import label
 from hubbub.cli.output import JsonFlag, counted, emit_json
 
 if TYPE_CHECKING:
-    from hubbub.mods.digest.words import Digest, ThreadDigest
+    from hubbub.mods.digest.schemas import Digest, ThreadDigest
 
 __all__ = ["register"]
 
@@ -50,7 +50,7 @@ def search(
 
     Put a query with -words into quotes as a whole, so that they are not taken for options.
     """
-    from hubbub.mods.search.words import SearchHits
+    from hubbub.mods.search.schemas import SearchHits
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(
@@ -110,7 +110,7 @@ def digest(
     as_json: JsonFlag = False,
 ) -> None:
     """Tell what happened since your last visit (mod digest), thread by thread."""
-    from hubbub.mods.digest.words import Digest, Visit
+    from hubbub.mods.digest.schemas import Digest, Visit
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(

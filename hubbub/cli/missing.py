@@ -12,8 +12,7 @@ _NAMED = re.compile(r"there is no operation '(\w+)'")
 def missing_mod(operation: str) -> str | None:
     """The mod that comes with Hubbub and adds this operation."""
     # Imports all of them, and so stands on the way of failures only.
-    from hubbub.mods.built_in import BUILT_IN
-    from hubbub.mods.loader import find_mod
+    from hubbub.mods.loader import BUILT_IN, find_mod
     from hubbub.mods.operation import Operation
 
     for name in BUILT_IN:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hubbub.client import Client
     from hubbub.config.models import NetworkFile
     from hubbub.mods.api import Mod, ModConfig
-    from hubbub.mods.loader import Named
+    from hubbub.mods.loader import ListedMod
 
 __all__ = ["group", "register"]
 
@@ -64,7 +64,7 @@ def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
     table(("", "mod", "from", "what it does"), [tuple(row.values()) for row in rows])
 
 
-def _mods_of(config: Path | None) -> list[Named]:
+def _mods_of(config: Path | None) -> list[ListedMod]:
     """The mods that a config names; without one, none."""
     from hubbub.app.preflight import load_valid
 
@@ -73,14 +73,14 @@ def _mods_of(config: Path | None) -> list[Named]:
     return _named(load_valid(config or DEFAULT_CONFIG).file)
 
 
-def _named(file: NetworkFile) -> list[Named]:
+def _named(file: NetworkFile) -> list[ListedMod]:
     """The mods of a config, in its order."""
     from hubbub.mods.loader import named
 
     return named(file.mods, file.network.allow_mods)
 
 
-def _row(n: int, mod: Named) -> dict[str, str]:
+def _row(n: int, mod: ListedMod) -> dict[str, str]:
     from hubbub.mods.loader import docs_of
 
     origin = shown_path(Path(mod.origin)) if mod.origin.endswith(".py") else mod.origin
@@ -207,7 +207,7 @@ def reload_(
         raise typer.Exit(1)
 
 
-async def _reload(target: Target, mods: Sequence[Named]) -> list[dict[str, str]]:
+async def _reload(target: Target, mods: Sequence[ListedMod]) -> list[dict[str, str]]:
     """What became of each mod, in the order of the YAML; then of those that only run."""
     async with joined(target) as client:
         answer = ModStates.model_validate(await client.call("list_mods"))
@@ -218,7 +218,7 @@ async def _reload(target: Target, mods: Sequence[Named]) -> list[dict[str, str]]
     return told + [{"name": name, "outcome": gone} for name in running if name not in listed]
 
 
-async def _reloaded(client: Client, mod: Named, running: Sequence[str]) -> dict[str, str]:
+async def _reloaded(client: Client, mod: ListedMod, running: Sequence[str]) -> dict[str, str]:
     name = mod.kind.name
     if name not in running:
         return {"name": name, "outcome": "is new: it runs when the network starts anew"}

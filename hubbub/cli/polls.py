@@ -13,7 +13,7 @@ from hubbub.cli.naming import label
 from hubbub.cli.output import JsonFlag, counted, emit_json, help_if_alone, table
 
 if TYPE_CHECKING:
-    from hubbub.mods.polls.words import Poll
+    from hubbub.mods.polls.schemas import Poll
 
 __all__ = ["register"]
 
@@ -42,7 +42,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List polls, the latest first."""
-    from hubbub.mods.polls.words import Polls
+    from hubbub.mods.polls.schemas import Polls
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(Polls, "list_polls", thread=thread, state=state, limit=limit)
@@ -76,7 +76,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a poll and how it stands."""
-    from hubbub.mods.polls.words import Poll
+    from hubbub.mods.polls.schemas import Poll
 
     _print(Desk.of(as_, address, token).ask(Poll, "read_poll", poll=poll), as_json)
 
@@ -91,7 +91,7 @@ def vote(
     as_json: JsonFlag = False,
 ) -> None:
     """Vote, in place of what you have voted for before."""
-    from hubbub.mods.polls.words import Poll, Voted
+    from hubbub.mods.polls.schemas import Poll, Voted
 
     desk = Desk.of(as_, address, token)
     desk.ask(Voted, "vote", poll=poll, options=options)
@@ -107,7 +107,7 @@ def close(
     as_json: JsonFlag = False,
 ) -> None:
     """End a poll of yours."""
-    from hubbub.mods.polls.words import Poll
+    from hubbub.mods.polls.schemas import Poll
 
     _print(Desk.of(as_, address, token).ask(Poll, "close_poll", poll=poll), as_json)
 

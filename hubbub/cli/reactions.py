@@ -27,7 +27,7 @@ def react(
     as_json: JsonFlag = False,
 ) -> None:
     """React to a message with an emoji (mod reactions), and print what stands under it then."""
-    from hubbub.mods.reactions.words import Reacted
+    from hubbub.mods.reactions.schemas import Reacted
 
     name = "remove_reaction" if remove else "add_reaction"
     under = Desk.of(as_, address, token).ask(Reacted, name, message_id=message, emoji=emoji)

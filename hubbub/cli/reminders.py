@@ -12,7 +12,7 @@ from hubbub.cli.naming import label
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 
 if TYPE_CHECKING:
-    from hubbub.mods.schedule.words import Reminder
+    from hubbub.mods.schedule.schemas import Reminder
 
 __all__ = ["register"]
 
@@ -48,7 +48,7 @@ def remind(
     as_json: JsonFlag = False,
 ) -> None:
     """Set a reminder, for yourself or for others (mod schedule)."""
-    from hubbub.mods.schedule.words import Reminder
+    from hubbub.mods.schedule.schemas import Reminder
 
     desk = Desk.of(as_, address, token)
     given = {"text": text, "when": when, "timezone": timezone, "times": times}
@@ -67,7 +67,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List your reminders and when each comes next."""
-    from hubbub.mods.schedule.words import Reminders
+    from hubbub.mods.schedule.schemas import Reminders
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(Reminders, "list_reminders", everybody=everybody, after=after, limit=limit)
@@ -111,7 +111,7 @@ def resume(
 
 
 def _change(desk: Desk, operation: str, id: str) -> Reminder:
-    from hubbub.mods.schedule.words import Reminder
+    from hubbub.mods.schedule.schemas import Reminder
 
     return desk.ask(Reminder, operation, id=id)
 

@@ -14,7 +14,7 @@ from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.mods.tasks.words import Task
+    from hubbub.mods.tasks.schemas import Task
 
 __all__ = ["register"]
 
@@ -49,7 +49,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List tasks, the latest first."""
-    from hubbub.mods.tasks.words import Tasks
+    from hubbub.mods.tasks.schemas import Tasks
 
     desk = Desk.of(as_, address, token)
     which = {"board": board, "state": state, "owner": owner, "limit": limit}
@@ -84,7 +84,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a task, its result, and who has done what with it."""
-    from hubbub.mods.tasks.words import TaskDetails
+    from hubbub.mods.tasks.schemas import TaskDetails
 
     found = Desk.of(as_, address, token).ask(TaskDetails, "read_task", task=task)
     if as_json:
@@ -122,7 +122,7 @@ def board(
     as_json: JsonFlag = False,
 ) -> None:
     """Print a board as Markdown."""
-    from hubbub.mods.tasks.words import Boards, BoardText
+    from hubbub.mods.tasks.schemas import Boards, BoardText
 
     desk = Desk.of(as_, address, token)
     if board is None:
@@ -188,7 +188,7 @@ def _do(
     desk: Desk, operation: str, as_json: bool, *, thread: str | None = None, **args: str | None
 ) -> None:
     """Change a task, and print what it is then."""
-    from hubbub.mods.tasks.words import Task
+    from hubbub.mods.tasks.schemas import Task
 
     task = desk.ask(Task, operation, thread=thread, **args)
     if as_json:

@@ -14,7 +14,7 @@ from hubbub.cli.naming import label
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 
 if TYPE_CHECKING:
-    from hubbub.mods.threads.words import ThreadInfo
+    from hubbub.mods.threads.schemas import ThreadInfo
 
 __all__ = ["register"]
 
@@ -46,7 +46,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List reply threads, the most recently active first."""
-    from hubbub.mods.threads.words import ThreadInfos
+    from hubbub.mods.threads.schemas import ThreadInfos
 
     desk = Desk.of(as_, address, token)
     found = desk.ask(
@@ -98,7 +98,7 @@ def title(
 
 
 def _about(desk: Desk, name: str, thread: str, as_json: bool, **args: str) -> None:
-    from hubbub.mods.threads.words import ThreadState
+    from hubbub.mods.threads.schemas import ThreadState
 
     told = desk.ask(ThreadState, name, thread=thread, **args)
     if as_json:
@@ -110,7 +110,7 @@ def _about(desk: Desk, name: str, thread: str, as_json: bool, **args: str) -> No
 
 
 def _choose(desk: Desk, name: str, thread: str, as_json: bool) -> None:
-    from hubbub.mods.threads.words import ThreadChoice
+    from hubbub.mods.threads.schemas import ThreadChoice
 
     told = desk.ask(ThreadChoice, name, thread=thread)
     if as_json:

@@ -14,7 +14,7 @@ from hubbub.cli.joining import AddressOption, Target, TokenOption, ask, run_asyn
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 
 if TYPE_CHECKING:
-    from hubbub.mods.webhooks.words import Delivery
+    from hubbub.mods.webhooks.schemas import Delivery
 
 __all__ = ["group", "register"]
 
@@ -34,7 +34,7 @@ def list_(
     address: AddressOption = None, token: TokenOption = None, as_json: JsonFlag = False
 ) -> None:
     """List the programs that are told what happens, and what waits for them."""
-    from hubbub.mods.webhooks.words import Webhooks
+    from hubbub.mods.webhooks.schemas import Webhooks
 
     answer = run_async(ask(Target(address, token), "list_webhooks"))
     hooks = Webhooks.model_validate(answer).webhooks
@@ -75,7 +75,7 @@ def deliveries(
     as_json: JsonFlag = False,
 ) -> None:
     """List the events that were sent to a webhook or wait for that, latest first."""
-    from hubbub.mods.webhooks.words import DeliveryPage
+    from hubbub.mods.webhooks.schemas import DeliveryPage
 
     target = Target(address, token)
     asked = ask(
@@ -115,7 +115,7 @@ def retry(
     as_json: JsonFlag = False,
 ) -> None:
     """Send an event once more that was given up or dropped."""
-    from hubbub.mods.webhooks.words import Delivery
+    from hubbub.mods.webhooks.schemas import Delivery
 
     answer = run_async(ask(Target(address, token), "retry_webhook", id=id))
     told = Delivery.model_validate(answer)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hubbub.mods.api import Mod
     from hubbub.mods.pipeline import Pipeline
 
-__all__ = ["Busy", "Host", "Latest", "Restored", "Row"]
+__all__ = ["Alarm", "Busy", "Host", "Latest", "Restored", "Row"]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
 
@@ -173,7 +173,7 @@ class Host(ABC):
 
     def mod(self, name: str) -> Mod | None:
         """Another mod of the network, if it has one of this name: ask it only what it promises to
-        others (`hubbub.mods.searching.Searchable`, for example)."""
+        others (`hubbub.mods.text_search.Searchable`, for example)."""
         return next((mod for mod in self.mods() if mod.name == name), None)
 
     def mods(self) -> Sequence[Mod]:
@@ -330,3 +330,24 @@ class Host(ABC):
         self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return self._folder
+
+
+class Alarm:
+    """Rings once, as the mod's `on_timer(key)`, at the earliest of the moments that it was told.
+
+    The mod then deals with all that has come (`rung` first), and names the next moment.
+    """
+
+    def __init__(self, host: Host, key: str):
+        self._host, self.key = host, key
+        self._next: float | None = None
+
+    def at(self, moment: float | None) -> None:
+        """Ring at this moment, too, in seconds since the epoch. None: there is none."""
+        if moment is not None and (self._next is None or moment < self._next):
+            self._next = moment
+            self._host.at(moment, self.key)
+
+    def rung(self) -> None:
+        """It has rung: no moment is known any more."""
+        self._next = None

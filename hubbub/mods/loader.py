@@ -18,32 +18,102 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pluggy
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from hubbub.config.models import NetworkFile
 from hubbub.config.paths import split_spec
 from hubbub.errors import UserError
 from hubbub.loading import load_attribute
-from hubbub.mods.api import Mod
-from hubbub.mods.built_in import BUILT_IN
+from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Operation
-from hubbub.mods.settings import check_permissions, settings_of
-from hubbub.mods.tables import scripts_of, table_prefix
 from hubbub.user_code import told
 
 __all__ = [
+    "BUILT_IN",
     "ENTRY_POINTS",
     "NAME",
-    "Found",
-    "Named",
+    "KnownMod",
+    "ListedMod",
     "check_company",
+    "check_permissions",
     "docs_of",
     "find_mod",
     "known_mods",
     "load_mods",
     "named",
     "operations_of",
+    "scripts_of",
+    "settings_of",
+    "table_prefix",
 ]
+
+
+def settings_of(kind: type[Mod], settings: Mapping[str, JsonValue]) -> ModConfig:
+    """The settings as the mod's model. Raises `UserError` with the place of the first mistake."""
+    try:
+        return kind.Config.model_validate(dict(settings))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(["mods", kind.name, *map(str, first["loc"])])
+        raise UserError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+
+
+def check_permissions(mod: Mod, config: ModConfig) -> None:
+    """Raises `UserError` if the settings give a permission to an operation that there is not."""
+    names = [operation.name for operation in mod.operations()]
+    for name in config.permissions:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UserError(f"mods.{mod.name}.permissions: it has no operation {name!r}{hint}")
+
+
+_NUMBERED = re.compile(r"[0-9]{4}_[a-z0-9_]+\.sql")
+
+
+def table_prefix(mod: str) -> str:
+    """What all names in a mod's part of the database begin with."""
+    return f"{mod.replace('-', '_')}_"
+
+
+def scripts_of(kind: type[Mod]) -> Mapping[int, str]:
+    """The scripts of a mod's tables by number, from 1 without gaps; empty if it has none.
+
+    Raises `UserError` for a folder that is not there, or whose numbers have gaps.
+    """
+    if kind.migrations is None:
+        return {}
+    folder = Path(inspect.getfile(kind)).parent / kind.migrations
+    if not folder.is_dir():
+        raise UserError(f"the mod {kind.name} has no folder {folder}; its `migrations` names it")
+    names = sorted(file.name for file in folder.iterdir() if _NUMBERED.fullmatch(file.name))
+    numbers = list(range(1, len(names) + 1))
+    if not names or [int(name[:4]) for name in names] != numbers:
+        raise UserError(
+            f"the mod {kind.name}: {folder} needs scripts 0001_name.sql, 0002_name.sql and so on, "
+            "without gaps"
+        )
+    texts = ((folder / name).read_text(encoding="utf-8") for name in names)
+    return dict(zip(numbers, texts, strict=True))
+
+
+BUILT_IN: Mapping[str, str] = {
+    "digest": "hubbub.mods.digest.mod:DigestMod",
+    "directory": "hubbub.mods.directory.mod:DirectoryMod",
+    "documents": "hubbub.mods.documents.mod:DocumentsMod",
+    "edits": "hubbub.mods.edits.mod:EditsMod",
+    "files": "hubbub.mods.files.mod:FilesMod",
+    "moderation": "hubbub.mods.moderation.mod:Moderation",
+    "polls": "hubbub.mods.polls.mod:PollsMod",
+    "reactions": "hubbub.mods.reactions.mod:ReactionsMod",
+    "schedule": "hubbub.mods.schedule.mod:ScheduleMod",
+    "search": "hubbub.mods.search.mod:SearchMod",
+    "tasks": "hubbub.mods.tasks.mod:TasksMod",
+    "threads": "hubbub.mods.threads.mod:ThreadsMod",
+    "transcript": "hubbub.mods.transcript.mod:TranscriptMod",
+    "webhooks": "hubbub.mods.webhooks.mod:WebhooksMod",
+}
+
 
 ENTRY_POINTS = "hubbub.mods"
 
@@ -55,7 +125,7 @@ Entry = str | Mapping[str, Mapping[str, JsonValue] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnownMod:
     """A mod that can be named, and where it comes from."""
 
     name: str
@@ -66,7 +136,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ListedMod:
     """A mod of the YAML's list."""
 
     kind: type[Mod]
@@ -74,15 +144,17 @@ class Named:
     settings: Mapping[str, JsonValue]
 
 
-def known_mods() -> Mapping[str, Found]:
+def known_mods() -> Mapping[str, KnownMod]:
     """All mods that can be named by their name alone. Nothing is imported."""
     found = {
-        name: Found(name, "built in", partial(_built_in, place))
+        name: KnownMod(name, "built in", partial(_built_in, place))
         for name, place in sorted(BUILT_IN.items())
     }
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name not in found:  # a package cannot take a built-in one's place
-            found[entry.name] = Found(entry.name, _package(entry), partial(_installed, entry.name))
+            found[entry.name] = KnownMod(
+                entry.name, _package(entry), partial(_installed, entry.name)
+            )
     return found
 
 
@@ -101,7 +173,7 @@ def _installed(name: str) -> object:
     return plugins.get_plugin(name)
 
 
-def find_mod(name: str, allowed: Collection[str] | None = None) -> Named:
+def find_mod(name: str, allowed: Collection[str] | None = None) -> ListedMod:
     """The mod that the YAML means: by name, or `file.py:Class`. Without settings.
 
     Raises `UserError` for one that there is not, that is not allowed, that cannot be imported, or
@@ -120,13 +192,13 @@ def find_mod(name: str, allowed: Collection[str] | None = None) -> Named:
     except Exception as exc:  # a module of others may raise anything
         text = f"mods: {name!r} ({found.origin}) cannot be imported: {told(exc)}"
         raise UserError(text) from exc
-    return Named(_checked(name, found.origin, kind), found.origin, {})
+    return ListedMod(_checked(name, found.origin, kind), found.origin, {})
 
 
-def _find(name: str) -> Found:
+def _find(name: str) -> KnownMod:
     spec = split_spec(name)
     if spec is not None:
-        return Found(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
+        return KnownMod(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
     known = known_mods()
     if name in known:
         return known[name]
@@ -149,11 +221,11 @@ def _checked(name: str, origin: str, kind: object) -> type[Mod]:
     return kind
 
 
-def named(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[Named]:
+def named(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[ListedMod]:
     """The mods of a YAML list, in its order. Raises `UserError`, also for lists that do not fit
     together: one named twice, one that another needs and that does not stand before it, two that
     cannot live in one network."""
-    mods: list[Named] = []
+    mods: list[ListedMod] = []
     for entry in entries:
         pairs = {entry: None} if isinstance(entry, str) else entry
         for name, settings in pairs.items():
@@ -162,7 +234,7 @@ def named(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> l
                 check_company(found.kind, [mod.kind for mod in mods])
             except UserError as error:
                 raise UserError(f"mods: {error}") from None
-            mods.append(Named(found.kind, found.origin, settings or {}))
+            mods.append(ListedMod(found.kind, found.origin, settings or {}))
     return mods
 
 
@@ -195,7 +267,7 @@ def load_mods(entries: Sequence[Entry], allowed: Collection[str] | None = None) 
     return [_make(mod) for mod in named(entries, allowed)]
 
 
-def _make(mod: Named) -> Mod:
+def _make(mod: ListedMod) -> Mod:
     made = mod.kind(settings_of(mod.kind, mod.settings))
     check_permissions(made, made.config)
     return made

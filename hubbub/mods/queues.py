@@ -8,7 +8,7 @@ from functools import partial
 
 from hubbub.mods.rows import Keeping
 
-__all__ = ["Queues"]
+__all__ = ["KeyedQueues"]
 
 
 class _Queue:
@@ -18,7 +18,7 @@ class _Queue:
         """How many are in it, the one at its head included."""
 
 
-class Queues:
+class KeyedQueues:
     """A queue for each thing that is being changed; nothing is kept of the others."""
 
     def __init__(self) -> None:

@@ -19,11 +19,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from hubbub.errors import OperationError, UserError
 from hubbub.field_docs import descriptions
 from hubbub.mods.api import Mod
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import NAME, check_company
+from hubbub.mods.loader import BUILT_IN, NAME, check_company, scripts_of, settings_of, table_prefix
 from hubbub.mods.operation import Operation
-from hubbub.mods.settings import settings_of
-from hubbub.mods.tables import scripts_of, table_prefix
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.codes import ErrorCode
 from hubbub.testing.mod_calls import ROOMY, check_calls

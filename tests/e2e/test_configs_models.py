@@ -10,11 +10,11 @@ import pytest
 
 from hubbub.app.preflight import load_checked
 from hubbub.errors import UserError
-from hubbub.mods.documents.words import DocumentHistory
-from hubbub.mods.files.words import File
-from hubbub.mods.schedule.words import Reminders
-from hubbub.mods.search.words import SearchHits
-from hubbub.mods.tasks.words import Tasks
+from hubbub.mods.documents.schemas import DocumentHistory
+from hubbub.mods.files.schemas import File
+from hubbub.mods.schedule.schemas import Reminders
+from hubbub.mods.search.schemas import SearchHits
+from hubbub.mods.tasks.schemas import Tasks
 from hubbub.protocol.control import Approvals
 from hubbub.testing.model_server import ModelServer, load_script
 from tests.e2e.support.config_network import ROOT, Network, run_here

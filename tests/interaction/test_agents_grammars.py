@@ -20,8 +20,7 @@ from hubbub.agents.tools.registry import SelectTool
 from hubbub.config.agents import AgentConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.config.roles import ForkConfig
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import load_mods
+from hubbub.mods.loader import BUILT_IN, load_mods
 from hubbub.testing.network import LocalNetwork
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: `make test` installs it")

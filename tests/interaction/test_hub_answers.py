@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.moderation.mod import Moderation
-from hubbub.mods.moderation.settings import ModerationConfig
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.network.wakes import SENTENCES, Reason
 from tests.interaction.peers import Network, Networks, Peer, config, eventually
 

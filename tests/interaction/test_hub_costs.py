@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import Mod
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import BUILT_IN, settings_of
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.testing.mod_calls import likely
 from tests.interaction.peers import Networks, Peer, config

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from hubbub.mods.api import Mod
-from hubbub.mods.documents.edits import applied
-from hubbub.mods.documents.mod import DocumentsMod
-from hubbub.mods.documents.settings import DocumentsConfig
-from hubbub.mods.documents.words import LineEdit
+from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
+from hubbub.mods.documents.schemas import LineEdit
+from hubbub.mods.documents.text import applied
 from tests.interaction.peers import Frame
 from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 

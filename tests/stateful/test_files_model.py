@@ -16,7 +16,7 @@ from hypothesis.stateful import precondition, rule
 
 from hubbub.mods.api import Mod
 from hubbub.mods.files.mod import FilesMod
-from hubbub.mods.files.settings import FilesConfig
+from hubbub.mods.files.uploads import FilesConfig
 from tests.examples import examples
 from tests.interaction.peers import eventually
 from tests.stateful.mod_life import ModMachine

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from hubbub.mods.api import Mod
-from hubbub.mods.tasks.mod import TasksMod
-from hubbub.mods.tasks.settings import TasksConfig
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from tests.interaction.peers import DEADLINE_S, Frame
 from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 

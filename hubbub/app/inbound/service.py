@@ -17,9 +17,8 @@ from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
-from hubbub.mods.webhooks.settings import EndpointConfig, InboundConfig
-from hubbub.mods.webhooks.signing import Forged, verify
-from hubbub.mods.webhooks.template import CannotRender, rendered
+from hubbub.mods.webhooks.courier import Forged, verify
+from hubbub.mods.webhooks.settings import CannotRender, EndpointConfig, InboundConfig, rendered
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event

@@ -11,8 +11,8 @@ from hubbub.cli.output import counted
 from hubbub.cli.workplace import works
 from hubbub.cli.workplace.told import Told, done, table, text_lines
 from hubbub.errors import UserError
-from hubbub.mods.polls.words import Poll, Polls, PollSummary, Voted
-from hubbub.mods.tasks.words import Boards, BoardText, Task, TaskDetails, Tasks
+from hubbub.mods.polls.schemas import Poll, Polls, PollSummary, Voted
+from hubbub.mods.tasks.schemas import Boards, BoardText, Task, TaskDetails, Tasks
 
 if TYPE_CHECKING:
     from hubbub.cli.control.asker import Asker

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from hubbub.cli.chat.text import one_line
 from hubbub.errors import OperationError, UserError
-from hubbub.mods.files.names import checked_name
-from hubbub.mods.files.words import File, FileChunk, Upload
+from hubbub.mods.files.media_types import checked_name
+from hubbub.mods.files.schemas import File, FileChunk, Upload
 from hubbub.protocol.operations import Done
 
 if TYPE_CHECKING:

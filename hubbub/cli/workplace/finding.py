@@ -11,9 +11,9 @@ from hubbub.cli.output import counted
 from hubbub.cli.workplace import works
 from hubbub.cli.workplace.told import Told, done, table
 from hubbub.errors import UserError
-from hubbub.mods.digest.words import Digest, ThreadDigest, Visit
-from hubbub.mods.directory.words import FoundAgent, FoundAgents
-from hubbub.mods.search.words import Found, SearchHits
+from hubbub.mods.digest.schemas import Digest, ThreadDigest, Visit
+from hubbub.mods.directory.schemas import FoundAgent, FoundAgents
+from hubbub.mods.search.schemas import FoundItem, SearchHits
 
 if TYPE_CHECKING:
     from hubbub.cli.control.asker import Asker
@@ -82,7 +82,7 @@ def hit_notes(found: SearchHits, shown: Shown) -> list[Note]:
     return notes
 
 
-def _hit_head(hit: Found, shown: Shown) -> str:
+def _hit_head(hit: FoundItem, shown: Shown) -> str:
     outside = "[outside]" if hit.outside else ""
     parts = (hit.id, one_line(hit.title), hit.by, shown(hit.thread_id), moment(hit.at), outside)
     return "  ".join(part for part in parts if part)

@@ -11,8 +11,8 @@ from hubbub.cli.workplace import works
 from hubbub.cli.workplace.amending import amendment_words
 from hubbub.cli.workplace.reacted import Under
 from hubbub.cli.workplace.told import Told, done
-from hubbub.mods.edits.words import MessageVersions, Version
-from hubbub.mods.threads.words import ThreadChoice, ThreadState
+from hubbub.mods.edits.schemas import MessageVersion, MessageVersions
+from hubbub.mods.threads.schemas import ThreadChoice, ThreadState
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 
@@ -108,10 +108,10 @@ def version_notes(found: MessageVersions) -> list[Note]:
     return notes
 
 
-def _version_head(version: Version) -> str:
+def _version_head(version: MessageVersion) -> str:
     by = version.by if version.spoken_by is None else f"{version.spoken_by} as {version.by}"
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
 
-def _version_text(version: Version) -> list[Note]:
+def _version_text(version: MessageVersion) -> list[Note]:
     return [] if version.kind == "deleted" else [Note(f"  {version.text.rstrip()}", "plain")]

@@ -11,8 +11,8 @@ from hubbub.cli.workplace import works
 from hubbub.cli.workplace.carrying import Progress, bring, free_place, local_file, save
 from hubbub.cli.workplace.told import Told, done, size_words, table, text_lines
 from hubbub.errors import UserError
-from hubbub.mods.documents.words import Document, DocumentDiff, Documents, DocumentText
-from hubbub.mods.files.words import File, Files
+from hubbub.mods.documents.schemas import Document, DocumentDiff, Documents, DocumentText
+from hubbub.mods.files.schemas import File, Files
 from hubbub.protocol.operations import SendResult
 
 if TYPE_CHECKING:

@@ -6,26 +6,119 @@ mods:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from pydantic import Field
+
+from hubbub.config.agents import ModelConfig
+from hubbub.config.units import Size, Span
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digest.reading import New, in_short, question, told
-from hubbub.mods.digest.settings import DigestConfig
-from hubbub.mods.digest.words import Digest, DigestFor, MarkVisit, ThreadDigest, Visit, Waiting
-from hubbub.mods.digest.writer import Limits, Writer
-from hubbub.mods.digesting import News, news_of
+from hubbub.mods.digest.schemas import (
+    Digest,
+    DigestFor,
+    Line,
+    MarkVisit,
+    SpeakerCount,
+    ThreadDigest,
+    Visit,
+    WaitingItem,
+)
+from hubbub.mods.digest.writer import SummaryLimits, Writer
+from hubbub.mods.digest_items import DigestItem, items_of
+from hubbub.mods.fields import time_of
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
-from hubbub.mods.times import time_of
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Threads
 
-__all__ = ["DigestMod"]
+__all__ = ["DigestConfig", "DigestMod", "told"]
+
+
+class DigestConfig(ModConfig):
+    model: Annotated[str | ModelConfig | None, Field(union_mode="left_to_right")] = None
+    """What sums threads up: a name from `models`, or an endpoint (`{model: …, base_url: …, api_key:
+    …}`). Left out: nobody does."""
+    characters: Size = 12_000
+    """Of one thread's messages that the model reads, the last ones."""
+    timeout: Span = 20.0
+    """For all summaries of one digest; what is not there by then is left out."""
+    daily: Annotated[int, Field(ge=0)] = 200
+    """Requests to the model in one day (UTC), of the whole network."""
+
+
+SHORT = 200
+"""Characters of a message that a digest shows."""
+MOST_SPEAKERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """What is new in a thread; at least one message of others."""
+
+    messages: Sequence[Message]
+    """Those of others, oldest first."""
+    said: Sequence[Message]
+    """All of them, the reader's own, too."""
+    counted: bool
+    """Whether these are all of them."""
+    spoke: bool
+    """Whether the reader has said something after them."""
+
+
+def told(new: New, reader: str) -> ThreadDigest:
+    messages = new.messages
+    speakers = Counter(message.sender_id for message in messages).most_common(MOST_SPEAKERS)
+    return ThreadDigest(
+        thread_id=messages[0].thread_id,
+        type=messages[0].type,
+        count=len(messages),
+        counted=new.counted,
+        speakers=tuple(SpeakerCount(id=id, count=count) for id, count in speakers),
+        mentions=sum(reader in message.mentions for message in messages),
+        first=line(messages[0]),
+        last=line(messages[-1]),
+    )
+
+
+def line(message: Message) -> Line:
+    return Line(
+        id=message.id,
+        by=message.sender_id,
+        at=message.sent_at,
+        text=in_short(message.text),
+        outside=message.outside,
+    )
+
+
+def in_short(text: str) -> str:
+    """The beginning, in one line."""
+    short = " ".join(text[: SHORT * 2].split())
+    return short if len(short) <= SHORT else f"{short[: SHORT - 1]}…"
+
+
+def question(new: New, reader: str) -> WaitingItem | None:
+    """The last of the messages that asks the reader something, if it has said nothing since."""
+    if new.spoke:
+        return None
+    for message in reversed(new.messages):
+        to_reader = message.type == "direct" or reader in message.mentions
+        if to_reader and message.sender_kind != "system" and "?" in message.text:
+            return WaitingItem(
+                kind="question",
+                id=message.id,
+                thread_id=message.thread_id,
+                by=message.sender_id,
+                text=in_short(message.text),
+            )
+    return None
+
 
 PAGE = 100
 MOST_MESSAGES = 300
@@ -213,23 +306,23 @@ class DigestMod(Mod):
 
     async def _waiting(
         self, call: Calling, found: Sequence[New], since: datetime | None
-    ) -> tuple[list[Waiting], list[News], list[str]]:
+    ) -> tuple[list[WaitingItem], list[DigestItem], list[str]]:
         """What waits for the caller, what was decided, and the mods that could not tell."""
         waiting = [*await self._approvals(call), *await self._requests(call)]
         asked = {each.id for each in waiting}
         questions = (question(new, call.participant) for new in found)
         waiting += [each for each in questions if each is not None and each.id not in asked]
         after = 0.0 if since is None else since.timestamp()
-        others, failed = await news_of(self.host.mods(), call, after, MOST_NEWS)
+        others, failed = await items_of(self.host.mods(), call, after, MOST_NEWS)
         waiting += [_other(each) for each in others if each.kind == "waiting"]
         return waiting, [each for each in others if each.kind == "decided"], failed
 
-    async def _approvals(self, call: Calling) -> Sequence[Waiting]:
+    async def _approvals(self, call: Calling) -> Sequence[WaitingItem]:
         """Tool calls that the caller may decide about."""
         answer = await self.host.ask(call, "list_approvals", state="pending", limit=200)
         assert isinstance(answer, Approvals)
         return [
-            Waiting(
+            WaitingItem(
                 kind="approval",
                 id=each.id,
                 thread_id=each.thread_id,
@@ -240,12 +333,12 @@ class DigestMod(Mod):
             if each.may_decide
         ]
 
-    async def _requests(self, call: Calling) -> Sequence[Waiting]:
+    async def _requests(self, call: Calling) -> Sequence[WaitingItem]:
         """Work that the caller was asked for."""
         answer = await self.host.ask(call, "list_requests", state="open", limit=200)
         assert isinstance(answer, Requests)
         return [
-            Waiting(
+            WaitingItem(
                 kind="request",
                 id=each.id,
                 thread_id=each.thread_id,
@@ -264,7 +357,7 @@ class DigestMod(Mod):
         if self._writer is None or not args.summaries:
             return list(threads), ""
         config = self.config
-        limits = Limits(config.characters, config.timeout, config.daily)
+        limits = SummaryLimits(config.characters, config.timeout, config.daily)
         worth: Mapping[str, Sequence[Message]] = {
             new.messages[0].thread_id: new.said
             for new in news
@@ -285,5 +378,7 @@ def _weight(new: New, reader: str) -> tuple[bool, bool, int]:
     return not mentioned, last.type != "direct", -last.seq
 
 
-def _other(news: News) -> Waiting:
-    return Waiting(kind="other", id=news.id, thread_id=news.thread, by="", text=in_short(news.text))
+def _other(news: DigestItem) -> WaitingItem:
+    return WaitingItem(
+        kind="other", id=news.id, thread_id=news.thread, by="", text=in_short(news.text)
+    )

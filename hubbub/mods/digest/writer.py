@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
+from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
 from hubbub.mods.rows import Statement
-from hubbub.mods.times import time_of
 from hubbub.protocol.messages import Message
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Limits", "Writer", "Written"]
+__all__ = ["SummaryLimits", "Writer", "Written"]
 
 log = get_logger(__name__)
 
@@ -46,7 +46,7 @@ it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SummaryLimits:
     characters: int
     """Of the messages of one thread, the last ones first."""
     seconds: float
@@ -82,7 +82,9 @@ class Writer:
         if client is not None:
             await client.close()
 
-    async def summaries(self, threads: Mapping[str, Sequence[Message]], limits: Limits) -> Written:
+    async def summaries(
+        self, threads: Mapping[str, Sequence[Message]], limits: SummaryLimits
+    ) -> Written:
         """Sums up these messages, by thread. What fails is said in the note."""
         summaries: dict[str, str] = {}
         notes: dict[str, None] = {}
@@ -107,7 +109,7 @@ class Writer:
         note = f"{missing} without a summary: {'; '.join(notes)}" if missing else ""
         return Written(summaries, note)
 
-    async def _summary(self, messages: Sequence[Message], limits: Limits) -> str:
+    async def _summary(self, messages: Sequence[Message], limits: SummaryLimits) -> str:
         text = _lines(messages, limits.characters)
         key = hashlib.sha256(f"{self._model.model}\n{text}".encode()).hexdigest()
         running = self._asked.get(key)
@@ -131,7 +133,7 @@ class Writer:
         rows = await self._host.rows("SELECT summary FROM digest_summary WHERE asked = ?", key)
         return str(rows[0][0]) if rows else None
 
-    async def _write(self, key: str, text: str, limits: Limits) -> str:
+    async def _write(self, key: str, text: str, limits: SummaryLimits) -> str:
         await self._count(limits.daily)
         summary = await self._ask(key, text)
         kept = [

@@ -6,15 +6,19 @@ mods:
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.directory.cards import Changes, changed, digest_of, told, words
-from hubbub.mods.directory.needs import Fit, Match, fits, keywords, queries
-from hubbub.mods.directory.words import (
+from hubbub.mods.directory.schemas import (
     AgentCard,
     Agents,
     FindAgent,
@@ -26,10 +30,121 @@ from hubbub.mods.directory.words import (
 )
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant
 
-__all__ = ["DirectoryMod"]
+__all__ = ["DirectoryMod", "Match", "changed", "fits", "keywords", "queries", "told"]
+
+Changes = Mapping[str, JsonValue]
+"""Fields of a card that its participant has changed, by name."""
+
+LONGEST = 2_000
+"""Characters of one field: cards that participants come with may hold anything."""
+MOST_SKILLS = 50
+_FIELDS = ("description", "skills", "inputs", "cost", "availability")
+
+
+def changed(before: Changes, update: UpdateCard) -> Changes:
+    """What is changed afterwards. An empty field is taken back."""
+    given = update.model_dump(mode="json", exclude_none=True)
+    return {name: value for name, value in {**before, **given}.items() if value}
+
+
+def told(participant: Participant, changes: Changes) -> AgentCard:
+    card: dict[str, Any] = {**participant.card.model_dump(mode="json"), **changes}
+    # Any: JSON, whose fields the participant names.
+    skills = card.get("skills") or ()
+    return AgentCard(
+        id=participant.id,
+        kind=participant.kind,
+        present=participant.present,
+        description=_text(card.get("description")),
+        skills=tuple(_text(skill) for skill in skills[:MOST_SKILLS]),
+        inputs=_text(card.get("inputs")),
+        cost=_text(card.get("cost")),
+        availability=_text(card.get("availability")),
+        more={name: value for name, value in card.items() if name not in _FIELDS},
+    )
+
+
+def _text(value: JsonValue) -> str:
+    """A field that may be anything, as text."""
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = ", ".join(map(str, value))
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST]
+
+
+def words(card: AgentCard) -> tuple[str, str, str]:
+    """What is searched of a card: its name, its skills, the rest."""
+    more = json.dumps(card.more, ensure_ascii=False)[:LONGEST] if card.more else ""
+    about = "\n".join((card.description, card.inputs, card.availability, more))
+    return card.id, indexable("\n".join(card.skills)), indexable(about)
+
+
+def digest_of(searched: tuple[str, str, str]) -> str:
+    return hashlib.sha256("\0".join(searched).encode()).hexdigest()[:32]
+
+
+COMMON = frozenset(
+    tokens(
+        "a an and any anybody anyone are as at be by can could do does for from get give have help "
+        "i in into is it me my need of on or our please should somebody someone something that the "
+        "this to us use want we what who whose will with would you your"
+    )
+)
+"""Words that say nothing about a need."""
+STRONG = 2.0
+"""What a word counts among skills, or as a name."""
+
+
+class Match(NamedTuple):
+    """A word stands in a card."""
+
+    word: int
+    participant: str
+    strong: bool
+    """Whether among its skills, or as its name."""
+
+
+class Fit(NamedTuple):
+    participant: str
+    score: float
+    why: tuple[str, ...]
+    """The words that stand in its card, in the order of the need."""
+
+
+def keywords(need: str) -> Sequence[str]:
+    """The words of a need that say what it is; all words, if none does."""
+    all_words = list(dict.fromkeys(map(folded, tokens(need))))
+    return ([word for word in all_words if word not in COMMON] or all_words)[:MOST_WORDS]
+
+
+def queries(words: Sequence[str]) -> Sequence[str]:
+    """For MATCH: each word anywhere, then each among skills or as a name."""
+    quoted = [f'"{indexable(word).strip()}"' for word in words]
+    return [*quoted, *(f"{{name skills}} : {word}" for word in quoted)]
+
+
+def fits(words: Sequence[str], matches: Iterable[Match], cards: int) -> Sequence[Fit]:
+    """All who fit, best first; `cards` is how many there are."""
+    weights: dict[int, dict[str, float]] = defaultdict(dict)
+    for match in matches:
+        found = weights[match.word]
+        weight = STRONG if match.strong else 1.0
+        found[match.participant] = max(weight, found.get(match.participant, 0.0))
+    scores: dict[str, float] = defaultdict(float)
+    why: dict[str, list[str]] = defaultdict(list)
+    for word in sorted(weights):
+        rare = 1.0 + math.log(max(cards, 1) / len(weights[word]))
+        for participant, weight in weights[word].items():
+            scores[participant] += weight * max(rare, 1.0)
+            why[participant].append(words[word])
+    best = sorted(scores, key=lambda participant: (-scores[participant], participant))
+    return [Fit(each, scores[each], tuple(why[each])) for each in best]
+
 
 _MATCHES = """
 SELECT w.key, e.participant

@@ -9,24 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from itertools import accumulate, takewhile
+from typing import Annotated, ClassVar
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
+from hubbub.config.units import Size
 from hubbub.errors import OperationError
-from hubbub.mods.api import Mod
-from hubbub.mods.documents import shelf
-from hubbub.mods.documents.differences import differences
-from hubbub.mods.documents.edits import applied, numbered
-from hubbub.mods.documents.finding import Finding, comment_findable, findable
-from hubbub.mods.documents.merge import merged
-from hubbub.mods.documents.settings import DocumentsConfig
-from hubbub.mods.documents.shelf import Row, Shelf
-from hubbub.mods.documents.telling import conflict_told, fitting
-from hubbub.mods.documents.words import (
+from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.documents import repository
+from hubbub.mods.documents.repository import (
+    DocumentIndex,
+    DocumentRepository,
+    DocumentRow,
+    comment_findable,
+    findable,
+)
+from hubbub.mods.documents.schemas import (
     Comment,
     CommentOn,
     Comments,
+    Conflicting,
     CreateDocument,
     DiffDocument,
     Document,
@@ -43,15 +46,65 @@ from hubbub.mods.documents.words import (
     ResolveComment,
     WriteDocument,
 )
-from hubbub.mods.ids import number_before, number_of
+from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
+from hubbub.mods.fields import number_before, number_of, time_of
 from hubbub.mods.operation import Calling, operation
-from hubbub.mods.queues import Queues
+from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.rows import Keeping
-from hubbub.mods.searching import Findable, Hit, Search
-from hubbub.mods.times import time_of
+from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["DocumentsMod"]
+__all__ = ["DocumentsConfig", "DocumentsMod"]
+
+
+class DocumentsConfig(ModConfig):
+    max_size: Size = 1_000_000
+    """Bytes of one text."""
+    max_lines: Annotated[int, Field(ge=1)] = 20_000
+    """Lines of one text."""
+
+
+PART = 60_000
+"""Characters of a text or a difference that one answer has; at least one line."""
+MOST_CONFLICTS = 20
+SHORT = 2_000
+"""Characters of each text of a conflict."""
+
+
+def fitting(lines: Sequence[str]) -> Sequence[str]:
+    """As many of the first lines as one answer has room for."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    return lines[: max(1, len(list(takewhile(lambda end: end <= PART, ends))))]
+
+
+def conflict_told(row: DocumentRow, conflicts: Sequence[Conflict]) -> DocumentEdited:
+    more = len(conflicts) - MOST_CONFLICTS
+    return DocumentEdited(
+        status="conflict",
+        document=row.told(),
+        version=row.version,
+        conflicts=tuple(
+            Conflicting(
+                first=c.first,
+                last=c.first + len(c.ours) - 1,
+                was=_short(c.base),
+                now=_short(c.ours),
+                yours=_short(c.theirs),
+            )
+            for c in conflicts[:MOST_CONFLICTS]
+        ),
+        advice=(
+            "nothing was saved. For each of `conflicts`, decide what lines `first` to `last` of "
+            f"version {row.version} should be; then send your whole change again with "
+            f"base_version {row.version} and the line numbers of that version (read_document)"
+            + (f". {more} more conflicts are not shown" if more > 0 else "")
+        ),
+    )
+
+
+def _short(lines: Sequence[str]) -> str:
+    text = "\n".join(lines)
+    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
 class DocumentsMod(Mod):
@@ -72,22 +125,22 @@ class DocumentsMod(Mod):
 
     def __init__(self, config: DocumentsConfig):
         super().__init__(config)
-        self._queues = Queues()
-        self._shelf: Shelf
-        self._finding: Finding
+        self._queues = KeyedQueues()
+        self._shelf: DocumentRepository
+        self._finding: DocumentIndex
         self._last = self._last_comment = 0
 
     async def start(self) -> None:
-        self._shelf = Shelf(self.host)
-        self._finding = Finding(self.host, self._shelf)
+        self._shelf = DocumentRepository(self.host)
+        self._finding = DocumentIndex(self.host, self._shelf)
         self._last, self._last_comment = await self._shelf.last()
         self.host.spawn(self._finding.catch_up())
 
-    async def found(self, search: Search) -> Sequence[Hit]:
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """What the mod `search` asks."""
         return await self._finding.found(search)
 
-    async def _find(self, call: Calling, id: str) -> Row:
+    async def _find(self, call: Calling, id: str) -> DocumentRow:
         """The document, if the caller reads its thread. Raises `OperationError`."""
         row = await self._shelf.document(number_of(id))
         if row is not None and self.host.reads(call.participant, row.thread):
@@ -166,9 +219,9 @@ class DocumentsMod(Mod):
         thread = self.host.thread(call, args.thread)
         self._check_size(args.text)
         self._last += 1
-        row = Row(self._last, thread, args.title, 1, call.participant, self.host.now())
+        row = DocumentRow(self._last, thread, args.title, 1, call.participant, self.host.now())
         kept = partial(self._changed, row, "created", call.participant)
-        made = [*shelf.created(row, args.text), findable(row, args.text)]
+        made = [*repository.created(row, args.text), findable(row, args.text)]
         return Keeping(made, row.told(), kept=kept)
 
     @operation(permission="write", output=DocumentEdited)
@@ -214,7 +267,7 @@ class DocumentsMod(Mod):
         author, at = call.participant, self.host.now()
         return Keeping(
             [
-                *shelf.saved(row, args.base_version, author, at, args.note, result),
+                *repository.saved(row, args.base_version, author, at, args.note, result),
                 findable(row, result),
             ],
             DocumentEdited(status=status, document=row.told(), version=row.version),
@@ -233,7 +286,7 @@ class DocumentsMod(Mod):
                 ErrorCode.TOO_LARGE, f"text: at most {most} lines, this has {lines}"
             )
 
-    def _changed(self, row: Row, what: str, by: str) -> None:
+    def _changed(self, row: DocumentRow, what: str, by: str) -> None:
         """Those who have it open are told."""
         data: JsonValue = {"id": f"d{row.id}", "title": row.title, "version": row.version, "by": by}
         self.host.signal(row.thread, what, data)
@@ -261,7 +314,7 @@ class DocumentsMod(Mod):
             text=args.text,
         )
         kept = partial(self._changed, row, "commented", call.participant)
-        made = [*shelf.commented(row, comment, at), comment_findable(comment.id, args.text)]
+        made = [*repository.commented(row, comment, at), comment_findable(comment.id, args.text)]
         return Keeping(made, comment, kept=kept)
 
     @operation()
@@ -289,7 +342,7 @@ class DocumentsMod(Mod):
             return Keeping((), comment)
         by = call.participant
         return Keeping(
-            shelf.resolved(comment.id, by),
+            repository.resolved(comment.id, by),
             comment.model_copy(update={"resolved_by": by}),
             kept=partial(self._changed, row, "commented", by),
         )

@@ -6,8 +6,8 @@ mods:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate, takewhile
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, islice, takewhile
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -16,23 +16,85 @@ from hubbub.config.units import Span
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.edits.book import Book, added
-from hubbub.mods.edits.words import (
+from hubbub.mods.edits.schemas import (
     DeleteMessage,
     EditMessage,
     MessageHistory,
+    MessageVersion,
     MessageVersions,
-    Version,
 )
-from hubbub.mods.ids import BEYOND
+from hubbub.mods.fields import BEYOND
+from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, Speaking, operation
 from hubbub.mods.rows import Statement
 from hubbub.protocol.amending import amended
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Amendment, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["EditsConfig", "EditsMod"]
+__all__ = ["EditsConfig", "EditsMod", "added"]
+
+_AT_ONCE = 50
+"""Messages that one statement asks about."""
+_NEWEST = """SELECT message, body, outside, max(seq) FROM edits_amendment
+WHERE message IN ({}) GROUP BY message"""
+_NEWEST_OF_ONE = _NEWEST.format("?")
+_NEWEST_OF_SEVERAL = _NEWEST.format(", ".join("?" * _AT_ONCE))
+# What was deleted stays so; and once content from outside was in a message, it is marked for good.
+_ADD = """INSERT INTO edits_amendment
+SELECT ?1, ?2, ?3, ?4 OR EXISTS (
+    SELECT 1 FROM edits_amendment WHERE message = ?1 AND outside
+), ?5 WHERE NOT EXISTS (
+    SELECT 1 FROM edits_amendment WHERE message = ?1 AND kind = 'deleted'
+)"""
+
+
+def added(message: Message, amends: Amendment) -> Statement:
+    """What is written with an edit or a deletion."""
+    seq = parse_message_id(amends.message_id)
+    body = message.model_dump_json(exclude_none=True)
+    return Statement(_ADD, (seq, message.seq, amends.kind, message.outside, body))
+
+
+class AmendmentRepository:
+    """What was edited and deleted, as it is durable."""
+
+    def __init__(self, host: Host):
+        self._host = host
+
+    async def empty(self) -> bool:
+        """Whether nothing was ever edited."""
+        return not await self._host.rows("SELECT 1 FROM edits_amendment LIMIT 1")
+
+    async def newest(self, messages: Collection[int]) -> Mapping[int, Message]:
+        """By message (seq): the last edit of it, or its deletion."""
+        found: dict[int, Message] = {}
+        seqs = iter(dict.fromkeys(messages))
+        while part := tuple(islice(seqs, _AT_ONCE)):
+            padded = (*part, *[-1] * (_AT_ONCE - len(part))) if len(part) > 1 else part
+            sql = _NEWEST_OF_SEVERAL if len(part) > 1 else _NEWEST_OF_ONE
+            for message, body, outside, _ in await self._host.rows(sql, *padded):
+                last = Message.model_validate_json(body)
+                found[message] = last.model_copy(update={"outside": bool(outside)})
+        return found
+
+    async def count(self, message: int) -> int:
+        """How often a message was edited."""
+        sql = "SELECT count(*) FROM edits_amendment WHERE message = ?"
+        (row,) = await self._host.rows(sql, message)
+        return int(row[0])
+
+    async def of(self, message: int, before: int, limit: int) -> Sequence[Message]:
+        """The last `limit` edits of a message before this position (seq), oldest first."""
+        rows = await self._host.rows(
+            "SELECT body FROM edits_amendment WHERE message = ? AND seq < ? "
+            "ORDER BY seq DESC LIMIT ?",
+            message,
+            before,
+            limit,
+        )
+        return [Message.model_validate_json(body) for (body,) in reversed(rows)]
+
 
 ROOM = 256 * 1024
 """Bytes that the versions of a message may take of an answer, about."""
@@ -62,12 +124,12 @@ class EditsMod(Mod):
 
     def __init__(self, config: EditsConfig):
         super().__init__(config)
-        self._book: Book
+        self._book: AmendmentRepository
         self._any = False
         """Whether a message was ever edited."""
 
     async def start(self) -> None:
-        self._book = Book(self.host)
+        self._book = AmendmentRepository(self.host)
         self._any = not await self._book.empty()
 
     # What is shown ----------------------------------------------------------------------------
@@ -224,8 +286,8 @@ def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
     return messages[-max(1, fitting) :]
 
 
-def _version(message: Message) -> Version:
-    return Version(
+def _version(message: Message) -> MessageVersion:
+    return MessageVersion(
         seq=message.seq,
         kind=message.amends.kind if message.amends is not None else "sent",
         by=message.sender_id,

@@ -7,42 +7,263 @@ mods:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import base64
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice
+from typing import ClassVar, NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
-from hubbub.mods.api import PASS, Reject, Replace, Verdict
-from hubbub.mods.files import catalog as rows
-from hubbub.mods.files.attaching import ATTACHED, file_id, shown, stamped
-from hubbub.mods.files.bringing import Bringing
-from hubbub.mods.files.catalog import FILE_ROWS, Catalog, Kept, root_of
-from hubbub.mods.files.finding import not_findable
-from hubbub.mods.files.intake import Intake
-from hubbub.mods.files.looking import FilesReader
-from hubbub.mods.files.settings import FilesConfig
-from hubbub.mods.files.vault import Vault
-from hubbub.mods.files.words import (
+from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
+from hubbub.mods.fields import number_before, number_of
+from hubbub.mods.files import repository
+from hubbub.mods.files.reader import way_to_read
+from hubbub.mods.files.repository import (
+    FILE_ROWS,
+    Catalog,
+    Kept,
+    found,
+    is_id,
+    not_findable,
+    root_of,
+)
+from hubbub.mods.files.schemas import (
+    CHUNK,
     BeginUpload,
     CancelUpload,
     DeleteFile,
+    DownloadChunk,
     File,
+    FileChunk,
+    FileInfo,
+    Files,
+    FileText,
     FinishUpload,
+    ListFiles,
+    ReadFile,
     ShareFile,
     Upload,
     UploadChunk,
     UploadState,
     WriteFile,
 )
+from hubbub.mods.files.uploads import Bringing, FilesConfig, Intake
+from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.messages import Attachment, Draft, Message
 from hubbub.protocol.operations import Done
 
 __all__ = ["FilesMod"]
+
+PART = 60_000
+"""Bytes of text that one answer has; at least one line, which is never long."""
+
+
+class TextPart(NamedTuple):
+    """Some lines."""
+
+    text: str
+    last: int
+    """The number of the last one."""
+
+
+def part_of(text: str, first: int, last: int | None, *, numbers: bool) -> TextPart:
+    """The lines `first` to `last` of a text, or as many of them as there is room for."""
+    lines = text.split("\n")[first - 1 : last if last is None else max(last, first)]
+    told: list[str] = []
+    size = 0
+    for number, line in enumerate(lines, first):
+        told.append(f"{number}| {line}" if numbers else line)
+        size += len(told[-1].encode()) + 1
+        if size > PART and len(told) > 1:
+            told.pop()
+            break
+    return TextPart("\n".join(told), first + len(told) - 1)
+
+
+SCHEME = "file:"
+ATTACHED = 20
+"""Files that one message may have."""
+
+
+def file_id(attachment: Attachment) -> str | None:
+    """What stands where a file's id should; None: the attachment is none of the network's files."""
+    scheme, rest = attachment.uri[: len(SCHEME)], attachment.uri[len(SCHEME) :]
+    return rest if scheme.lower() == SCHEME else None
+
+
+async def stamped(
+    attachments: Sequence[Attachment], files: Mapping[str, Kept], vault: Vault, room: int
+) -> tuple[Attachment, ...]:
+    """The attachments with what is true of their files, and how their texts begin: `room`
+    characters in all, in equal parts. What is cut ends in "…"."""
+    readable = {id: kept for id, kept in files.items() if kept.lines}
+    share = room // len(readable) if readable else 0
+    stamps = {id: await _stamp(kept, vault, share) for id, kept in files.items()}
+    given = ((file_id(each), each) for each in attachments)
+    return tuple(each if id is None else stamps[id] for id, each in given)
+
+
+async def _stamp(kept: Kept, vault: Vault, share: int) -> Attachment:
+    how, excerpt = way_to_read(kept.media_type), None
+    if kept.lines and share and how is not None:
+        try:
+            begins = await asyncio.to_thread(vault.text, kept.sha256, how, share + 1)
+            excerpt = begins if len(begins) <= share else f"{begins[:share]}…"
+        except OperationError:
+            excerpt = None  # it is damaged: who reads the file is told
+    return Attachment(
+        name=kept.name,
+        media_type=kept.media_type,
+        uri=f"{SCHEME}f{kept.id}",
+        size=kept.size,
+        excerpt=excerpt,
+    )
+
+
+def shown(message: Message, files: Container[int]) -> Message:
+    """The message with marks on attachments whose files are gone, and without their texts."""
+    attachments = tuple(_marked(each, files) for each in message.attachments)
+    if attachments == message.attachments:
+        return message
+    return message.model_copy(update={"attachments": attachments})
+
+
+def _marked(attachment: Attachment, files: Container[int]) -> Attachment:
+    id = file_id(attachment)
+    if id is None or (is_id(id) and number_of(id) in files):
+        return attachment
+    return Attachment(
+        name=attachment.name,
+        media_type=attachment.media_type,
+        uri=attachment.uri,
+        size=attachment.size,
+        gone=True,
+    )
+
+
+class FilesReader(Mod):
+    """The part of the mod that changes nothing."""
+
+    config: FilesConfig
+    finds: ClassVar[Findable] = "files"
+    _catalog: Catalog
+    _vault: Vault
+
+    # Who may ----------------------------------------------------------------------------------
+
+    def _place(self, who: str, kept: Kept) -> tuple[bool, str | None]:
+        return self._catalog.place(kept, who, partial(self.host.reads, who))
+
+    def _readable(self, who: str, id: str) -> Kept | None:
+        kept = self._catalog.files.get(number_of(id))
+        return kept if kept is not None and self._place(who, kept)[0] else None
+
+    async def _find(self, call: Calling, id: str) -> Kept:
+        """The file, if the caller may read it. Raises `OperationError`."""
+        kept = self._readable(call.participant, id)
+        if kept is not None:
+            return kept
+        gone = await self._deleted(call, id)
+        if gone is not None:
+            raise OperationError(
+                ErrorCode.NOT_FOUND, f"{id} ({gone.name}) was deleted by {gone.deleted_by}"
+            )
+        raise OperationError(ErrorCode.NOT_FOUND, f"there is no file {id} for you; see list_files")
+
+    async def _deleted(self, call: Calling, id: str) -> File | None:
+        """A file that the caller might have read, if it were still there."""
+        number = number_of(id)
+        sql = FILE_ROWS.replace(" FROM", ", deleted_by, deleted_at FROM")
+        found = await self.host.rows(f"{sql} WHERE id = ? AND deleted_at IS NOT NULL", number)
+        if not found:
+            return None
+        *row, by, at = found[0]
+        threads = await self.host.rows("SELECT thread FROM files_grant WHERE file = ?", number)
+        kept = Kept.of(tuple(row), {thread for (thread,) in threads})
+        may, thread = self._place(call.participant, kept)
+        return repository.told_row(kept, thread, by, at) if may else None
+
+    def _told(self, call: Calling, kept: Kept) -> File:
+        return kept.told(self._place(call.participant, kept)[1])
+
+    # Reading ----------------------------------------------------------------------------------
+
+    @operation()
+    async def list_files(self, call: Calling, args: ListFiles) -> Files:
+        """List the files that you may read, or those of one thread."""
+        before = number_before(args.before)
+        who, catalog = call.participant, self._catalog
+        if args.thread is not None:
+            thread = root_of(self.host.thread(call, args.thread))
+            files = catalog.of_thread(thread, before)
+        else:
+            files = catalog.of_reader(who, partial(self.host.reads, who), before)
+        some = list(islice(files, args.limit + 1))
+        told = tuple(self._told(call, kept) for kept in some[: args.limit])
+        return Files(files=told, more=len(some) > args.limit)
+
+    @operation()
+    async def file_info(self, call: Calling, args: FileInfo) -> File:
+        """Tell what a file is, also one that was deleted."""
+        kept = self._readable(call.participant, args.id)
+        gone = await self._deleted(call, args.id) if kept is None else None
+        return gone or self._told(call, await self._find(call, args.id))
+
+    @operation()
+    async def read_file(self, call: Calling, args: ReadFile) -> FileText:
+        """Read the text of a file, or some of its lines, with line numbers. Long texts come in
+        parts: go on after the last line while there are more."""
+        kept = await self._find(call, args.id)
+        how = way_to_read(kept.media_type)
+        if not kept.lines or how is None:
+            raise OperationError(
+                ErrorCode.NOT_FOUND, f"{args.id} has no text that can be read: {kept.no_text}"
+            )
+        first = args.first_line or 1
+        if first > kept.lines:
+            raise OperationError(
+                ErrorCode.BAD_REQUEST, f"first_line: {args.id} has {kept.lines} lines"
+            )
+        text = await asyncio.to_thread(self._vault.text, kept.sha256, how)
+        part = part_of(text, first, args.last_line, numbers=args.numbers)
+        return FileText(
+            file=self._told(call, kept),
+            text=part.text,
+            first=first,
+            last=part.last,
+            lines=kept.lines,
+            more=part.last < kept.lines,
+            cut=kept.cut,
+            outside=kept.outside,
+        )
+
+    @operation(tool=False, cost=0.25)
+    async def download_chunk(self, call: Calling, args: DownloadChunk) -> FileChunk:
+        """Read bytes of a file."""
+        kept = await self._find(call, args.id)
+        if args.offset >= kept.size:
+            raise OperationError(ErrorCode.BAD_REQUEST, f"offset: {args.id} ends at {kept.size}")
+        read = partial(self._vault.read, kept.sha256, kept.size, args.offset, CHUNK)
+        data = await asyncio.to_thread(read)
+        return FileChunk(
+            id=args.id,
+            offset=args.offset,
+            size=kept.size,
+            data=base64.b64encode(data).decode(),
+            more=args.offset + len(data) < kept.size,
+        )
+
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
+        """What the mod `search` asks."""
+        return await found(self.host, search)
+
 
 log = get_logger(__name__)
 
@@ -143,7 +364,7 @@ class FilesMod(FilesReader):
             self._catalog.grant(kept, thread)
             self._tell(kept, "added", call.participant)
 
-        return Keeping([rows.granted(kept.id, thread)], kept.told(thread), kept=shared)
+        return Keeping([repository.granted(kept.id, thread)], kept.told(thread), kept=shared)
 
     @operation(permission="write", output=File)
     async def delete_file(self, call: Calling, args: DeleteFile) -> Keeping:
@@ -155,8 +376,8 @@ class FilesMod(FilesReader):
             raise OperationError(
                 ErrorCode.FORBIDDEN, f"{args.id} is for {kept.uploaded_by} or an owner to delete"
             )
-        answer = rows.told_row(kept, self._place(by, kept)[1], by, at)
-        statements = [rows.deleted(kept, by, at), not_findable(kept.id)]
+        answer = repository.told_row(kept, self._place(by, kept)[1], by, at)
+        statements = [repository.deleted(kept, by, at), not_findable(kept.id)]
         return Keeping(statements, answer, kept=partial(self._went, kept, by))
 
     def _went(self, kept: Kept, by: str) -> None:
@@ -186,7 +407,7 @@ class FilesMod(FilesReader):
 
     def _readable_by(self, id: str, *whom: str | None) -> Kept | None:
         """The file, if one of them may read it."""
-        if not rows.is_id(id):
+        if not repository.is_id(id):
             return None
         found = (self._readable(who, id) for who in whom if who is not None)
         return next((kept for kept in found if kept is not None), None)
@@ -203,7 +424,7 @@ class FilesMod(FilesReader):
                 # In memory before it is durable: where the disk refuses the message, its sender
                 # has all the same meant the thread to have the file.
                 self._catalog.grant(kept, thread)
-                statements.append(rows.granted(kept.id, thread))
+                statements.append(repository.granted(kept.id, thread))
         return statements
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:

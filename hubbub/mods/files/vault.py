@@ -20,7 +20,7 @@ from pathlib import Path
 from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["BLOCK", "Vault"]
+__all__ = ["Vault"]
 
 BLOCK = 1 << 20
 """Bytes that are read at once."""

@@ -11,28 +11,132 @@ mods:
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
+
+from pydantic import JsonValue
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
-from hubbub.mods.moderation.folding import replaced
-from hubbub.mods.moderation.patterns import Slow
-from hubbub.mods.moderation.rates import Window
 from hubbub.mods.moderation.rules import (
     Author,
     ContentRule,
+    Inspection,
     LengthRule,
-    Look,
+    ModerationConfig,
+    ModerationRule,
     RateRule,
-    Rule,
+    RateWindow,
+    RuleConfig,
     rule_of,
 )
-from hubbub.mods.moderation.secrets import Found, may_have_secret, named_secret, secrets_in
-from hubbub.mods.moderation.settings import ModerationConfig, RuleConfig
-from hubbub.mods.moderation.texts import Text, rewritten, said, text_alone, texts
-from hubbub.protocol.messages import Draft
+from hubbub.mods.moderation.secrets import SecretMatch, may_have_secret, named_secret, secrets_in
+from hubbub.mods.moderation.text import Slow, replaced
+from hubbub.protocol.messages import Attachment, Draft
 
 __all__ = ["LONG", "Moderation"]
+
+
+class Text(NamedTuple):
+    """A text of a draft."""
+
+    text: str
+    field: str = ""
+    """In JSON content: the name of the field whose value it is."""
+
+
+Change = Callable[[Text], str]
+
+
+def said(draft: Draft) -> Iterator[Text]:
+    """What the sender says in words of its own: strings of the content with the names of fields,
+    and the text that is shown in its place."""
+    yield from _strings(draft.content)
+    if draft.text_representation is not None:
+        yield Text(draft.text_representation)
+
+
+def text_alone(draft: Draft) -> str | None:
+    """The text that is all there is to read in it, as in most messages; None if there is more."""
+    alone = draft.text_representation is None and draft.quote is None and not draft.attachments
+    return draft.content if alone and isinstance(draft.content, str) else None
+
+
+def texts(draft: Draft) -> Iterable[Text]:
+    """All texts that readers get from it: what is said, what is quoted, and what attachments are
+    called, where they are and how their texts begin."""
+    alone = text_alone(draft)
+    return _all_texts(draft) if alone is None else (Text(alone),)
+
+
+def _all_texts(draft: Draft) -> Iterator[Text]:
+    yield from said(draft)
+    if draft.quote is not None:
+        yield Text(draft.quote.text)
+    for attachment in draft.attachments:
+        yield Text(attachment.name)
+        yield Text(attachment.media_type)
+        yield Text(attachment.uri)
+        if attachment.excerpt is not None:
+            yield Text(attachment.excerpt)
+
+
+def _strings(value: JsonValue, field: str = "") -> Iterator[Text]:
+    if isinstance(value, str):
+        yield Text(value, field)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield Text(key)
+            yield from _strings(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item, field)
+
+
+def rewritten(draft: Draft, change: Change) -> Draft:
+    """The draft with each of its texts changed; the same object if none is."""
+    shown, quote = draft.text_representation, draft.quote
+    attachments = tuple(_renamed(each, change) for each in draft.attachments)
+    quoted = quote and quote.model_copy(update={"text": change(Text(quote.text))})
+    made = replace(
+        draft,
+        content=_rewritten(draft.content, change),
+        text_representation=None if shown is None else change(Text(shown)),
+        quote=quoted,
+        attachments=attachments,
+    )
+    return draft if made == draft else made
+
+
+def _renamed(attachment: Attachment, change: Change) -> Attachment:
+    made = {name: change(Text(getattr(attachment, name))) for name in ("name", "media_type", "uri")}
+    excerpt = attachment.excerpt
+    return attachment.model_copy(
+        update={**made, "excerpt": None if excerpt is None else change(Text(excerpt))}
+    )
+
+
+def _rewritten(value: JsonValue, change: Change, field: str = "") -> JsonValue:
+    if isinstance(value, str):
+        return change(Text(value, field))
+    if isinstance(value, list):
+        return [_rewritten(item, change, field) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, JsonValue] = {}
+    for key, item in value.items():
+        made[_free(change(Text(key)), made)] = _rewritten(item, change, key)
+    return made
+
+
+def _free(name: str, taken: dict[str, JsonValue]) -> str:
+    """The name; with a number if another field has become the same."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free
+
 
 LONG = 4000
 """Characters from which on a message is judged in a thread: for fewer the way there is longer."""
@@ -54,7 +158,7 @@ class Moderation(Mod):
 
     def __init__(self, config: ModerationConfig):
         super().__init__(config)
-        self._windows: dict[str, Window] = {}
+        self._windows: dict[str, RateWindow] = {}
         self._counts = threading.Lock()
         self.reconfigure(config)
 
@@ -80,11 +184,11 @@ class Moderation(Mod):
             return 0
         return min([self.config.most_judged, *lengths])
 
-    def _window(self, rule: RateRule) -> Window:
+    def _window(self, rule: RateRule) -> RateWindow:
         """The one that counts already, if the rule is the same as before."""
         old = self._windows.get(rule.name)
         same = old is not None and (old.most, old.per) == (rule.most, rule.per)
-        return old if old is not None and same else Window(rule.most, rule.per)
+        return old if old is not None and same else RateWindow(rule.most, rule.per)
 
     # Judging ----------------------------------------------------------------------------------
 
@@ -121,7 +225,7 @@ class Moderation(Mod):
         return Author(of, self.host.kind_of(of) or "service", lambda: self.host.owns(of))
 
     def _judged(self, draft: Draft, author: Author) -> Draft | Reject:
-        look: Look | None = None
+        look: Inspection | None = None
         for rule in self._rules:
             if isinstance(rule, RateRule) or not rule.concerns(draft, author):
                 continue
@@ -130,7 +234,7 @@ class Moderation(Mod):
                     return Reject(reason)
                 continue
             assert isinstance(rule, ContentRule)
-            look = look or Look(self._regex_time(draft))
+            look = look or Inspection(self._regex_time(draft))
             try:
                 after = _held_to(rule, draft, look)
             except Slow:
@@ -170,7 +274,7 @@ def _length(draft: Draft) -> int:
     return sum(len(each.text) for each in texts(draft)) if alone is None else len(alone)
 
 
-def _rules(config: ModerationConfig) -> Sequence[Rule]:
+def _rules(config: ModerationConfig) -> Sequence[ModerationRule]:
     """Those of the short settings first."""
     short: list[RuleConfig] = []
     if config.max_length is not None:
@@ -191,7 +295,7 @@ def _too_long(rule: LengthRule, draft: Draft) -> str | None:
     return rule.reason(length) if length > rule.most else None
 
 
-def _held_to(rule: ContentRule, draft: Draft, look: Look) -> Draft | Reject:
+def _held_to(rule: ContentRule, draft: Draft, look: Inspection) -> Draft | Reject:
     """Raises `Slow`."""
     if not any(rule.places(each.text, look) for each in texts(draft)):
         return draft
@@ -221,10 +325,10 @@ def _without_secrets(draft: Draft) -> tuple[Draft, list[str]]:
     return rewritten(draft, redacted), list(kinds)
 
 
-def _secrets(each: Text) -> list[Found]:
+def _secrets(each: Text) -> list[SecretMatch]:
     found = secrets_in(each.text)
     if not found and each.field and named_secret(each.field, each.text):
-        return [Found("secret", (0, len(each.text)))]
+        return [SecretMatch("secret", (0, len(each.text)))]
     return found
 
 

@@ -4,29 +4,189 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
 import regex
+from pydantic import Field, field_validator, model_validator
 
-from hubbub.mods.moderation.folding import Form, Span, caseless, folded, plain
-from hubbub.mods.moderation.links import is_within, links
-from hubbub.mods.moderation.patterns import compiled, found
-from hubbub.mods.moderation.settings import LinksConfig, RuleConfig
+from hubbub.config.units import Id, Section, Span, wrong
+from hubbub.mods.api import ModConfig, OnFailure
+from hubbub.mods.moderation.text import (
+    Domain,
+    Form,
+    Pattern,
+    TextSpan,
+    caseless,
+    compiled,
+    folded,
+    found,
+    is_within,
+    links,
+    plain,
+)
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Draft, SenderKind
 
 __all__ = [
     "Author",
     "ContentRule",
+    "Inspection",
     "LengthRule",
-    "Look",
+    "LinksConfig",
+    "ModerationConfig",
+    "ModerationRule",
+    "RateConfig",
     "RateRule",
-    "Rule",
+    "RateWindow",
+    "RuleConfig",
     "rule_of",
-    "words_pattern",
 ]
+
+Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
+Length = Annotated[int, Field(ge=1)]
+KINDS = ("direct", "channel", "broadcast", "mod")
+"""Words for all threads of a kind."""
+
+
+class RateConfig(Section):
+    messages: Annotated[int, Field(ge=1, le=10_000)]
+    """How many one participant may send…"""
+    per: Span
+    """…in any span of so many seconds."""
+
+
+class LinksConfig(Section):
+    allow: tuple[Domain, ...] | None = None
+    """Only links to these domains, and to parts of them, are fine; with an empty list none is."""
+    deny: tuple[Domain, ...] = ()
+    """Links to these domains, and to parts of them, are not."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.allow is None) == (not self.deny):
+            raise wrong("expected either allow or deny, with a list of domains")
+        return self
+
+
+class RuleConfig(Section):
+    """One rule: exactly one of `regex`, `words`, `max_length`, `links` and `rate`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """What it is called for those whose message it touches; left out: its number."""
+    regex: Pattern | None = None
+    """A regular expression; what it matches is against the rule. Case counts, unless the pattern
+    begins with (?i)."""
+    words: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """Whole words, in any case and disguise."""
+    max_length: Length | None = None
+    """Characters of all that is said."""
+    links: LinksConfig | None = None
+    """Where links may lead."""
+    rate: RateConfig | None = None
+    """How often one participant may speak."""
+    action: Literal["reject", "mask"] = "reject"
+    """mask: what is against the rule is replaced, and the message goes on."""
+    replacement: Annotated[str, Field(max_length=200)] | None = None
+    """With `mask`: what is put in its place; left out: asterisks, or for links [link removed]."""
+    reason: Annotated[str, Field(max_length=500)] | None = None
+    """With `reject`: what the sender is told; left out: what the rule says."""
+    threads: tuple[str, ...] = ()
+    """Only messages in these threads and in their reply threads: ids such as channel_general, or
+    `direct`, `channel`, `broadcast` for all of a kind. Empty: all."""
+    senders: tuple[Literal["agent", "human", "service"], ...] = ()
+    """Only messages of participants of these kinds. Empty: all."""
+    exempt: tuple[Id, ...] = ()
+    """Participants whose messages it does not concern."""
+    exempt_owners: bool = False
+    """Whether it does not concern messages of owners."""
+
+    @field_validator("threads")
+    @classmethod
+    def _known_threads(cls, threads: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_thread, threads))
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        checks = ("regex", "words", "max_length", "links", "rate")
+        given = [name for name in checks if getattr(self, name) is not None]
+        if len(given) != 1:
+            told = " and ".join(given) or "none"
+            raise wrong(f"a rule has exactly one of {', '.join(checks)}; this one has {told}")
+        if self.action == "mask" and given[0] in ("max_length", "rate"):
+            raise wrong(
+                f"{given[0]} cannot be masked: leave action out, and the message is refused"
+            )
+        if self.replacement is not None and self.action != "mask":
+            raise wrong("replacement is for action: mask")
+        if self.reason is not None and self.action != "reject":
+            raise wrong("reason is for action: reject")
+        return self
+
+
+def _thread(name: str) -> str:
+    """The canonical id, or a kind of threads."""
+    found = name if name in KINDS else thread_ids.canonical(name, "")
+    if found is None:
+        raise wrong(f"{name!r} is no thread: write channel_name, broadcast, direct or mod_name")
+    return found
+
+
+class ModerationConfig(ModConfig):
+    on_failure: OnFailure = "reject"
+    """What becomes of a message that could not be judged, because that took too long for example:
+    it is refused, or it passes."""
+    most_judged: Length = 200_000
+    """Characters of a message that are looked at, those of quotes and attachments included; one
+    with more is refused."""
+    secrets: Literal["redact", "reject", "off"] = "redact"
+    """What becomes of keys, tokens and passwords in a message: each is replaced by
+    `[redacted: kind]`, or the message is refused."""
+    max_length: Length | None = None
+    """Characters of a text; longer ones are rejected."""
+    words: tuple[Word, ...] = ()
+    """Whole words, in any case."""
+    on_word: Literal["reject", "mask"] = "reject"
+    """mask: the word is replaced by asterisks and the message goes on."""
+    rules: tuple[RuleConfig, ...] = ()
+    """More rules, in the order in which they are asked."""
+    regex_time: Span = 0.1
+    """Seconds that all regular expressions together may take for one message, five times as long
+    for one of more than 4000 characters, which nobody else waits for. One that takes longer is
+    refused: nobody knows whether it is fine."""
+
+
+SWEEP = 1024
+"""So many participants are kept in mind before those who are silent are forgotten."""
+
+
+class RateWindow:
+    """A sliding window: at most `most` in any span of `per` seconds, for each participant."""
+
+    def __init__(self, most: int, per: float):
+        self.most, self.per = most, per
+        self._spoken: dict[str, deque[float]] = {}
+        self._sweep_at = SWEEP
+
+    def __len__(self) -> int:
+        return len(self._spoken)
+
+    def wait(self, who: str, now: float) -> float:
+        """Seconds until there is room for one more; 0: there is."""
+        spoken = self._spoken.get(who)
+        if spoken is None or len(spoken) < self.most:
+            return 0.0
+        # A clock that was set back must not silence anybody for longer than the span.
+        return min(self.per, max(0.0, spoken[0] + self.per - now))
+
+    def count(self, who: str, now: float) -> None:
+        """One more."""
+        self._spoken.setdefault(who, deque(maxlen=self.most)).append(now)
+        if len(self._spoken) > self._sweep_at:
+            self._spoken = {w: s for w, s in self._spoken.items() if s[-1] + self.per > now}
+            self._sweep_at = max(SWEEP, 2 * len(self._spoken))
 
 
 T = TypeVar("T")
@@ -41,7 +201,7 @@ class Author(NamedTuple):
     """Whether it is an owner of the network."""
 
 
-class Look:
+class Inspection:
     """One message that is being looked at: its texts in their forms, and the time that is left."""
 
     def __init__(self, seconds: float):
@@ -64,14 +224,14 @@ class Look:
             self._forms[kind, text] = make(of)
         return self._forms[kind, text]
 
-    def found(self, pattern: regex.Pattern[str], text: str) -> Iterable[Span]:
+    def found(self, pattern: regex.Pattern[str], text: str) -> Iterable[TextSpan]:
         """Raises `Slow` when the time of all regular expressions is over."""
         if self._until is None:
             self._until = monotonic() + self.seconds
         return found(pattern, text, self._until - monotonic())
 
 
-class Rule(ABC):
+class ModerationRule(ABC):
     """One rule. `told` is what the sender of a rejected message reads."""
 
     told: str
@@ -96,7 +256,7 @@ class Rule(ABC):
         return not exempt
 
 
-class LengthRule(Rule):
+class LengthRule(ModerationRule):
     """So many characters and no more."""
 
     def __init__(self, config: RuleConfig, name: str):
@@ -108,7 +268,7 @@ class LengthRule(Rule):
         return self._reason or f"a text has at most {self.most} characters, this one {length}"
 
 
-class RateRule(Rule):
+class RateRule(ModerationRule):
     """So many messages of one participant in any span of so many seconds."""
 
     def __init__(self, config: RuleConfig, name: str):
@@ -121,7 +281,7 @@ class RateRule(Rule):
         return f"{own}; there is room again in {wait:.1f} s"
 
 
-class ContentRule(Rule):
+class ContentRule(ModerationRule):
     """Something in the texts is against it."""
 
     def __init__(self, config: RuleConfig, name: str, told: str, instead: str | None = None):
@@ -132,7 +292,7 @@ class ContentRule(Rule):
         self.told = config.reason or told
 
     @abstractmethod
-    def places(self, text: str, look: Look) -> Sequence[Span]:
+    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
         """What in the text is against it. Raises `Slow`."""
 
 
@@ -144,7 +304,7 @@ class RegexRule(ContentRule):
         super().__init__(config, name, f"the text is against the rule {config.name or name!r}")
         self._pattern = compiled(config.regex)
 
-    def places(self, text: str, look: Look) -> Sequence[Span]:
+    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
         spans = list(look.found(self._pattern, text))
         seen = look.plain(text)
         if seen.text != text:
@@ -160,7 +320,7 @@ class WordsRule(ContentRule):
         super().__init__(config, name, "the text contains a word that is not allowed here")
         self._pattern = words_pattern(config.words)
 
-    def places(self, text: str, look: Look) -> Sequence[Span]:
+    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
         form = look.caseless(text)
         spans = [form.span(*match.span()) for match in self._pattern.finditer(form.text)]
         if not form.text.isascii() and (latin := look.folded(text)).text != form.text:
@@ -177,7 +337,7 @@ class LinksRule(ContentRule):
         super().__init__(config, name, told, "[link removed]")
         self._links = config.links
 
-    def places(self, text: str, look: Look) -> Sequence[Span]:
+    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
         if "." not in text and ":" not in text and text.isascii():
             return ()
         form = look.caseless(text)
@@ -197,7 +357,7 @@ def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{any_of})(?!\w)")
 
 
-def rule_of(config: RuleConfig, name: str) -> Rule:
+def rule_of(config: RuleConfig, name: str) -> ModerationRule:
     """The rule that the settings describe."""
     if config.regex is not None:
         return RegexRule(config, name)

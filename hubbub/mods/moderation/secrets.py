@@ -16,16 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from hubbub.mods.moderation.folding import Span, plain
+from hubbub.mods.moderation.text import TextSpan, plain
 
-__all__ = ["Found", "may_have_secret", "named_secret", "secrets_in"]
+__all__ = ["SecretMatch", "may_have_secret", "named_secret", "secrets_in"]
 
 
-class Found(NamedTuple):
+class SecretMatch(NamedTuple):
     """A secret in a text."""
 
     kind: str
-    span: Span
+    span: TextSpan
     """Where it stands."""
 
 
@@ -33,7 +33,7 @@ class _Kind(NamedTuple):
     name: str
     hints: tuple[str, ...]
     """The search is made only in texts that have one of these."""
-    places: Callable[[str], Iterator[Span]]
+    places: Callable[[str], Iterator[TextSpan]]
     """Where in a text such secrets stand."""
 
 
@@ -42,7 +42,7 @@ def _kind(name: str, hints: str, pattern: str, *, flags: int = 0) -> _Kind:
     compiled = re.compile(pattern, flags | re.VERBOSE)
     group = "secret" if "secret" in compiled.groupindex else 0
 
-    def places(text: str) -> Iterator[Span]:
+    def places(text: str) -> Iterator[TextSpan]:
         return (match.span(group) for match in compiled.finditer(text))
 
     return _Kind(name, tuple(hints.split()), places)
@@ -66,7 +66,7 @@ _AWS_NAME = re.compile(r"aws[\w.\s-]{0,24}(?:secret|key)[\w.\s-]{0,24}\Z", re.IG
 _AWS_NAME_LENGTH = len("awssecret") + 2 * 24
 
 
-def _aws_secrets(text: str) -> Iterator[Span]:
+def _aws_secrets(text: str) -> Iterator[TextSpan]:
     """Forty characters of base64, with a name before the colon that says whose they are."""
     for match in _AWS_SECRET.finditer(text):
         at = match.start()
@@ -81,7 +81,7 @@ _JWT = re.compile(r"(?<![\w-])(?P<head>[\w-]{11,}+)\.(?P<body>eyJ[\w-]{8,}+)(?:\
 _JWT_HEAD = re.compile(rf"{_B}eyJ[\w-]{{8}}")
 
 
-def _jwts(text: str) -> Iterator[Span]:
+def _jwts(text: str) -> Iterator[TextSpan]:
     """RFC 7519: header and payload are JSON objects in base64url, so they begin with `{"`."""
     at = 0
     while (match := _JWT.search(text, at)) is not None:
@@ -164,16 +164,18 @@ _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]{0,15}|[A-Z]{1,15}|[0-9]{1,4}")
 _LETTER, _DIGIT = re.compile(r"[A-Za-z]"), re.compile(r"[0-9]")
 
 
-def secrets_in(text: str) -> list[Found]:
+def secrets_in(text: str) -> list[SecretMatch]:
     """The secrets of a text, those that begin first first; none lies within another."""
     form = plain(text)
-    found: list[Found] = []
+    found: list[SecretMatch] = []
     if _may_have_known(form.text):
         for kind in _KINDS:
             if any(hint in form.text for hint in kind.hints):
-                found += [Found(kind.name, form.span(*span)) for span in kind.places(form.text)]
+                found += [
+                    SecretMatch(kind.name, form.span(*span)) for span in kind.places(form.text)
+                ]
     if _may_have_guessed(form.text):
-        found += [Found("secret", form.span(*span)) for span in _guessed(form.text)]
+        found += [SecretMatch("secret", form.span(*span)) for span in _guessed(form.text)]
     return _apart(found) if len(found) > 1 else found
 
 
@@ -201,21 +203,21 @@ def _may_have_guessed(text: str) -> bool:
     return False
 
 
-def _guessed(text: str) -> Iterator[Span]:
+def _guessed(text: str) -> Iterator[TextSpan]:
     """What a name announces and what looks like a secret, though nothing else says so."""
     for match in _GUESSED.finditer(text):
         if _looks_random(match["secret"]):
             yield match.span("secret")
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: list[SecretMatch]) -> list[SecretMatch]:
     """Of those that overlap, the one that begins first; its kind is the more special one."""
-    made: list[Found] = []
+    made: list[SecretMatch] = []
     for each in sorted(found, key=lambda f: f.span[0]):  # stable: special kinds stand first
         if not made or each.span[0] >= made[-1].span[1]:
             made.append(each)
         elif each.span[1] > made[-1].span[1]:
-            made[-1] = Found(made[-1].kind, (made[-1].span[0], each.span[1]))
+            made[-1] = SecretMatch(made[-1].kind, (made[-1].span[0], each.span[1]))
     return made
 
 

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
-from hubbub.mods.alarm import Alarm
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digesting import News
-from hubbub.mods.ids import number_before, number_of
+from hubbub.mods.digest_items import DigestItem
+from hubbub.mods.fields import BEYOND, number_before, number_of
+from hubbub.mods.host import Alarm
 from hubbub.mods.operation import Calling, operation
-from hubbub.mods.polls import shelf
-from hubbub.mods.polls.news import news_of
-from hubbub.mods.polls.options import check_poll, places_of
-from hubbub.mods.polls.shelf import Row, Shelf
-from hubbub.mods.polls.tally import result_of, result_text
-from hubbub.mods.polls.words import (
+from hubbub.mods.polls import repository
+from hubbub.mods.polls.repository import PollRepository, PollRow
+from hubbub.mods.polls.schemas import (
     ClosePoll,
     CreatePoll,
     ListPolls,
+    Outcome,
     Poll,
     PollOption,
     Polls,
@@ -42,7 +40,93 @@ from hubbub.mods.rows import Keeping, Statement
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
-__all__ = ["PollsConfig", "PollsMod"]
+__all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
+
+
+def check_poll(args: CreatePoll, now: float) -> None:
+    """Raises `OperationError` for options that read the same, or a deadline that has passed."""
+    seen = {_same(option) for option in args.options}
+    if len(seen) < len(args.options) or "" in seen:
+        raise OperationError(ErrorCode.BAD_REQUEST, "options: each must say something of its own")
+    if args.deadline is not None and args.deadline.timestamp() <= now:
+        text = f"deadline: {args.deadline:%Y-%m-%d %H:%M %Z} has passed"
+        raise OperationError(ErrorCode.BAD_REQUEST, text)
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def places_of(row: PollRow, choices: Sequence[str]) -> Sequence[int]:
+    """The places of the options that somebody votes for. Raises `OperationError`."""
+    options = row.options
+    by_name = {str(n): n - 1 for n in range(1, len(options) + 1)}
+    by_name |= {_same(text): place for place, text in enumerate(options)}
+    unknown = [choice for choice in choices if _same(choice) not in by_name]
+    if unknown:
+        names = ", ".join(f"{n}: {text}" for n, text in enumerate(options, 1))
+        text = f"options: p{row.id} has no {unknown[0]!r}, but {names}"
+        raise OperationError(ErrorCode.BAD_REQUEST, text)
+    places = sorted({by_name[_same(choice)] for choice in choices})
+    if len(places) > 1 and not row.multiple:
+        raise OperationError(ErrorCode.BAD_REQUEST, f"options: p{row.id} takes one of them only")
+    return places
+
+
+class PollResult(NamedTuple):
+    outcome: Outcome
+    winners: Sequence[int]
+    """The places of the options with most votes; empty without a quorum or votes."""
+
+
+def result_of(votes: Sequence[int], voters: int, quorum: int) -> PollResult:
+    """The result of the votes for each option."""
+    if voters == 0:
+        return PollResult("no_votes", ())
+    if voters < quorum:
+        return PollResult("no_quorum", ())
+    most = max(votes)
+    winners = [place for place, count in enumerate(votes) if count == most]
+    return PollResult("decided" if len(winners) == 1 else "tie", winners)
+
+
+def result_text(
+    question: str, options: Sequence[str], votes: Sequence[int], voters: int, quorum: int
+) -> str:
+    """The result as the thread reads it."""
+    outcome, winners = result_of(votes, voters, quorum)
+    names = [f'"{options[place]}"' for place in winners]
+    match outcome:
+        case "decided":
+            head = names[0]
+        case "tie":
+            head = f"a tie between {', '.join(names[:-1])} and {names[-1]}"
+        case "no_quorum":
+            head = f"no result, for {voters} have voted and {quorum} were needed"
+        case "no_votes":
+            head = "nobody has voted"
+    ranked = sorted(zip(votes, options, strict=True), key=lambda each: -each[0])
+    counts = "".join(f"\n- {text}: {count}" for count, text in ranked) if voters else ""
+    return f'The poll "{question}" has ended: {head}.{counts}'
+
+
+async def news_of(
+    shelf: PollRepository, threads: Collection[str], reader: str, after: float, limit: int
+) -> Sequence[DigestItem]:
+    """Polls in which the reader has not voted, and those that have ended since `after`."""
+    found: list[DigestItem] = []
+    for row in await shelf.of_threads(threads, "open", BEYOND, limit):
+        if not await shelf.of_voter(row, reader):
+            text = f"poll p{row.id}: {row.question}"
+            found.append(DigestItem("waiting", row.thread, f"p{row.id}", text))
+    for row in await shelf.of_threads(threads, "closed", BEYOND, limit):
+        if row.closed_at is not None and row.closed_at >= after:
+            result = result_of(await shelf.counts(row), row.voters, row.quorum)
+            won = ", ".join(row.options[place] for place in result.winners) or "no result"
+            text = f"poll p{row.id}: {row.question} {won}"
+            found.append(DigestItem("decided", row.thread, f"p{row.id}", text))
+    return found
+
 
 AGAIN_S = 60.0
 """Seconds until what could not be closed or told, because the disk refused it, is tried again."""
@@ -76,13 +160,13 @@ class PollsMod(Mod):
 
     def __init__(self, config: PollsConfig):
         super().__init__(config)
-        self._shelf: Shelf
+        self._shelf: PollRepository
         self._deadlines: Alarm
         self._last = 0
         self._tries = Counter[int]()
 
     async def start(self) -> None:
-        self._shelf = Shelf(self.host)
+        self._shelf = PollRepository(self.host)
         self._deadlines = Alarm(self.host, "deadline")
         self._last = await self._shelf.last()
         self._deadlines.at(self.host.now())  # what has ended while the hub was down
@@ -106,19 +190,19 @@ class PollsMod(Mod):
         until it ends, and never who has voted for what."""
         return await self._read(call, await self._find(call, args.poll))
 
-    async def news(self, call: Calling, after: float, limit: int) -> Sequence[News]:
-        """`Newsworthy.news`."""
+    async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
+        """`DigestSource.news`."""
         threads = self.host.threads_of(call.participant)
         return await news_of(self._shelf, threads, call.participant, after, limit)
 
-    async def _find(self, call: Calling, id: str) -> Row:
+    async def _find(self, call: Calling, id: str) -> PollRow:
         """The poll, if the caller reads its thread. Raises `OperationError`."""
         row = await self._shelf.poll(number_of(id))
         if row is not None and self.host.reads(call.participant, row.thread):
             return row
         raise OperationError(ErrorCode.NOT_FOUND, f"there is no poll {id} for you; see list_polls")
 
-    async def _read(self, call: Calling, row: Row) -> Poll:
+    async def _read(self, call: Calling, row: PollRow) -> Poll:
         over = row.closed_at is not None
         votes = await self._shelf.counts(row)
         voters = {} if row.secret else await self._shelf.voters(row, NAMED)
@@ -152,7 +236,7 @@ class PollsMod(Mod):
             text = f"{self.config.max_open} polls are open in this thread; close some"
             raise OperationError(ErrorCode.LIMIT, text)
         self._last += 1
-        row = Row(
+        row = PollRow(
             id=self._last,
             thread=thread,
             question=args.question,
@@ -167,9 +251,9 @@ class PollsMod(Mod):
             closed_by=None,
             voters=0,
         )
-        return Keeping(shelf.created(row), row.told(), kept=partial(self._created, row))
+        return Keeping(repository.created(row), row.told(), kept=partial(self._created, row))
 
-    def _created(self, row: Row) -> None:
+    def _created(self, row: PollRow) -> None:
         self._deadlines.at(row.deadline)
         self._signal(row, "created", row.created_by)
         if self.config.announce:
@@ -193,20 +277,20 @@ class PollsMod(Mod):
         """Take back your vote in a poll while it is open."""
         return self._changing(call, await self._find(call, args.poll), ())
 
-    def _changing(self, call: Calling, row: Row, places: Sequence[int]) -> Keeping:
+    def _changing(self, call: Calling, row: PollRow, places: Sequence[int]) -> Keeping:
         voter, now = call.participant, self.host.now()
         if row.closed_at is not None:
             raise _over(row)
         # A secret poll does not tell who votes when, either: that and the count would be enough.
         by = None if row.secret else voter
         return Keeping(
-            shelf.voted(row.id, voter, places, now),
+            repository.voted(row.id, voter, places, now),
             Voted(poll=f"p{row.id}", options=tuple(place + 1 for place in places)),
             conflict=partial(_over, row),
             kept=partial(self._signal, row, "voted", by),
         )
 
-    def _signal(self, row: Row, what: str, by: str | None) -> None:
+    def _signal(self, row: PollRow, what: str, by: str | None) -> None:
         data: JsonValue = {"poll": f"p{row.id}", "question": row.question, "by": by}
         self.host.signal(row.thread, what, data)
 
@@ -227,7 +311,7 @@ class PollsMod(Mod):
     async def _close(self, poll: int, by: str) -> None:
         """End the poll, if it has not, and tell its thread the result."""
         try:
-            await self.host.keep(shelf.closed(poll, by, self.host.now()))
+            await self.host.keep(repository.closed(poll, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
@@ -238,7 +322,7 @@ class PollsMod(Mod):
         self._signal(row, "closed", by)
         await self._tell(row)
 
-    async def _tell(self, row: Row) -> None:
+    async def _tell(self, row: PollRow) -> None:
         """The result as a message: by its key it is posted one time, and then marked as told."""
         options, votes = row.options, await self._shelf.counts(row)
         outcome, winners = result_of(votes, row.voters, row.quorum)
@@ -252,13 +336,13 @@ class PollsMod(Mod):
         text = result_text(row.question, options, votes, row.voters, row.quorum)
         self.host.notice(row.thread, text, details, f"result:p{row.id}", to=(row.created_by,))
 
-    async def _tell_again(self, row: Row) -> None:
+    async def _tell_again(self, row: PollRow) -> None:
         """The last time, too, nobody knows whether it is taken; it is left at that."""
         self._tries[row.id] += 1
         await self._tell(row)
         if self._tries[row.id] >= MOST_TRIES:
             # Written behind the message: a disk that takes this has taken that.
-            await self.host.keep([shelf.told(row.id)])
+            await self.host.keep([repository.told(row.id)])
             del self._tries[row.id]
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
@@ -268,7 +352,7 @@ class PollsMod(Mod):
             return ()  # a transcript tells of polls of another network
         poll = content.get("poll") if content.get("mod") == self.name else None
         if isinstance(poll, str) and "outcome" in content:
-            return [shelf.told(number_of(poll))]
+            return [repository.told(number_of(poll))]
         return ()
 
     def on_timer(self, key: str) -> None:
@@ -295,6 +379,6 @@ class PollsMod(Mod):
             self._deadlines.at(now if len(due) == AT_ONCE else now + AGAIN_S)
 
 
-def _over(row: Row) -> OperationError:
+def _over(row: PollRow) -> OperationError:
     text = f'the poll p{row.id} "{row.question}" has ended; read_poll tells the result'
     return OperationError(ErrorCode.CONFLICT, text, details={"poll": f"p{row.id}"})

@@ -9,24 +9,24 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Literal
 
+import regex
 from pydantic import Field, JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.ids import BEYOND, number_of
+from hubbub.mods.fields import BEYOND, number_of
 from hubbub.mods.operation import Calling, operation
-from hubbub.mods.queues import Queues
-from hubbub.mods.reactions.emoji import one_emoji
-from hubbub.mods.reactions.tally import (
+from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.reactions.repository import (
     PAGE,
-    Place,
+    MessagePlace,
     Tally,
     adding,
     removing,
     tallies,
     touched,
 )
-from hubbub.mods.reactions.words import (
+from hubbub.mods.reactions.schemas import (
     AddReaction,
     ListReactions,
     Reacted,
@@ -39,6 +39,32 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
 __all__ = ["ReactionsConfig", "ReactionsMod"]
+
+MOST_CHARACTERS = 24
+"""Code points of the longest that is looked at; the recommended ones have up to 10."""
+
+_SHOWN = "\ufe0f"
+"""After a character that is text by itself: show it as an emoji."""
+_PART = r"(?:[\p{Emoji}--[0-9\#*\p{RI}]](?:\p{Emoji_Modifier}|\uFE0F)?)"
+_EMOJI = regex.compile(
+    rf"""(?V1x)
+      \p{{RI}}{{2}}                                                         # a country's flag
+    | [0-9\#*]\uFE0F?\u20E3                                                # a keycap
+    | \U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{{1,8}}\U000E007F  # a region's flag
+    | {_PART}(?:\u200D{_PART}){{0,3}}
+    """
+)
+_TEXT_BY_ITSELF = regex.compile(
+    r"(?V1)[\p{Emoji}--\p{Emoji_Presentation}](?![\uFE0F\p{Emoji_Modifier}])"
+)
+
+
+def one_emoji(text: str) -> str | None:
+    """The emoji that the text is, as it is kept; None if it is anything else."""
+    if len(text) > MOST_CHARACTERS or _EMOJI.fullmatch(text) is None:
+        return None
+    return _TEXT_BY_ITSELF.sub(rf"\g<0>{_SHOWN}", text.replace(_SHOWN, ""))
+
 
 Name = Annotated[str, Field(pattern=r"^:?[a-z0-9+][a-z0-9_+-]{0,31}:?$")]
 Change = Literal["add", "remove", "toggle"]
@@ -69,7 +95,7 @@ class ReactionsMod(Mod):
 
     def __init__(self, config: ReactionsConfig):
         super().__init__(config)
-        self._queues = Queues()
+        self._queues = KeyedQueues()
         """By message: the counts that are told are those that stand."""
 
     @operation(permission="write", output=Reacted)
@@ -114,12 +140,12 @@ class ReactionsMod(Mod):
     ) -> Keeping:
         message = await self.host.message(call, args.message_id)
         _check_is_there(message, change)
-        place = Place(message.seq, message.thread_id, message.tseq)
+        place = MessagePlace(message.seq, message.thread_id, message.tseq)
         return await self._queues.in_turn(
             place.seq, lambda: self._changed(place, call.participant, args.emoji, change)
         )
 
-    async def _changed(self, place: Place, me: str, given: str, change: Change) -> Keeping:
+    async def _changed(self, place: MessagePlace, me: str, given: str, change: Change) -> Keeping:
         found = await tallies(self.host, [place.seq], me, self.config.who)
         tally = found[0] if found else Tally(place)
         emoji = self._known(given)

@@ -15,22 +15,77 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from typing import Annotated, Self
 
+from pydantic import Field, field_validator, model_validator
+
+from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping
-from hubbub.mods.schedule import table
-from hubbub.mods.schedule.book import Book
-from hubbub.mods.schedule.settings import DeclaredReminder, ScheduleConfig
-from hubbub.mods.schedule.table import OPERATOR, Row
+from hubbub.mods.schedule import repository
+from hubbub.mods.schedule.repository import OPERATOR, ReminderRow, ReminderScheduler
+from hubbub.mods.schedule.schemas import ListReminders, Remind, Reminder, ReminderOf, Reminders
 from hubbub.mods.schedule.when import Rule, parse_when, zone_of
-from hubbub.mods.schedule.words import ListReminders, Remind, Reminder, ReminderOf, Reminders
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
 __all__ = ["ScheduleConfig", "ScheduleMod"]
+
+
+class DeclaredReminder(Section):
+    name: Id
+    """What it is known by: change the rest under the same name, and it is the same reminder."""
+    when: Annotated[str, Field(min_length=1, max_length=100)]
+    """As in `remind`: `every 2h`, or cron as `0 9 * * 1-5`."""
+    thread: Annotated[str, Field(min_length=1, max_length=200)]
+    """A channel's thread, as channel_desk, or broadcast."""
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    """What to say."""
+    wakes: tuple[Id, ...] = ()
+    """Agents that are woken by it, people who are mentioned."""
+
+    @field_validator("thread")
+    @classmethod
+    def _public(cls, value: str) -> str:
+        found = thread_ids.canonical(value, OPERATOR)
+        if found is None or thread_ids.kind_of(found) not in ("channel", "broadcast"):
+            raise wrong(f"expected the thread of a channel, as channel_desk, not {value!r:.100}")
+        return found
+
+
+class ScheduleConfig(ModConfig):
+    timezone: str = "UTC"
+    """Whose clock is meant where nobody says: a name as Europe/Berlin."""
+    each: Annotated[int, Field(ge=1, le=10_000)] = 20
+    """Reminders that one participant may have at a time."""
+    shortest: Span = 60.0
+    """Seconds between two occurrences of a reminder; an agent sets none that comes sooner."""
+    daily: Annotated[int, Field(ge=0)] = 50
+    """How often a day (UTC) reminders of one agent may wake somebody. What comes after is said and
+    wakes nobody."""
+    reminders: tuple[DeclaredReminder, ...] = ()
+    """Those of the network itself."""
+
+    @model_validator(mode="after")
+    def _check_times(self) -> Self:
+        try:
+            zone = zone_of(self.timezone)
+        except ValueError as error:
+            raise wrong(f"timezone: {error}") from None
+        names = [each.name for each in self.reminders]
+        for each in self.reminders:
+            if names.count(each.name) > 1:
+                raise wrong(f"reminders: {each.name!r} is there twice")
+            try:
+                rule = parse_when(each.when, zone, 0.0)
+            except ValueError as error:
+                raise wrong(f"reminders.{each.name}.when: {error}") from None
+            if not rule.repeats:
+                raise wrong(f"reminders.{each.name}.when: expected one that repeats")
+        return self
 
 
 class ScheduleMod(Mod):
@@ -47,12 +102,12 @@ class ScheduleMod(Mod):
 
     def __init__(self, config: ScheduleConfig):
         super().__init__(config)
-        self._book: Book
+        self._book: ReminderScheduler
         self._setting = Counter[str]()
         """By participant: reminders that are on their way into the table."""
 
     async def start(self) -> None:
-        self._book = Book(self.host, lambda: self.config.daily)
+        self._book = ReminderScheduler(self.host, lambda: self.config.daily)
         await self._book.load()
         await self._declare(self.config)
         self._book.ring_next()
@@ -66,7 +121,7 @@ class ScheduleMod(Mod):
         wanted = {each.name: each for each in config.reminders}
         known = {row.name: row for row in self._book.rows.values() if row.owner == OPERATOR}
         for name in known.keys() - wanted.keys():
-            await self.host.keep(table.deleted(known[name]))
+            await self.host.keep(repository.deleted(known[name]))
             self._book.dropped(known[name])
         for name, each in wanted.items():
             old = known.get(name)
@@ -74,16 +129,16 @@ class ScheduleMod(Mod):
             if old is not None and told == (old.thread, old.text, old.wakes, old.at, old.zone):
                 continue
             row = self._declared(self._book.number(), each, config)
-            gone = table.deleted(old) if old is not None else []
-            await self.host.keep([*gone, *table.inserted(row)])
+            gone = repository.deleted(old) if old is not None else []
+            await self.host.keep([*gone, *repository.inserted(row)])
             if old is not None:
                 self._book.dropped(old)
             self._book.took(row)
 
-    def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> Row:
+    def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> ReminderRow:
         now, zone = self.host.now(), config.timezone
         due = parse_when(each.when, zone_of(zone), now).next(now) or now
-        return Row(
+        return ReminderRow(
             id, OPERATOR, each.name, each.thread, each.text, each.wakes, each.when, zone, now, due
         )
 
@@ -102,7 +157,7 @@ class ScheduleMod(Mod):
         self._check_number(call.participant)
         thread = self._thread(call, args, cause)
         wakes = self._whom(call, args, thread)
-        row = Row(
+        row = ReminderRow(
             self._book.number(), call.participant, "", thread, args.text, wakes,
             " ".join(args.when.split()), zone, now, due,
             args.until.timestamp() if args.until else None,
@@ -110,7 +165,7 @@ class ScheduleMod(Mod):
         )  # fmt: skip
         self._setting[row.owner] += 1
         return Keeping(
-            table.inserted(row),
+            repository.inserted(row),
             row.told(repeats=rule.repeats),
             kept=partial(self._book.took, row),
             over=partial(self._setting.subtract, [row.owner]),
@@ -186,13 +241,13 @@ class ScheduleMod(Mod):
         told = tuple(self._told(row) for row in found[: args.limit])
         return Reminders(reminders=told, more=len(found) > args.limit)
 
-    def _told(self, row: Row) -> Reminder:
+    def _told(self, row: ReminderRow) -> Reminder:
         try:
             return row.told(repeats=row.rule.repeats)
         except ValueError:  # its time zone is not known any more
             return row.told(repeats=True)
 
-    def _find(self, call: Calling, id: str) -> Row:
+    def _find(self, call: Calling, id: str) -> ReminderRow:
         """A reminder of the caller's, for owners any. Raises `OperationError`."""
         row = self._book.rows.get(int(id[1:]))
         if row is not None and (row.owner == call.participant or call.owner):
@@ -209,7 +264,9 @@ class ScheduleMod(Mod):
             text = f"{args.id} stands in the network's config, which would bring it back; pause it"
             raise OperationError(ErrorCode.FORBIDDEN, text)
 
-        return Keeping(table.deleted(row), self._told(row), kept=partial(self._book.dropped, row))
+        return Keeping(
+            repository.deleted(row), self._told(row), kept=partial(self._book.dropped, row)
+        )
 
     @operation(permission="write", idempotent=True, output=Reminder)
     def pause_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
@@ -230,8 +287,8 @@ class ScheduleMod(Mod):
             row = row._replace(paused=False, problem="", due=due or row.due)
         return self._changed(row)
 
-    def _changed(self, row: Row) -> Keeping:
-        return Keeping(table.updated(row), self._told(row), kept=partial(self._book.took, row))
+    def _changed(self, row: ReminderRow) -> Keeping:
+        return Keeping(repository.updated(row), self._told(row), kept=partial(self._book.took, row))
 
     # When the time has come -----------------------------------------------------------------
 

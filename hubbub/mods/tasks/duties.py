@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from hubbub.errors import StoreUnavailable
-from hubbub.mods.alarm import Alarm
-from hubbub.mods.host import Host
-from hubbub.mods.queues import Queues
+from hubbub.mods.host import Alarm, Host
+from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.rows import Statement
-from hubbub.mods.tasks import writing
-from hubbub.mods.tasks.rows import Found, TaskRow
-from hubbub.mods.tasks.shelf import Shelf
-from hubbub.mods.tasks.states import OVER
+from hubbub.mods.tasks import repository
+from hubbub.mods.tasks.repository import TaskRepository
+from hubbub.mods.tasks.states import OVER, TaskRecord, TaskRow
 from hubbub.protocol.messages import Message
 
 __all__ = ["Duties"]
@@ -36,9 +34,9 @@ class Duties:
     def __init__(
         self,
         host: Host,
-        shelf: Shelf,
-        queues: Queues,
-        changed: Callable[[Found, str, str], None],
+        shelf: TaskRepository,
+        queues: KeyedQueues,
+        changed: Callable[[TaskRecord, str, str], None],
     ):
         self._host, self._shelf, self._queues, self._changed = host, shelf, queues, changed
         self._due = Alarm(host, "due")
@@ -78,7 +76,7 @@ class Duties:
         self._tries = Counter(tries)
         for row in rows:
             if self._tries[row.id, row.due] > MOST_TRIES + 1 and row.due is not None:
-                await self._host.keep([writing.told_overdue(row.id, row.due)])
+                await self._host.keep([repository.told_overdue(row.id, row.due)])
                 continue
             self._host.notice(
                 row.thread,
@@ -95,7 +93,7 @@ class Duties:
         if isinstance(content, dict) and content.get("mod") == "tasks":
             task, due = content.get("task"), content.get("overdue")
             if isinstance(task, str) and isinstance(due, int | float):
-                return [writing.told_overdue(int(task[1:]), due)]
+                return [repository.told_overdue(int(task[1:]), due)]
         return ()
 
     # Who is away ------------------------------------------------------------------------------
@@ -138,10 +136,10 @@ class Duties:
                 changed_at=self._host.now(),
             )
             note = f"{holder} is away"
-            await self._host.keep(writing.changed(row, "hub", "released", note))
+            await self._host.keep(repository.changed(row, "hub", "released", note))
         finally:
             self._queues.leave(thread)
-        self._changed(Found(row, found.needs, found.waits), "released", "hub")
+        self._changed(TaskRecord(row, found.needs, found.waits), "released", "hub")
         self._host.notice(
             thread,
             f"{row.name} is released: {holder}, who held it, is away.",

@@ -6,22 +6,24 @@ mods:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nlargest
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from hubbub.errors import OperationError
-from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
-from hubbub.mods.ids import BEYOND
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
+from hubbub.mods.fields import BEYOND
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
-from hubbub.mods.threads.quotes import excerpt_of, why_not
-from hubbub.mods.threads.settings import ThreadsConfig
-from hubbub.mods.threads.shelf import (
+from hubbub.mods.threads.repository import (
     Chosen,
-    Row,
-    Shelf,
+    ThreadRepository,
+    ThreadRow,
     amended,
     choice_told,
     chosen,
@@ -32,8 +34,7 @@ from hubbub.mods.threads.shelf import (
     with_resolved,
     with_title,
 )
-from hubbub.mods.threads.titles import title_of
-from hubbub.mods.threads.words import (
+from hubbub.mods.threads.schemas import (
     Choice,
     ListThreadInfo,
     SetThreadTitle,
@@ -47,7 +48,86 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, Quote
 
-__all__ = ["ThreadsMod"]
+__all__ = ["ThreadsConfig", "ThreadsMod", "excerpt_of", "stands_in", "title_of"]
+
+
+class ThreadsConfig(ModConfig):
+    reopen: Literal["all", "people", "nobody"] = "all"
+    """Whose new message opens a resolved thread again."""
+    excerpt: Annotated[int, Field(ge=20, le=10_000)] = 280
+    """Characters of a message that stand in a quote of it which says no words."""
+    longest_quote: Annotated[int, Field(ge=20, le=1_000_000)] = 4_000
+    """Characters that a quote may have."""
+
+
+_ELLIPSES = "….. "
+"""What may stand after words that were cut."""
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+def excerpt_of(text: str, longest: int) -> str:
+    """How a text begins: whole words, as far as `longest` characters go."""
+    text = text.strip()
+    if len(text) <= longest:
+        return text
+    words = text[: longest + 1].rpartition(" ")[0].rstrip()
+    return words if len(words) > longest // 2 else text[:longest]
+
+
+def stands_in(quote: str, text: str) -> bool:
+    """Whether the words of a quote stand in the text, in this order and without others between.
+
+    What is selected where Markdown is shown has none of its marks, so only words count, and what
+    was cut may end with an ellipsis.
+    """
+    bare = quote.strip().rstrip(_ELLIPSES) or quote.strip()
+    if bare in text:
+        return True
+    words = _words(bare)
+    return bool(words) and (words in _words(text) or words in _words(_LINK.sub(r"\1", text)))
+
+
+def _words(text: str) -> str:
+    return _NO_WORD.sub(" ", text).strip()
+
+
+def why_not(message: Message, quote: Quote) -> str | None:
+    """Why a message cannot be quoted so; None if it can."""
+    if message.amends is not None:
+        of = message.amends.message_id
+        return f"quote: {message.id} only changes {of}: quote {of} itself"
+    if message.amended == "deleted":
+        return f"quote: {message.id} was deleted"
+    if quote.text.strip() and not stands_in(quote.text, message.text):
+        return f"quote: these words do not stand in {message.id}; leave them out to quote its start"
+    return None
+
+
+LONGEST = 80
+"""Characters."""
+_LOOKED_AT = 1_000
+"""Characters of a text in which its first sentence is looked for."""
+_MARKS = re.compile(r"^(?:[#>*+\-\s]+|\d+[.)]\s+)|[*_`~]{1,3}")
+_TITLE_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_SENTENCE = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])")
+
+
+def title_of(text: str) -> str | None:
+    """The first sentence of a text in one line, without its Markdown; None if it has none."""
+    for line in text[:_LOOKED_AT].splitlines():
+        plain = " ".join(_MARKS.sub("", _TITLE_LINK.sub(r"\1", line)).split())
+        sentence = _SENTENCE.split(plain, maxsplit=1)[0]
+        if sentence:
+            return _cut(sentence)
+    return None
+
+
+def _cut(sentence: str) -> str:
+    if len(sentence) <= LONGEST:
+        return sentence
+    words = sentence[: LONGEST - 1].rpartition(" ")[0]
+    return f"{words if len(words) > LONGEST // 2 else sentence[: LONGEST - 1]}…"
 
 
 class ThreadsMod(Mod):
@@ -62,10 +142,10 @@ class ThreadsMod(Mod):
 
     def __init__(self, config: ThreadsConfig):
         super().__init__(config)
-        self._shelf: Shelf
+        self._shelf: ThreadRepository
 
     async def start(self) -> None:
-        self._shelf = Shelf(self.host)
+        self._shelf = ThreadRepository(self.host)
         await self._shelf.read()
 
     # Messages ---------------------------------------------------------------------------------
@@ -163,7 +243,7 @@ class ThreadsMod(Mod):
         return thread
 
     def _say(
-        self, thread: str, what: str, statement: Statement, change: Callable[[Row], Row]
+        self, thread: str, what: str, statement: Statement, change: Callable[[ThreadRow], ThreadRow]
     ) -> Keeping:
         def kept() -> None:
             row = change(self._shelf.row(thread))  # others may have changed it meanwhile
@@ -172,7 +252,7 @@ class ThreadsMod(Mod):
 
         return Keeping([statement], change(self._shelf.row(thread)).told(thread), kept=kept)
 
-    def _tell(self, thread: str, row: Row, what: str) -> None:
+    def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
         """Those who have it open are told."""
         told = row.told(thread).model_dump(mode="json", exclude_none=True)
         self.host.signal(thread, what, told)

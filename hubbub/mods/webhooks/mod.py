@@ -18,16 +18,13 @@ from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.ids import BEYOND
+from hubbub.mods.fields import BEYOND, time_of
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
-from hubbub.mods.times import time_of
-from hubbub.mods.webhooks import outbox
-from hubbub.mods.webhooks.courier import Courier
-from hubbub.mods.webhooks.events import concerns, reaches, turn_data
-from hubbub.mods.webhooks.outbox import Outbox
-from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
-from hubbub.mods.webhooks.words import (
+from hubbub.mods.webhooks import repository
+from hubbub.mods.webhooks.courier import Courier, concerns, reaches, turn_data
+from hubbub.mods.webhooks.repository import DeliveryRepository
+from hubbub.mods.webhooks.schemas import (
     Delivery,
     DeliveryPage,
     ListWebhooks,
@@ -36,6 +33,7 @@ from hubbub.mods.webhooks.words import (
     Webhook,
     Webhooks,
 )
+from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Turn
@@ -61,10 +59,10 @@ class WebhooksMod(Mod):
         self.random: Callable[[], float] = random.random
         """Gives numbers in [0, 1): for the time between attempts."""
         self._courier: Courier
-        self._outbox: Outbox
+        self._outbox: DeliveryRepository
 
     async def start(self) -> None:
-        self._outbox = Outbox(self.host)
+        self._outbox = DeliveryRepository(self.host)
         self._courier = Courier(self.host, self.config, self.random)
         await self._courier.start()
 
@@ -82,7 +80,7 @@ class WebhooksMod(Mod):
         for hook in self.config.hooks:
             if concerns(hook, message):
                 now = message.sent_at.timestamp()
-                statements.append(outbox.added(hook.name, "message", now, seq=message.seq))
+                statements.append(repository.added(hook.name, "message", now, seq=message.seq))
                 self._courier.added(hook.name)
         return statements
 
@@ -109,7 +107,7 @@ class WebhooksMod(Mod):
         ]
         if hooks:
             now, text = self.host.now(), json.dumps(data)
-            statements = [outbox.added(name, event, now, data=text) for name in hooks]
+            statements = [repository.added(name, event, now, data=text) for name in hooks]
             self.host.spawn(self._keep(statements, hooks))
 
     async def _keep(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
@@ -167,7 +165,7 @@ class WebhooksMod(Mod):
                 ErrorCode.BAD_REQUEST, f"{args.id} is {row.state}: there is nothing to retry"
             )
         told = row._replace(state="waiting", attempts=0).told()
-        return Keeping([outbox.again(row)], told, kept=partial(self._retried, row.hook))
+        return Keeping([repository.again(row)], told, kept=partial(self._retried, row.hook))
 
     def _retried(self, name: str) -> None:
         self._courier.rung(name)

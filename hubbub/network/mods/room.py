@@ -13,9 +13,9 @@ from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.guard import Late
+from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Keeping
-from hubbub.mods.tables import scripts_of
 from hubbub.network.caller import OPERATOR, Recording
 from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor

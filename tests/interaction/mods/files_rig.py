@@ -12,8 +12,8 @@ from typing import Any
 from hubbub.clock import Clock
 from hubbub.mods.api import Mod
 from hubbub.mods.files.mod import FilesMod
-from hubbub.mods.files.settings import FilesConfig
-from hubbub.mods.settings import settings_of
+from hubbub.mods.files.uploads import FilesConfig
+from hubbub.mods.loader import settings_of
 from hubbub.network.ports import Store
 from tests.interaction.mods.workplace import QUICK
 from tests.interaction.peers import Frame, Network, Networks, Peer, config

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import ModConfig
-from hubbub.mods.documents.mod import DocumentsMod
-from hubbub.mods.documents.settings import DocumentsConfig
+from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.mods.search.mod import SearchMod
-from hubbub.mods.tasks.mod import TasksMod
-from hubbub.mods.tasks.settings import TasksConfig
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.transcript.mod import TranscriptMod
 from tests.interaction.mods.workplace import DESK, refused, workplace
 from tests.interaction.peers import Peer

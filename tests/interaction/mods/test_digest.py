@@ -13,14 +13,12 @@ import pytest
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digest.mod import DigestMod
-from hubbub.mods.digest.settings import DigestConfig
-from hubbub.mods.digesting import News
+from hubbub.mods.digest.mod import DigestConfig, DigestMod
+from hubbub.mods.digest_items import DigestItem
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
-from hubbub.mods.tasks.mod import TasksMod
-from hubbub.mods.tasks.settings import TasksConfig
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.testing.model_server import Answer, Breakdown, ModelServer, Refusal, Script
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, refused, workplace
@@ -112,10 +110,10 @@ class Bulletin(Mod):
 
     name = "bulletin"
 
-    async def news(self, call: Calling, after: float, limit: int) -> Sequence[News]:
+    async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         return [
-            News("waiting", DESK, "p1", f"vote, {call.participant}"),
-            News("decided", DESK, "p2", "The poll\nis closed: tea"),
+            DigestItem("waiting", DESK, "p1", f"vote, {call.participant}"),
+            DigestItem("decided", DESK, "p2", "The poll\nis closed: tea"),
         ]
 
 
@@ -124,7 +122,7 @@ class Broken(Mod):
 
     name = "broken"
 
-    async def news(self, call: Calling, after: float, limit: int) -> Sequence[News]:
+    async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         raise ZeroDivisionError(call.participant)
 
 
@@ -133,7 +131,7 @@ class Odd(Mod):
 
     name = "odd"
 
-    async def news(self, call: Calling, after: float, limit: int) -> Sequence[News]:
+    async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         strange: list[Any] = ["nothing"]
         return strange
 

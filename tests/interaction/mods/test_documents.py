@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.mods.documents.mod import DocumentsMod
-from hubbub.mods.documents.settings import DocumentsConfig
+from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from tests.interaction.mods.workplace import DESK, refused, workplace
 from tests.interaction.peers import Peer
 from tests.interaction.stores import MoodyStore

@@ -6,8 +6,7 @@ import pytest
 
 from hubbub import Agent, Message
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
-from hubbub.mods.threads.mod import ThreadsMod
-from hubbub.mods.threads.settings import ThreadsConfig
+from hubbub.mods.threads.mod import ThreadsConfig, ThreadsMod
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Gate, Rig, call, finish, rig, says, send
 from tests.interaction.peers import Networks, config, eventually

@@ -18,7 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hubbub.errors import UserError
-from hubbub.mods.files.words import CHUNK
+from hubbub.mods.files.schemas import CHUNK
 from hubbub.protocol.messages import Message
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import (

@@ -6,9 +6,8 @@ import pytest
 
 from hubbub import Agent, Message
 from hubbub.errors import OperationError
-from hubbub.mods.tasks.mod import TasksMod
-from hubbub.mods.tasks.settings import TasksConfig
-from hubbub.mods.tasks.words import Task, Tasks
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
+from hubbub.mods.tasks.schemas import Task, Tasks
 from tests.interaction.agent_rig import Gate, rig
 from tests.interaction.peers import Networks, config
 

@@ -13,9 +13,7 @@ import pytest
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import find_mod
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import BUILT_IN, find_mod, settings_of
 from tests.interaction.mods.permissions import TABLES, Entry, Role, Who
 from tests.interaction.mods.workplace import DESK, QUICK, refused, refusing, workplace
 from tests.interaction.peers import Network, Networks, Peer, config

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
-from hubbub.mods.polls.mod import AGAIN_S, MOST_TRIES, PollsConfig, PollsMod
-from hubbub.mods.polls.tally import result_of, result_text
+from hubbub.mods.polls.mod import AGAIN_S, MOST_TRIES, PollsConfig, PollsMod, result_of, result_text
 from hubbub.network.queries import SettledCall
 from hubbub.protocol.messages import Draft
 from tests.interaction.hand_clock import HandClock

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
+from hubbub.mods.loader import settings_of
 from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
-from hubbub.mods.settings import settings_of
 from hubbub.protocol.messages import Draft
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Rig, call, finish, says, send

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.documents.mod import DocumentsMod
-from hubbub.mods.documents.settings import DocumentsConfig
+from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.rows import Statement
 from hubbub.mods.search.mod import SearchMod
-from hubbub.mods.searching import Findable, Hit, Search
+from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from tests.examples import examples
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import files_mod
@@ -322,7 +321,7 @@ class Broken(Mod):
     name = "broken"
     finds: ClassVar[Findable] = "files"
 
-    async def found(self, search: Search) -> Sequence[Hit]:
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         raise ValueError("nothing is here")
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.mods.tasks.duties import AGAIN_S, MOST_TRIES
-from hubbub.mods.tasks.mod import TasksMod
-from hubbub.mods.tasks.settings import TasksConfig
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.protocol.messages import Draft
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import (

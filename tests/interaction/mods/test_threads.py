@@ -10,8 +10,7 @@ from pydantic import JsonValue
 
 from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
-from hubbub.mods.threads.mod import ThreadsMod
-from hubbub.mods.threads.settings import ThreadsConfig
+from hubbub.mods.threads.mod import ThreadsConfig, ThreadsMod
 from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
 from tests.interaction.peers import Frame, Peer
 from tests.interaction.stores import MoodyStore

@@ -15,8 +15,8 @@ import pytest
 from hubbub.app.inbound.service import inbound
 from hubbub.errors import OperationError
 from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.webhooks.courier import signed
 from hubbub.mods.webhooks.settings import InboundConfig
-from hubbub.mods.webhooks.signing import signed
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, workplace
 from tests.interaction.peers import Frame, Network, Peer, soon

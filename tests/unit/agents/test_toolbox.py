@@ -18,7 +18,7 @@ from hubbub.agents.turn.loop import CallResult
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
-from hubbub.mods.files.words import WriteFile
+from hubbub.mods.files.schemas import WriteFile
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.turns import ToolCallRecord
 from tests.unit.agents.builders import Watch

@@ -12,8 +12,7 @@ from hubbub.cli.chat.lines import Elsewhere, Line, Said
 from hubbub.cli.chat.render import plain, render
 from hubbub.client import Backoff, Client, MemoryTransport
 from hubbub.config.models import NetworkFile
-from hubbub.mods.loader import find_mod
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import find_mod, settings_of
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.wire import Inlet, Outlet

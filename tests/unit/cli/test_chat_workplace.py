@@ -15,7 +15,7 @@ from hubbub.cli.control.words import CHAT
 from hubbub.cli.workplace.carrying import save
 from hubbub.client import Client
 from hubbub.errors import UserError
-from hubbub.mods.files.words import File
+from hubbub.mods.files.schemas import File
 from tests.unit.cli.chatroom import chatting, town
 
 GENERAL = "channel.general"

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from hubbub.cli.transcript import MOST_LINES, _parts
 from hubbub.client import Client
-from hubbub.mods.search.words import SearchHits
+from hubbub.mods.search.schemas import SearchHits
 from tests.unit.cli.conftest import NETWORK, Shell, as_person, running
 
 BIG = bytes(range(256)) * 1500

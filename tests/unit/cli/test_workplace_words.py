@@ -22,14 +22,14 @@ from hubbub.cli.workplace.seen import Seen
 from hubbub.cli.workplace.shelves import diff_notes, document_notes, file_notes
 from hubbub.cli.workplace.told import size_words
 from hubbub.errors import UserError
-from hubbub.mods.digest.words import Digest
-from hubbub.mods.directory.words import FoundAgents
-from hubbub.mods.documents.words import DocumentDiff, DocumentText
-from hubbub.mods.edits.words import MessageVersions
-from hubbub.mods.files.words import Files
-from hubbub.mods.polls.words import Poll
-from hubbub.mods.search.words import SearchHits
-from hubbub.mods.tasks.words import TaskDetails, Tasks
+from hubbub.mods.digest.schemas import Digest
+from hubbub.mods.directory.schemas import FoundAgents
+from hubbub.mods.documents.schemas import DocumentDiff, DocumentText
+from hubbub.mods.edits.schemas import MessageVersions
+from hubbub.mods.files.schemas import Files
+from hubbub.mods.polls.schemas import Poll
+from hubbub.mods.search.schemas import SearchHits
+from hubbub.mods.tasks.schemas import TaskDetails, Tasks
 from hubbub.protocol.messages import Amendment, Attachment, Message
 from tests.unit.cli.chatting import NOON, begun, event, said, shown, signal, thread
 

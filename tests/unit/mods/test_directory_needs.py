@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.mods.directory.needs import Match, fits, keywords, queries
+from hubbub.mods.directory.mod import Match, fits, keywords, queries
 
 
 def test_words_that_say_nothing_are_left_out_unless_there_are_no_others() -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.documents.differences import differences
-from hubbub.mods.documents.merge import matches, merged
+from hubbub.mods.documents.text import differences, matches, merged
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=30)
 

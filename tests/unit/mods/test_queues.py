@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.mods.queues import Queues
+from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.rows import Keeping
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import Done
 
 
 async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
-    queues, order = Queues(), list[str]()
+    queues, order = KeyedQueues(), list[str]()
 
     async def change(document: int, name: str) -> None:
         await queues.enter(document)
@@ -29,7 +29,7 @@ async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
 
 
 async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
-    queues = Queues()
+    queues = KeyedQueues()
     await queues.enter(1)
     impatient = asyncio.create_task(queues.enter(1))
     patient = asyncio.create_task(queues.enter(1))
@@ -45,7 +45,7 @@ async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
 
 
 async def test_a_change_keeps_its_turn_until_it_is_durable_or_refused() -> None:
-    queues = Queues()
+    queues = KeyedQueues()
 
     async def change() -> Keeping:
         return Keeping((), Done())

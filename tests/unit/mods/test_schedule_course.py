@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.schedule.course import by_the_clock, following
-from hubbub.mods.schedule.table import Row
+from hubbub.mods.schedule.repository import ReminderRow, by_the_clock, following
 
 START = 1_800_000_000.0
 WHENS = st.sampled_from(
@@ -17,8 +16,10 @@ ZONES = st.sampled_from(("UTC", "Europe/Berlin", "America/St_Johns", "Australia/
 WAITS = st.lists(st.floats(0, 5e6), min_size=1, max_size=15)
 
 
-def row(when: str, zone: str, times: int | None, until: float | None) -> Row:
-    made = Row(1, "ann", "", "channel.desk", "x", ("ann",), when, zone, START, 0.0, until, times)
+def row(when: str, zone: str, times: int | None, until: float | None) -> ReminderRow:
+    made = ReminderRow(
+        1, "ann", "", "channel.desk", "x", ("ann",), when, zone, START, 0.0, until, times
+    )
     due = made.rule.next(START)
     assert due is not None
     return made._replace(due=due)
@@ -29,7 +30,7 @@ def row(when: str, zone: str, times: int | None, until: float | None) -> Row:
 def test_each_occurrence_is_a_later_one_and_none_is_in_the_past(
     when: str, zone: str, times: int | None, until: float | None, waits: list[float]
 ) -> None:
-    reminder: Row | None = row(when, zone, times, None if until is None else START + until)
+    reminder: ReminderRow | None = row(when, zone, times, None if until is None else START + until)
     said, now = list[float](), START
     for wait in waits:
         if reminder is None:

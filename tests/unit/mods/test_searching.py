@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.mods.searching import indexable, words_of
+from hubbub.mods.text_search import indexable, words_of
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=80)
 

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod
-from hubbub.mods.tables import scripts_of, table_prefix
+from hubbub.mods.loader import scripts_of, table_prefix
 
 pytestmark = pytest.mark.behaviour("M-21")
 

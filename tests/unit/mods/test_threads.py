@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.threads.quotes import excerpt_of, stands_in
-from hubbub.mods.threads.titles import LONGEST, title_of
+from hubbub.mods.threads.mod import LONGEST, excerpt_of, stands_in, title_of
 
 
 @pytest.mark.behaviour("M-95")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import Mod
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import BUILT_IN, settings_of
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.frames import Ack, Identify, Signal
 

@@ -11,8 +11,7 @@ import pytest
 from pydantic import BaseModel, JsonValue
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Verdict
-from hubbub.mods.built_in import BUILT_IN
-from hubbub.mods.loader import find_mod
+from hubbub.mods.loader import BUILT_IN, find_mod
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Statement
 from hubbub.protocol.messages import Draft, Message

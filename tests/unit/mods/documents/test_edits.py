@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.mods.documents.edits import applied, numbered
-from hubbub.mods.documents.words import LineEdit
+from hubbub.mods.documents.schemas import LineEdit
+from hubbub.mods.documents.text import applied, numbered
 
 LINES = ("one", "two", "three")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.documents.merge import Conflict, merged
+from hubbub.mods.documents.text import Conflict, merged
 
 BASE = ("one", "two", "three", "four", "five")
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.mods.files.catalog import Catalog, Kept
-from hubbub.mods.files.intake import Intake
-from hubbub.mods.files.settings import FilesConfig
-from hubbub.mods.files.uploads import Coming, Uploads
+from hubbub.mods.files.repository import Catalog, Kept
+from hubbub.mods.files.uploads import Coming, FilesConfig, Intake, Uploads
 from hubbub.mods.files.vault import Vault
 
 DATA = b"the same bytes"

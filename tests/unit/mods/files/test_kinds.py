@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.mods.files.kinds import OCTETS, takes, true_type
+from hubbub.mods.files.media_types import OCTETS, takes, true_type
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.mods.files.names import LONGEST, checked_name, suffix_of
+from hubbub.mods.files.media_types import LONGEST, checked_name, suffix_of
 
 
 @pytest.mark.behaviour("M-116")

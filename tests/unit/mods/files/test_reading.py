@@ -14,12 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hubbub.mods.files.kinds import OCTETS
-from hubbub.mods.files.reading import Limits, NoText, Refused, inspected
-from hubbub.mods.files.reading.markup import text_of_html
-from hubbub.mods.files.reading.reader import LONGEST_LINE
+from hubbub.mods.files.archives import FileRefused, NoText, ReadLimits
+from hubbub.mods.files.media_types import OCTETS
+from hubbub.mods.files.reader import LONGEST_LINE, inspected, text_of_html
 
-LIMITS = Limits(characters=10_000, unpacked=1_000_000, ratio=50, small=100_000, entries=20)
+LIMITS = ReadLimits(characters=10_000, unpacked=1_000_000, ratio=50, small=100_000, entries=20)
 OFFICE = "application/vnd.openxmlformats-officedocument"
 DOCX, XLSX = f"{OFFICE}.wordprocessingml.document", f"{OFFICE}.spreadsheetml.sheet"
 PPTX = f"{OFFICE}.presentationml.presentation"
@@ -27,7 +26,7 @@ ODT = "application/vnd.oasis.opendocument.text"
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def read(folder: Path, data: bytes, media_type: str, limits: Limits = LIMITS) -> str:
+def read(folder: Path, data: bytes, media_type: str, limits: ReadLimits = LIMITS) -> str:
     path = folder / "it"
     path.write_bytes(data)
     return inspected(path, media_type, limits).text
@@ -142,14 +141,14 @@ def test_a_pdf_that_keeps_its_reader_busy_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = tmp_path / "worker.py"
-    monkeypatch.setattr("hubbub.mods.files.reading.pdf._WORKER", worker)
+    monkeypatch.setattr("hubbub.mods.files.reader._WORKER", worker)
     for does, wait, why in (
         ("import time; time.sleep(60)", 0.1, "too long"),
         ("x = bytearray(10**15)", 30, "could not be read"),
         ("raise SystemExit(3)", 30, "encrypted"),
     ):
         worker.write_text(does)
-        monkeypatch.setattr("hubbub.mods.files.reading.pdf.WAIT_S", wait)
+        monkeypatch.setattr("hubbub.mods.files.reader.WAIT_S", wait)
         with pytest.raises(NoText, match=why):
             read(tmp_path, pdf("x"), "application/pdf")
 
@@ -158,7 +157,7 @@ def test_a_pdf_that_keeps_its_reader_busy_is_given_up(
 def test_without_its_library_a_pdf_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.mods.files.reading.pdf.find_spec", lambda name: None)
+    monkeypatch.setattr("hubbub.mods.files.reader.find_spec", lambda name: None)
     with pytest.raises(NoText, match=r"hubbub\[pdf\]"):
         read(tmp_path, pdf("x"), "application/pdf")
 
@@ -202,7 +201,7 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
         (zipped(content=ENTITIES), ODT),
         (zipped(xl__sharedStrings=ENTITIES), XLSX),
     ):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(FileRefused) as caught:
             read(tmp_path, data, media_type)
         assert str(caught.value)
 
@@ -213,14 +212,14 @@ def test_an_archive_that_lies_about_sizes_is_unpacked_no_further(tmp_path: Path)
     real = (900_000 + len(f"<w:d {W}><w:t></w:t></w:d>")).to_bytes(4, "little")
     assert data.count(real) == 2, "in the file's own head, and in the list at the end"
     lying = bytes(data.replace(real, (10).to_bytes(4, "little")))
-    with pytest.raises((NoText, Refused)):
+    with pytest.raises((NoText, FileRefused)):
         read(tmp_path, lying, DOCX)
 
 
 def test_a_list_of_files_that_is_too_long_is_not_even_read(tmp_path: Path) -> None:
     end = b"PK\x05\x06" + bytes(4) + (3).to_bytes(2, "little") * 2
     end += (3_000_000).to_bytes(4, "little") + bytes(6)
-    with pytest.raises(Refused, match="list of its files"):
+    with pytest.raises(FileRefused, match="list of its files"):
         read(tmp_path, b"PK\x03\x04" + b"x" * 3_000_000 + end, "application/zip")
 
 
@@ -252,5 +251,5 @@ def test_whatever_is_changed_in_a_document_it_is_read_or_refused(
     for _ in range(data.draw(st.integers(1, 5))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     upto = data.draw(st.integers(1, len(whole)))
-    with suppress(NoText, Refused):
+    with suppress(NoText, FileRefused):
         read(tmp_path, bytes(whole[:upto]), DOCX)

@@ -8,11 +8,10 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.mods.api import PASS, Reject, Replace, Verdict
+from hubbub.mods.loader import settings_of
 from hubbub.mods.moderation.mod import Moderation
-from hubbub.mods.moderation.patterns import MOST_REPEATED
-from hubbub.mods.moderation.rates import SWEEP, Window
-from hubbub.mods.moderation.settings import ModerationConfig
-from hubbub.mods.settings import settings_of
+from hubbub.mods.moderation.rules import SWEEP, ModerationConfig, RateWindow
+from hubbub.mods.moderation.text import MOST_REPEATED
 from hubbub.protocol.messages import Attachment, Draft, Quote
 
 DRAFT = Draft("ann", "human", "channel.desk.t3", "channel", "hello")
@@ -199,7 +198,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
 
 @pytest.mark.behaviour("M-246")
 def test_the_window_slides() -> None:
-    window = Window(2, 10.0)
+    window = RateWindow(2, 10.0)
     for now in (0.0, 4.0):
         assert window.wait("ann", now) == 0
         window.count("ann", now)
@@ -209,7 +208,7 @@ def test_the_window_slides() -> None:
     window.count("ann", 10.0)
     assert window.wait("ann", 13.0) == 1.0
     assert window.wait("ann", -1000.0) == 10.0
-    window = Window(2, 10.0)  # who is silent is forgotten
+    window = RateWindow(2, 10.0)  # who is silent is forgotten
     for n in range(SWEEP):
         window.count(f"p{n}", 0.0)
     window.count("ann", 11.0)

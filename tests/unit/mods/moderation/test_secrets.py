@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from hubbub.mods.api import PASS, Reject, Replace
 from hubbub.mods.moderation import secrets
 from hubbub.mods.moderation.mod import LONG, Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.moderation.secrets import secrets_in
-from hubbub.mods.moderation.settings import ModerationConfig
 from hubbub.network.auth import new_token
 from hubbub.protocol.messages import Attachment, Draft, Quote
 from tests.unit.protocol.drafts import hostile_text

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from hubbub.mods.api import PASS, Reject, Replace
 from hubbub.mods.moderation import Moderation, ModerationConfig
-from hubbub.mods.moderation.folding import caseless, folded, joined, plain, replaced
-from hubbub.mods.moderation.links import host_of, links
-from hubbub.mods.moderation.settings import LinksConfig
+from hubbub.mods.moderation.rules import LinksConfig
+from hubbub.mods.moderation.text import caseless, folded, host_of, joined, links, plain, replaced
 from hubbub.protocol.messages import Draft
 from tests.unit.protocol.drafts import hostile_text
 

@@ -6,10 +6,9 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import settings_of
 from hubbub.mods.webhooks.mod import WebhooksMod
-from hubbub.mods.webhooks.settings import WebhooksConfig
-from hubbub.mods.webhooks.template import MOST_CHARACTERS, CannotRender, rendered
+from hubbub.mods.webhooks.settings import MOST_CHARACTERS, CannotRender, WebhooksConfig, rendered
 
 pytestmark = pytest.mark.behaviour("M-256")
 HOOK: dict[str, JsonValue] = {

@@ -1,0 +1,274 @@
+"""Inputs and outputs of the mod `tasks`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from hubbub.mods.fields import Moment, id_pattern
+from hubbub.protocol.messages import Model, ThreadRef
+from hubbub.protocol.operations import Input
+
+__all__ = [
+    "AssignTask",
+    "Board",
+    "BoardAsMarkdown",
+    "BoardText",
+    "Boards",
+    "CancelTask",
+    "ClaimTask",
+    "CreateBoard",
+    "CreateTask",
+    "FinishTask",
+    "ListBoards",
+    "ListTasks",
+    "Priority",
+    "ReadTask",
+    "ReleaseTask",
+    "ReopenTask",
+    "Stage",
+    "State",
+    "Task",
+    "TaskChange",
+    "TaskDetails",
+    "Tasks",
+    "UpdateTask",
+]
+
+State = Literal["open", "claimed", "blocked", "done", "cancelled"]
+"""As it is told."""
+Stage = Literal["open", "claimed", "done", "cancelled"]
+"""As it is kept: without what follows from other tasks."""
+
+BoardId = Annotated[str, Field(pattern=id_pattern("b"))]
+TaskId = Annotated[str, Field(pattern=id_pattern("t"))]
+Line = r"^[^\x00-\x1f\x7f]+$"
+Title = Annotated[str, Field(max_length=200, pattern=Line)]
+Body = Annotated[str, Field(max_length=10_000)]
+Note = Annotated[str, Field(max_length=500)]
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Label = Annotated[str, Field(max_length=32, pattern=Line)]
+Labels = Annotated[tuple[Label, ...], Field(max_length=10, fail_fast=True)]
+Dependencies = Annotated[tuple[TaskId, ...], Field(max_length=20, fail_fast=True)]
+Priority = Literal["low", "normal", "high", "urgent"]
+
+
+# What is asked ----------------------------------------------------------------------------------
+
+
+class CreateBoard(Input):
+    thread: ThreadRef
+    """Who reads this thread sees the board and works on it."""
+    name: Annotated[str, Field(max_length=64, pattern=Line)]
+    """What it is called, besides the thread's other boards."""
+
+
+class ListBoards(Input):
+    thread: ThreadRef | None = None
+    """Only those of this thread."""
+    before: BoardId | None = None
+    """Only those that were created before this one."""
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    """How many at most."""
+
+
+class CreateTask(Input):
+    title: Title
+    """What is to be done, in one line."""
+    thread: ThreadRef | None = None
+    """The thread to whose own board it goes. Name this or `board`."""
+    board: BoardId | None = None
+    """The board that it goes to."""
+    description: Body = ""
+    """All that somebody needs to know to do it; Markdown."""
+    owner: Name | None = None
+    """Who is to do it; left out: whoever claims it."""
+    due: Moment | None = None
+    """When it is to be done."""
+    depends_on: Dependencies = ()
+    """Tasks of the same thread that must be over before it can be claimed."""
+    priority: Priority = "normal"
+    """How urgent it is."""
+    labels: Labels = ()
+    """Words to find it by."""
+
+
+class UpdateTask(Input):
+    task: TaskId
+    """The task."""
+    version: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    """The version that you have read: if it has changed since, nothing is changed. Left out:
+    whatever it is now."""
+    title: Title | None = None
+    """Another title."""
+    description: Body | None = None
+    """Another description."""
+    due: Moment | Literal["none"] | None = None
+    """Another time; "none" takes it away."""
+    priority: Priority | None = None
+    """Another priority."""
+    labels: Labels | None = None
+    """Other labels, in place of all that it has."""
+    depends_on: Dependencies | None = None
+    """Other dependencies, in place of all that it has."""
+    note: Note = ""
+    """Why, or what else there is to say, for the history."""
+
+
+class ClaimTask(Input):
+    task: TaskId
+    """The task that you will do."""
+
+
+class ReleaseTask(Input):
+    task: TaskId
+    """The task."""
+    note: Note = ""
+    """Why, and how far it is, for whoever takes it up."""
+
+
+class FinishTask(Input):
+    task: TaskId
+    """The task."""
+    result: Body = ""
+    """What has come of it, or where to find it."""
+
+
+class CancelTask(Input):
+    task: TaskId
+    """The task."""
+    note: Note = ""
+    """Why."""
+
+
+class ReopenTask(Input):
+    task: TaskId
+    """The task."""
+    note: Note = ""
+    """What is left to do."""
+
+
+class AssignTask(Input):
+    task: TaskId
+    """The task."""
+    to: Name
+    """Who is to do it: somebody who reads the thread."""
+    note: Note = ""
+    """Why, for the history."""
+
+
+class ReadTask(Input):
+    task: TaskId
+    """The task."""
+    before: Annotated[int, Field(ge=1, le=2**31)] | None = None
+    """Only changes that led to earlier versions than this."""
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    """How many changes at most."""
+
+
+class ListTasks(Input):
+    board: BoardId | None = None
+    """Only those of this board."""
+    thread: ThreadRef | None = None
+    """Only those of this thread's boards."""
+    state: State | None = None
+    """Only those in this state."""
+    owner: Name | None = None
+    """Only those that this participant holds."""
+    ready: bool = False
+    """Only those that can be claimed now: nobody holds them, and they wait for nothing."""
+    before: TaskId | None = None
+    """Only those that were created before this one."""
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    """How many at most."""
+
+
+class BoardAsMarkdown(Input):
+    board: BoardId
+    """The board."""
+
+
+# What is answered -------------------------------------------------------------------------------
+
+
+class Board(Model):
+    id: str
+    name: str
+    """Empty: the thread's own board, which is there with its first task."""
+    thread_id: str
+    created_by: str
+    created_at: AwareDatetime
+    active: int = 0
+    """Tasks that are not over."""
+    over: int = 0
+    """Tasks that are done or cancelled."""
+
+
+class Boards(Model):
+    boards: tuple[Board, ...]
+    """Latest first."""
+    more: bool
+    """Whether there are earlier ones: ask again with `before`."""
+
+
+class Task(Model):
+    id: str
+    title: str
+    board: str
+    thread_id: str
+    state: State
+    """blocked: it waits for tasks in `waits_for`, whoever holds it."""
+    owner: str | None = None
+    """Who does it, or has done it."""
+    priority: Priority
+    labels: tuple[str, ...]
+    due: AwareDatetime | None = None
+    overdue: bool
+    """Whether `due` has passed and it is not over."""
+    depends_on: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    """Those of `depends_on` that are not over."""
+    request: str | None = None
+    """The request (m42) that it stands for: it changes only as that does."""
+    created_by: str
+    created_at: AwareDatetime
+    changed_at: AwareDatetime
+    version: int
+    """One more with each change."""
+
+
+class Tasks(Model):
+    tasks: tuple[Task, ...]
+    """Latest first."""
+    more: bool
+    """Whether there are earlier ones: ask again with `before`."""
+
+
+class TaskChange(Model):
+    version: int
+    """The version that it led to."""
+    at: AwareDatetime
+    by: str
+    """`hub`: the hub itself, because somebody was away for long, or a request has ended."""
+    what: str
+    """created, updated, claimed, assigned, released, finished, cancelled, reopened."""
+    note: str
+
+
+class TaskDetails(Model):
+    task: Task
+    description: str
+    result: str
+    history: tuple[TaskChange, ...]
+    """Latest first."""
+    more: bool
+    """Whether there are earlier changes: ask again with `before`."""
+
+
+class BoardText(Model):
+    board: Board
+    text: str
+    """Markdown."""
+    cut: bool
+    """Whether there are tasks that are not shown."""

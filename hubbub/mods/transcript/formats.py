@@ -1,0 +1,295 @@
+"""A transcript as JSON lines, as Markdown and as a page."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hubbub.errors import OperationError
+from hubbub.ids import message_id, parse_interaction_id
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+
+__all__ = [
+    "VERSION",
+    "Header",
+    "Html",
+    "Markdown",
+    "TranscriptFormat",
+    "line_of",
+    "read_header",
+    "read_line",
+]
+
+VERSION = 1
+DEEPEST = 32
+"""Levels of objects and lists inside each other."""
+LONGEST = 1_000_000
+"""Characters of one line."""
+_DERIVED: Mapping[str, Any] = {"amended": True, "attachments": {"__all__": {"gone"}}}
+"""What is in no log, but said by whoever shows a message. Any: pydantic's tree of names."""
+
+_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x7f\x85\u2028\u2029"}
+"""What some programs take for the end of a line: escaped, as JSON may have it within texts."""
+
+
+class Header(BaseModel):
+    """The first line."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    transcript: Literal[1]
+    network: Annotated[str, Field(pattern=thread_ids.ID_PATTERN)]
+    epoch: Annotated[str, Field(pattern=r"^[0-9A-Z]{26}$")]
+    """The incarnation of its log: two transcripts of one network name the same messages alike."""
+
+
+def line_of(message: Message) -> str:
+    """The message as a line, without its end."""
+    return message.model_dump_json(exclude_defaults=True, exclude=dict(_DERIVED)).translate(_ENDS)
+
+
+def read_header(text: str) -> Header:
+    """Raises `OperationError` for a line that begins no transcript."""
+    try:
+        return Header.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise OperationError(
+            ErrorCode.BAD_REQUEST,
+            "line 1: a transcript begins with a line as "
+            f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}: {first["msg"]}',
+        ) from None
+
+
+def read_line(text: str, now: float) -> Message:
+    """The message of a line. Raises `ValueError` with what is wrong with it."""
+    if len(text) > LONGEST:
+        raise ValueError(f"it has {len(text)} characters; at most {LONGEST} are read")
+    try:
+        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    _check_values(value)
+    try:
+        message = Message.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"{part}: " for part in first["loc"][:1])
+        raise ValueError(f"{place}{first['msg'][0].lower()}{first['msg'][1:]}") from None
+    _check_message(message, now)
+    return message
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key is there twice")
+    return value
+
+
+def _check_values(value: object) -> None:
+    """Refuse what no message of a network can have: deep nesting, NUL, numbers without end."""
+    layer = [value]
+    for _ in range(DEEPEST):
+        deeper: list[object] = []
+        for item in layer:
+            if isinstance(item, dict):
+                deeper += [*item, *item.values()]
+            elif isinstance(item, list):
+                deeper += item
+            elif isinstance(item, str) and not _is_plain(item):
+                raise ValueError("a text has a NUL or half a character in it")
+            elif isinstance(item, float) and not math.isfinite(item):
+                raise ValueError("a number is too large")
+        layer = deeper
+    if layer:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _check_message(message: Message, now: float) -> None:
+    """Raises `ValueError` for a message that no network could have had."""
+    for problem in _problems(message, now):
+        raise ValueError(problem)
+
+
+def _problems(message: Message, now: float) -> Iterator[str]:
+    thread = message.thread_id
+    if message.seq < 1 or message.id != message_id(message.seq):
+        yield f"id: {message.id[:64]!r} is not the message at {message.seq}"
+    elif thread_ids.canonical(thread, "") != thread:
+        yield f"thread_id: {thread[:200]!r} is no thread"
+    elif message.type != thread_ids.kind_of(thread):
+        yield f"type: {message.type} messages do not stand in {thread}"
+    elif (message.sender_kind == "system") != (message.sender_id == "hub"):
+        yield "sender_id: the hub, and it alone, is `system`"
+    elif not all(map(_is_name, _names(message))):
+        yield "sender_id: this and all mentions are ids of participants"
+    elif parse_interaction_id(message.interaction_id) is None:
+        yield f"interaction_id: {message.interaction_id[:64]!r} is none"
+    elif not 0 <= message.hop <= 1_000_000:
+        yield f"hop: {message.hop} is none"
+    elif not 1970 <= message.sent_at.year <= 9000:
+        yield f"sent_at: {message.sent_at.isoformat()} is no time of a network"
+    elif message.sent_at.timestamp() > now + 60:
+        yield f"sent_at: {message.sent_at.isoformat()} has not come yet"
+    elif message.type == "direct" and message.sender_id not in _members(thread):
+        yield f"sender_id: {message.sender_id} has no part in {thread}"
+
+
+def _members(thread: str) -> tuple[str, ...]:
+    return (*thread_ids.members_of(thread), "hub")
+
+
+def _names(message: Message) -> Iterator[str]:
+    yield message.sender_id
+    yield from message.mentions
+    yield from (name for name in (message.spoken_by, message.timer_of) if name is not None)
+
+
+def _is_name(name: str) -> bool:
+    return thread_ids.is_participant_id(name) or name in ("hub", "operator")
+
+
+_TICKS = re.compile(r"`+")
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1c1c1e; background: #fff; }
+h1 { font-size: 1.3rem; }
+article { border-top: 1px solid #d8d8dc; padding: .75rem 0; }
+header { color: #55555a; font-size: .85rem; }
+header b { color: #1c1c1e; font-size: 1rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .25rem 0 0;
+  unicode-bidi: isolate; }
+blockquote { margin: .25rem 0; padding-left: .75rem; border-left: 3px solid #d8d8dc; }
+ul { margin: .25rem 0 0; font-size: .85rem; }
+@media (prefers-color-scheme: dark) {
+  body { color: #e8e8ea; background: #1c1c1e; }
+  header { color: #a0a0a6; }
+  header b { color: #e8e8ea; }
+  article, blockquote { border-color: #3a3a3e; }
+}
+"""
+
+
+class TranscriptFormat(Protocol):
+    """How a transcript is written."""
+
+    def head(self, title: str) -> str: ...
+
+    def message(self, message: Message) -> str: ...
+
+    def foot(self) -> str: ...
+
+
+class Markdown:
+    def head(self, title: str) -> str:
+        return f"# {title}\n"
+
+    def message(self, message: Message) -> str:
+        facts = " · ".join(f"`{fact}`" for fact in _facts(message))
+        parts = [f"\n---\n\n**`{message.sender_id}`** {facts}\n"]
+        if message.quote is not None and message.quote.text:
+            parts.append(_fenced("quote", message.quote.text))
+        parts.append(_fenced("text", _said(message)))
+        if message.attachments:
+            names = "\n".join(_shown_attachments(message))
+            parts.append(_fenced("attachments", names))
+        return "\n".join(parts)
+
+    def foot(self) -> str:
+        return ""
+
+
+def _fenced(kind: str, text: str) -> str:
+    """A block that nothing in the text can end."""
+    longest = max((len(run) for run in _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{kind}\n{text}\n{fence}\n"
+
+
+class Html:
+    def head(self, title: str) -> str:
+        told = escape(title)
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta http-equiv="Content-Security-Policy" '
+            "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{told}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{told}</h1>\n"
+        )
+
+    def message(self, message: Message) -> str:
+        facts = " · ".join(escape(fact) for fact in _facts(message))
+        parts = [f'<article id="{escape(message.id)}">']
+        parts.append(f"<header><b>{escape(message.sender_id)}</b> {facts}</header>")
+        if message.quote is not None and message.quote.text:
+            parts.append(f"<blockquote><pre>{_escaped(message.quote.text)}</pre></blockquote>")
+        parts.append(f"<pre>{_escaped(_said(message))}</pre>")
+        if message.attachments:
+            items = "".join(f"<li>{_escaped(each)}</li>" for each in _shown_attachments(message))
+            parts.append(f"<ul>{items}</ul>")
+        return "\n".join([*parts, "</article>\n"])
+
+    def foot(self) -> str:
+        return "</body>\n</html>\n"
+
+
+def _escaped(text: str) -> str:
+    """Text of HTML. A line feed first: the one that follows <pre> would be lost."""
+    return ("\n" if text.startswith("\n") else "") + escape(text)
+
+
+def _facts(message: Message) -> list[str]:
+    """Who, when and where, in words without any markup."""
+    facts = [message.sender_kind, f"{message.sent_at:%Y-%m-%d %H:%M:%S} UTC", message.id]
+    facts.append(message.thread_id)
+    if message.spoken_by is not None:
+        facts.append(f"said by {message.spoken_by}")
+    if message.reply_to is not None:
+        facts.append(f"reply to {message.reply_to}")
+    if message.amends is not None:
+        facts.append(f"{message.amends.kind} {message.amends.message_id}")
+    elif message.amended is not None:
+        facts.append(message.amended)
+    if message.imported:
+        facts.append("imported")
+    elif message.outside:
+        facts.append("from outside")
+    return facts
+
+
+def _said(message: Message) -> str:
+    if message.amended == "deleted" or (message.amends and message.amends.kind == "deleted"):
+        return "(deleted)"
+    return message.text
+
+
+def _shown_attachments(message: Message) -> list[str]:
+    return [
+        f"{each.name} ({each.media_type}{f', {each.size} bytes' if each.size else ''}) {each.uri}"
+        for each in message.attachments
+    ]
