@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import Mod
-from hubbub.mods.operation import operation
 from hubbub.mods.loader import check_permissions, settings_of
+from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.mods.room import Mods
