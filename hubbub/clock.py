@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 __all__ = ["Clock", "SteadyClock", "SystemClock"]
@@ -16,16 +18,18 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
-def _since_boot() -> float:
-    """Time that goes on while the machine sleeps, where the system has it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+def _since_boot() -> Callable[[], float]:
+    """What tells a time that goes on while the machine sleeps, where the system has it."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    return time.monotonic
 
 
 class SystemClock:
     """The machine's clock."""
 
     now = staticmethod(time.time)
-    monotonic = staticmethod(_since_boot if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic)
+    monotonic = staticmethod(_since_boot())
 
 
 class SteadyClock:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from hubbub.app.happenings import (
@@ -164,13 +164,14 @@ def _watch(hub: Hub, report: Report) -> None:
     """Report every message that goes into the log, from within the commit: next to nothing may be
     done about each of them there, and nothing that goes wrong may come through."""
 
-    def seen(entry: Entry) -> None:
+    def seen(entries: Sequence[Entry]) -> None:
         try:
-            report(MessageSeen(entry.body, entry.draft.type == "direct"))
+            for entry in entries:
+                report(MessageSeen(entry.body, entry.draft.type == "direct"))
         except Exception:
             log.exception("a message cannot be shown")
 
-    hub.backplane.subscribe(seen)
+    hub.hear(seen)
 
 
 def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:

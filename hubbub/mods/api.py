@@ -129,6 +129,10 @@ class Mod:
         """A message, before the hub routes it. What a mod says from within is not shown to it."""
         return PASS
 
+    short: ClassVar[int] = 0
+    """Characters up to which a text that carries nothing else never takes long: `takes_long` is not
+    even asked."""
+
     def takes_long(self, draft: Draft) -> bool:
         """Whether `on_message` may take long for this one. Then it is called in a thread, beside
         the hub's loop and perhaps beside other hooks, and has ten times the time limit; what its

@@ -140,12 +140,13 @@ class Pipeline:
         # A mod that keeps the hook of the base class has nothing to say, and costs nothing.
         self._judges = self._with("on_message")
         self._slow = frozenset(self._with("takes_long"))
+        self._short = min((mod.short for mod in self._slow), default=0)
         self._beside = asyncio.Semaphore(1)
         """Of hooks in threads: more than one would only take turns with the loop more often."""
         self._storing = self._with("on_stored")
         self._joining, self._leaving = self._with("on_join"), self._with("on_leave")
         self._turns, self._timers = self._with("on_turn"), self._with("on_timer")
-        self._referring, self._muting = self._with("on_references"), self._with("on_wake")
+        self._referring, self.muting = self._with("on_references"), self._with("on_wake")
         self._showing = self._with("shown")
 
     def _with(self, hook: str) -> tuple[Mod, ...]:
@@ -175,11 +176,6 @@ class Pipeline:
     def refers(self) -> bool:
         """Whether there is a mod that looks up what messages refer to."""
         return bool(self._referring)
-
-    @property
-    def mutes(self) -> bool:
-        """Whether there is a mod that keeps messages from waking somebody."""
-        return bool(self._muting)
 
     @property
     def shows(self) -> bool:
@@ -226,10 +222,14 @@ class Pipeline:
 
     def takes_long(self, draft: Draft) -> bool:
         """Whether the draft is one for `run_beside`, since judging it may take long."""
-        for mod in () if self._stopped else self._slow:  # noqa: SIM110  every message comes by
-            if self._takes_long(mod, draft):
-                return True
-        return False
+        if self._stopped or not self._slow:
+            return False
+        text = draft.content
+        plain = draft.quote is None and draft.attachments == ()
+        plain = plain and draft.text_representation is None
+        if plain and isinstance(text, str) and len(text) <= self._short:
+            return False  # as nearly all messages
+        return any(self._takes_long(mod, draft) for mod in self._slow)
 
     def _takes_long(self, mod: Mod, draft: Draft) -> bool:
         return bool(self._call(mod, "takes_long", mod.takes_long, draft))
@@ -306,7 +306,7 @@ class Pipeline:
         """Those whom the draft would wake and shall not, as the mods say."""
         found: set[str] = set()
         show(draft)
-        for mod in self._muting:
+        for mod in self.muting:
             found |= self._call(mod, "on_wake", _asleep, mod, draft, agents) or frozenset()
         hide(draft)
         return found

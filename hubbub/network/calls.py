@@ -6,10 +6,12 @@ admitted (rate, rights) -> the operation's handler -> answer
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from msgspec.json import encode as encode_json
 from pydantic import BaseModel
 
 from hubbub.errors import OperationError, StoreUnavailable
@@ -20,12 +22,12 @@ from hubbub.network.caller import Caller, Recording
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.registry import Registry
-from hubbub.network.repeats import call_digest
 from hubbub.network.session import Session
 from hubbub.protocol.codec import Call
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.plain import PlainSpeech
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "call_digest"]
 
 log = get_logger(__name__)
 
@@ -40,7 +42,7 @@ class Calls:
         of_mod: Callable[[str, Keeping], Recording],
     ):
         """`of_mod` says what a mod's `Keeping` means."""
-        self._kernel, self._registry, self._of_mod = kernel, registry, of_mod
+        self._operations, self._of_mod, self._limits = registry.by_name, of_mod, kernel.limits
         self._metrics, self._writes, self._spawn = kernel.metrics, kernel.writes, kernel.spawn
         self._monotonic = kernel.clock.monotonic
 
@@ -49,9 +51,14 @@ class Calls:
         caller = session.caller
         assert caller is not None, "the state table lets calls through only after `ready`"
         self._metrics.calls += 1
-        operation = self._registry[call.name]
+        operation = self._operations[call.name]
         try:
-            self._admit(session, caller, operation.cost)
+            wait = caller.bucket.take(self._monotonic(), operation.cost)
+            if wait:
+                session.over_rate()
+                raise self._over_rate(wait)
+            if session.bad_frames or session.calls_over_rate:
+                session.made_good()
             if operation.permission == "admin":
                 caller.require_owner()
         except OperationError as error:
@@ -61,6 +68,21 @@ class Calls:
             session.behind.append(call)
         else:
             self._run(session, caller, call, operation)
+
+    def turn_away(self, session: Session, call: Call) -> None:
+        """Answer a call that comes when the hub takes no more."""
+        error = OperationError(
+            ErrorCode.DRAINING, "the hub is stopping; come back", temporary=True, retry_after_s=1
+        )
+        session.failed(call.ref, error)
+
+    def _over_rate(self, wait: float) -> OperationError:
+        return OperationError(
+            ErrorCode.RATE_LIMITED,
+            f"at most {self._limits.calls_per_second:g} calls a second",
+            temporary=True,
+            retry_after_s=round(wait, 3),
+        )
 
     def _run(self, session: Session, caller: Caller, call: Call, operation: Operation) -> None:
         try:
@@ -93,27 +115,9 @@ class Calls:
             behind, session.behind = session.behind or deque(), None
             while behind and session.behind is None:
                 call = behind.popleft()
-                self._run(session, caller, call, self._registry[call.name])
+                self._run(session, caller, call, self._operations[call.name])
             if session.behind is not None:
                 session.behind.extend(behind)
-
-    def _admit(self, session: Session, caller: Caller, cost: float) -> None:
-        if self._kernel.draining.is_set():
-            raise OperationError(
-                ErrorCode.DRAINING,
-                "the hub is stopping; come back",
-                temporary=True,
-                retry_after_s=1,
-            )
-        wait = caller.bucket.take(self._monotonic(), cost)
-        session.rated(over=wait > 0)
-        if wait:
-            raise OperationError(
-                ErrorCode.RATE_LIMITED,
-                f"at most {self._kernel.limits.calls_per_second:g} calls a second",
-                temporary=True,
-                retry_after_s=round(wait, 3),
-            )
 
     async def _call_async(
         self, session: Session, caller: Caller, call: Call, operation: Operation
@@ -181,6 +185,16 @@ class Calls:
         self._writes.answer_repeat(
             caller.participant, call.cid, digest, session, call.ref, otherwise=error
         )
+
+
+def call_digest(call: Call) -> int:
+    """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
+    args = call.args
+    if isinstance(args, PlainSpeech):
+        asked = encode_json(args)
+    else:
+        asked = args.__pydantic_serializer__.to_json(args, exclude_defaults=True)
+    return zlib.crc32(asked, len(call.name))
 
 
 def _is_temporary(error: Exception) -> bool:

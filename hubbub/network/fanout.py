@@ -61,6 +61,11 @@ class Fanout:
     def all(self) -> list[Session]:
         return [s for held in self._sessions.values() for s in held] + self._observers
 
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Offer committed entries to every session that should have them."""
+        for entry in entries:
+            self.push(entry)
+
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""
         shared = encode_shared(entry.seq, entry.tseq, entry.body)

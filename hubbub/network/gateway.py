@@ -55,7 +55,8 @@ class Gateway:
             max_bytes=self.limits.frame,
             max_depth=self.limits.json_depth,
         )
-        self.call = Calls(kernel, registry, mods.recording).take
+        self._calls = Calls(kernel, registry, mods.recording)
+        self.call = self._calls.take
         self.signal = kernel.news.relay
         self.joining = Joining(kernel, registry, mods, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.news.delivered)
@@ -98,7 +99,8 @@ class Gateway:
         return list(self._sessions)
 
     def say_goodbye(self, after_s: float) -> None:
-        """Tell everybody to go, and to come back after so many seconds."""
+        """Take no more calls, and tell everybody to come back after so many seconds."""
+        self.call = self._calls.turn_away
         frame = Reconnect(after_s=after_s).model_dump_json().encode()
         for session in self.sessions():
             session.write(frame)

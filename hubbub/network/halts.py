@@ -24,33 +24,34 @@ class Halts:
 
     def __init__(self, stored: Iterable[StoredHalt], takeovers: Takeovers | None = None):
         self._takeovers = takeovers
-        self._held: dict[tuple[str, str], StoredHalt] = {}
+        self.held: dict[tuple[str, str], StoredHalt] = {}
+        """By scope and target. To be looked at only."""
         for halt in stored:
             self.put(halt)
 
     def __iter__(self) -> Iterator[StoredHalt]:
         """Those that hold, in the order in which they came."""
-        return iter(tuple(self._held.values()))
+        return iter(tuple(self.held.values()))
 
     @property
     def any(self) -> bool:
         """Whether anything is stopped, or any agent spoken for."""
-        return bool(self._held) or bool(self._takeovers)
+        return bool(self.held) or bool(self._takeovers)
 
     def put(self, halt: StoredHalt) -> None:
         """In place of one of the same scope and target."""
-        self._held[halt.scope, halt.target] = halt
+        self.held[halt.scope, halt.target] = halt
 
     def get(self, scope: str, target: str) -> StoredHalt | None:
-        return self._held.get((scope, target))
+        return self.held.get((scope, target))
 
     def lift(self, scope: str, target: str) -> StoredHalt | None:
         """Forget a halt and give it back; None if there was none."""
-        return self._held.pop((scope, target), None)
+        return self.held.pop((scope, target), None)
 
     def of(self, agent: str, thread_id: str) -> Reason | None:
         """Why nothing may be done by the agent in the thread; None if nothing is in the way."""
-        if self._held:
+        if self.held:
             found = self._halted(agent, thread_id)
             if found is not None:
                 return Reason.LATCHED if found.scope == BREAKER else Reason.STOPPED
@@ -80,7 +81,7 @@ class Halts:
         return lambda agent, thread_id, turn: alone.of(agent, thread_id) is not None
 
     def _halted(self, agent: str, thread_id: str) -> StoredHalt | None:
-        held = self._held
+        held = self.held
         found = held.get(("all", "")) or held.get(("agent", agent))
         up: str | None = thread_id
         # A stop of a thread is one of all replies under it, or the storm would go on there.

@@ -11,7 +11,7 @@ judges a message, and who hears of a commit, stands here in one place, in order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -22,11 +22,10 @@ from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
 from hubbub.mods.pipeline import Pipeline
-from hubbub.network.backplane import Backplane, LocalBackplane
 from hubbub.network.fanout import Fanout
 from hubbub.network.gateway import Gateway
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Hearers, Log
+from hubbub.network.log import Entry, Hearers, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.room import Mods
@@ -84,11 +83,9 @@ class Hub:
         store: Store,
         *,
         mods: Sequence[Mod] = (),
-        backplane: Backplane | None = None,
         clock: Clock | None = None,
     ):
         self.file, self.store, self.clock = file, store, clock or SystemClock()
-        self.backplane = backplane or LocalBackplane()
         self._mods = mods
         self._stack = AsyncExitStack()
 
@@ -128,7 +125,6 @@ class Hub:
         self.readiness = Readiness(self.store, kernel.log, self.clock)
         kernel.writes.gates = (services.requests, mods, services.budgets)
         kernel.log.hearers = self._hearers()
-        self.backplane.subscribe(kernel.fanout.push)
         for service in services:
             self._stack.callback(service.close)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
@@ -196,13 +192,18 @@ class Hub:
                 kernel.writes.committed,  # answers who asked
                 services.requests.committed,
                 self.gateway.cursors.committed,
-                self.backplane.announce,
+                kernel.fanout.committed,
                 services.takeovers.committed,
                 services.down.committed,
             ),
             refused=(self.readiness.refused, kernel.writes.refused),
             repeated=(kernel.writes.repeated,),
         )
+
+    def hear(self, committed: Callable[[Sequence[Entry]], None]) -> None:
+        """Call this with the entries of each commit, in the order of the log, after all others."""
+        hearers = self.kernel.log.hearers
+        self.kernel.log.hearers = hearers._replace(committed=(*hearers.committed, committed))
 
     async def __aexit__(self, *exc: object) -> None:
         try:

@@ -16,7 +16,6 @@ from typing import NamedTuple, Protocol
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
-from hubbub.network.lineage import Lineage
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import Batch, Delivery, MessageRow, Record, ThreadCreated
@@ -57,6 +56,7 @@ class Entry:
         "also",
         "asker",
         "body",
+        "by_person",
         "cid",
         "decisions",
         "digest",
@@ -92,6 +92,8 @@ class Entry:
         """`asker` is answered under `ref`. With a `cid` the sender writes it once, however often it
         is submitted; `digest` tells a repetition from a conflict."""
         self.draft, self.asker, self.ref = draft, asker, ref
+        self.by_person = draft.sender_kind == "human" or draft.spoken_by is not None
+        """Whether a person says it, in its own name or for an agent."""
         self.cid, self.digest = cid, digest
         self.also: tuple[tuple[Asker, str], ...] = ()
         """Who asked for the same while it was on its way."""
@@ -102,11 +104,6 @@ class Entry:
         self.seq = self.tseq = 0
         self.sent_at = ""
         self.body = b""
-
-    def judged(self, thread: Thread, decisions: list[Decision], lineage: Lineage) -> None:
-        """Where it goes, whom it wakes, and what it belongs to."""
-        self.thread, self.decisions = thread, decisions
-        self.interaction, self.hop, self.hop_limit = lineage
 
     def fail(self, error: Exception) -> None:
         """Tell all who wait that the entry is not in the log."""

@@ -19,6 +19,12 @@ __all__ = ["Gate"]
 class Gate(Protocol):
     """One judge of messages. All of it runs in the hub's loop, between two awaits."""
 
+    @property
+    def watches(self) -> object:
+        """Whether, as its truth tells, it has something to say of messages that neither ask, end a
+        request nor wait for an answer; of those it always has."""
+        ...
+
     def needs(self, cause: Ancestor) -> bool:
         """Whether something must be loaded before a message caused by this one can be judged."""
         ...

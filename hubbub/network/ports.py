@@ -1,5 +1,5 @@
-"""What the hub needs of the outside: a `Store`. (Time is `hubbub.clock.Clock`, the way between
-nodes `hubbub.network.backplane`.)
+"""What the hub needs of the outside: a `Store`. (Time is
+`hubbub.clock.Clock`.)
 
 The hub decides everything (positions, recipients, wakes) and hands over finished records; a store
 keeps them, in one transaction per batch, and reads them back. It decides nothing. Every store runs

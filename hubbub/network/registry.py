@@ -13,30 +13,27 @@ class Registry:
     """Operations by name; each is declared once."""
 
     def __init__(self) -> None:
-        self._operations: dict[str, Operation] = {}
+        self.by_name: dict[str, Operation] = {}
         self.version = 0
         """Grows whenever an operation is added or replaced."""
 
     def add(self, operations: Iterable[Operation]) -> None:
         """Raises ValueError for a name that is taken."""
         for operation in operations:
-            if operation.name in self._operations:
+            if operation.name in self.by_name:
                 raise ValueError(f"the operation {operation.name} is declared twice")
-            self._operations[operation.name] = operation
+            self.by_name[operation.name] = operation
         self.version += 1
 
     def replace(self, operations: Iterable[Operation]) -> None:
         """Run these in place of those of the same name; others of them are left out."""
         for operation in operations:
-            if operation.name in self._operations:
-                self._operations[operation.name] = operation
+            if operation.name in self.by_name:
+                self.by_name[operation.name] = operation
         self.version += 1
 
-    def __getitem__(self, name: str) -> Operation:
-        return self._operations[name]
-
     def get(self, name: str) -> Operation | None:
-        return self._operations.get(name)
+        return self.by_name.get(name)
 
     def values(self) -> Collection[Operation]:
-        return self._operations.values()
+        return self.by_name.values()

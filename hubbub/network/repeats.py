@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import json
-import zlib
-
-from msgspec.json import encode as encode_json
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.network.ports import Store
 from hubbub.network.stored import Settled
-from hubbub.protocol.codec import Call, encode_send_result
+from hubbub.protocol.codec import encode_send_result
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
-from hubbub.protocol.plain import PlainSpeech
 
-__all__ = ["call_digest", "conflict", "first_result"]
-
-
-def call_digest(call: Call) -> int:
-    """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
-    args = call.args
-    if isinstance(args, PlainSpeech):
-        asked = encode_json(args)
-    else:
-        asked = args.__pydantic_serializer__.to_json(args, exclude_defaults=True)
-    return zlib.crc32(asked, len(call.name))
+__all__ = ["conflict", "first_result"]
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:

@@ -11,6 +11,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
+    "HUB",
     "Directory",
     "Mentions",
     "check_readers",

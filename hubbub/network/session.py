@@ -101,14 +101,12 @@ class Session:
     """The hub's side of one socket (an `Inlet`). All methods run in the hub's loop."""
 
     __slots__ = (
-        "_bad_frames",
         "_behind",
         "_catching_up",
         "_hub",
         "_last_wake",
         "_next_wake",
         "_outlet",
-        "_over_rate",
         "_read",
         "_reads",
         "_said",
@@ -116,8 +114,10 @@ class Session:
         "_unacked",
         "_unlooked",
         "address",
+        "bad_frames",
         "behind",
         "caller",
+        "calls_over_rate",
         "last",
         "live",
         "observe",
@@ -150,12 +150,12 @@ class Session:
         """Whether what was missed before joining is still being sent."""
         self._next_wake = self._last_wake = 0
         """The first wake that is not acknowledged, or what follows it; and the last one sent."""
-        self._bad_frames = 0
+        self.bad_frames = 0
         """Those that no good frame has made up for."""
         self._strange_frames = 0
         """Frames before `ready`."""
         self._reads: asyncio.Semaphore | None = None
-        self._over_rate = 0
+        self.calls_over_rate = 0
         """Calls over the limit that none within it has made up for."""
 
     @property
@@ -179,9 +179,20 @@ class Session:
         if self.state is not SessionState.READY and not self._may_still(frame):
             return
         try:
-            self._take(self._hub.decoder.decode(frame))
+            read = self._hub.decoder.decode(frame)
         except FrameError as error:
             self._complain(error, error.ref)
+            return
+        if self.state is not SessionState.READY:
+            self._take_early(read)
+        elif read.op == "call":
+            self._hub.call(self, read)
+        elif read.op == "ack":
+            self._acknowledge(read.seq)
+        elif read.op == "signal":
+            self._hub.signal(self, read)
+        else:
+            self._complain(OperationError(*(complaint(self.state, read.op) or ())), None)
 
     def _may_still(self, frame: bytes) -> bool:
         """Whether a frame is looked at that comes before `ready`: a stranger may send little."""
@@ -197,19 +208,12 @@ class Session:
             return False
         return True
 
-    def _take(self, frame: Frame) -> None:
-        wrong = complaint(self.state, frame.op) if self.state is not SessionState.READY else None
+    def _take_early(self, frame: Frame) -> None:
+        """A frame before `ready`: nothing but `identify` is welcome."""
+        wrong = complaint(self.state, frame.op)
         if wrong is not None:
             self._complain(OperationError(*wrong), getattr(frame, "ref", None))
-        elif frame.op == "call":
-            self._hub.call(self, frame)
-        elif frame.op == "ack":
-            self._acknowledge(frame.seq)
-        elif frame.op == "signal":
-            self._hub.signal(self, frame)
-        elif self.state is SessionState.READY:
-            self._complain(OperationError(*(complaint(self.state, frame.op) or ())), None)
-        else:
+        elif isinstance(frame, Identify):
             self.state = SessionState.IDENTIFYING
             self._hub.identify(self, frame)
 
@@ -218,8 +222,8 @@ class Session:
         is closed in the end."""
         self._hub.metrics.bad_frames += 1
         self.error(error, ref)
-        self._bad_frames += 1
-        if self._bad_frames >= self._hub.limits.bad_frames:
+        self.bad_frames += 1
+        if self.bad_frames >= self._hub.limits.bad_frames:
             self.close(CloseCode.BAD_FRAME, "too many bad frames")
 
     def _acknowledge(self, seq: int) -> None:
@@ -228,8 +232,8 @@ class Session:
             self._complain(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
         unacked = self._unacked
-        if self._bad_frames and unacked and unacked[0] <= seq:
-            self._bad_frames -= 1
+        if self.bad_frames and unacked and unacked[0] <= seq:
+            self.bad_frames -= 1
         while unacked and unacked[0] <= seq:
             unacked.popleft()
         if not self.observe:
@@ -260,17 +264,18 @@ class Session:
         finally:
             answering.close()
 
-    def rated(self, *, over: bool) -> None:
-        """One more call. Within the limit it makes up for one over it, and for a bad frame; a peer
-        that sends so many more over the limit does not listen to the errors and is closed."""
-        if not over:
-            if self._over_rate:
-                self._over_rate -= 1
-            if self._bad_frames:
-                self._bad_frames -= 1
-            return
-        self._over_rate += 1
-        if self._over_rate > 10 * self._hub.limits.burst:
+    def made_good(self) -> None:
+        """A call within the limit makes up for one over it, and for a bad frame."""
+        if self.calls_over_rate:
+            self.calls_over_rate -= 1
+        if self.bad_frames:
+            self.bad_frames -= 1
+
+    def over_rate(self) -> None:
+        """A call over the limit. A peer that sends very many does not listen to the errors, and is
+        closed."""
+        self.calls_over_rate += 1
+        if self.calls_over_rate > 10 * self._hub.limits.burst:
             self.close(CloseCode.RATE, "too many calls over the limit")
 
     def lost(self) -> None:

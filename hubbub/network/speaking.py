@@ -15,7 +15,8 @@ from hubbub.config.models import NetworkConfig
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.lineage import Ancestor, Lineage, descend, opening
-from hubbub.network.router import check_readers, find_mentions, resolve_target
+from hubbub.network.log import Entry
+from hubbub.network.router import HUB, check_readers, find_mentions, resolve_target
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import (
@@ -28,6 +29,7 @@ from hubbub.network.wakes import (
     decide_imported,
     decide_result,
     decide_timer,
+    own_delivery,
 )
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -134,7 +136,8 @@ class Speaker:
             self.check_size(content, text_representation)
         if thread.type == "mod":
             raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
-        check_readers(thread.members, self._state)
+        if HUB in thread.members:
+            check_readers(thread.members, self._state)
         if speech.speak_as is not None or speech.mode is not None:
             _check_person(kind, speech, spoken_by)
         mentions: tuple[str, ...] = ()
@@ -177,13 +180,20 @@ class Speaker:
         """How many hops an interaction has that a sender of this kind opened."""
         return opening(opened_by == "human", self._hops).hop_limit
 
-    def lineage(self, draft: Draft, cause: Ancestor | None) -> Lineage:
-        """The lineage of a draft. A person always opens an interaction. Raises `OperationError`."""
-        human = draft.by_person
+    def judge(self, entry: Entry, cause: Ancestor | None) -> None:
+        """Where an entry, whose thread is known, belongs, and whom it wakes by the rules. A person
+        always opens an interaction. Raises `OperationError`."""
+        draft, human = entry.draft, entry.by_person
         if cause is None:
             # Whose timer it is has set it in motion.
-            return opening(human or self._state.set_by_person(draft.timer_of), self._hops)
-        amends = draft.amends
+            human = human or self._state.set_by_person(draft.timer_of)
+            entry.interaction, entry.hop, entry.hop_limit = opening(human, self._hops)
+        else:
+            entry.interaction, entry.hop, entry.hop_limit = self._lineage(entry, cause)
+        entry.decisions = self.decisions(entry)
+
+    def _lineage(self, entry: Entry, cause: Ancestor) -> Lineage:
+        draft, amends = entry.draft, entry.draft.amends
         thread = self._state.threads.by_no(cause.thread_no)
         known = draft.sender_kind == "system" or cause.sender == draft.sender_id
         known = known or (amends is not None and amends.message_id == draft.cause_id)
@@ -193,37 +203,37 @@ class Speaker:
             )
         if amends is not None:  # it belongs to what caused it, and is no step in that
             return Lineage(cause.interaction, cause.hop, cause.hop_limit)
-        return opening(human, self._hops) if human else descend(cause)
+        return opening(True, self._hops) if entry.by_person else descend(cause)
 
-    def decisions(self, draft: Draft, thread: Thread, lineage: Lineage) -> list[Decision]:
-        """Whom the draft reaches by name, and whom it wakes."""
-        state = self._state
+    def decisions(self, entry: Entry) -> list[Decision]:
+        """Whom the entry reaches by name, and whom it wakes."""
+        draft, thread, state = entry.draft, entry.thread, self._state
         if draft.sent_at is not None:
             return decide_imported(thread.members)
         if draft.timer_of is not None:
             return decide_timer(draft.recipients, draft.mentions, state.agents)
         if draft.amends is not None:
             # Whoever says it may have other sockets, which find it by its delivery.
-            own = [Decision(draft.sender_id, Reason.OWN, None)] if draft.by_person else []
+            own = [Decision(draft.sender_id, Reason.OWN, None)] if entry.by_person else []
             return [*decide_amendment(draft.recipients), *(own if thread.scope is None else [])]
-        at_limit = lineage.at_limit
+        at_limit = entry.hop >= entry.hop_limit
+        # That of an agent for which a person speaks wakes as a person's.
+        voice = draft.sender_kind if draft.spoken_by is None else "human"
         if thread.scope is None:
             if draft.request is not None and draft.request.kind != "task":
                 # The worker speaks to the asker alone; the hub mentions it.
                 to = draft.mentions if draft.sender_kind == "system" else draft.recipients
                 asker = next(iter(to), "")
                 return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
-            decisions = decide_direct(
-                draft.recipients, _voice(draft), state.agents, at_hop_limit=at_limit
-            )
-            if draft.by_person:
+            decisions = decide_direct(draft.recipients, voice, state.agents, at_hop_limit=at_limit)
+            if entry.by_person:
                 # A person may have other sockets, which find what was said by its delivery; an
                 # agent finds by it what a person has said for it.
-                decisions.append(Decision(draft.sender_id, Reason.OWN, None))
+                decisions.append(own_delivery(draft.sender_id))
             return decisions
         facts = Facts(
             type=draft.type,
-            sender_kind=_voice(draft),
+            sender_kind=voice,
             agents=state.agents,
             mentions=draft.mentions,
             audience=state.readers(thread, draft.sender_id),
@@ -237,11 +247,6 @@ class Speaker:
 def _unstamped(given: NewAttachment) -> Attachment:
     """What a sender says of an attachment: no more than that."""
     return Attachment(name=given.name, media_type=given.media_type, uri=given.uri, size=given.size)
-
-
-def _voice(draft: Draft) -> SenderKind:
-    """As whose the message wakes: that of an agent for which a person speaks is a person's."""
-    return draft.sender_kind if draft.spoken_by is None else "human"
 
 
 def _check_person(kind: Kind, speech: Speech, spoken_by: str | None) -> None:

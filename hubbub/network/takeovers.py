@@ -15,7 +15,8 @@ class Takeovers:
 
     def __init__(self, stored: Iterable[StoredTakeover], clock: SteadyClock):
         self._clock = clock
-        self._held: dict[str, StoredTakeover] = {}
+        self.held: dict[str, StoredTakeover] = {}
+        """By agent, those included whose time has passed. To be looked at only."""
         self._ends: dict[str, float] = {}
         """When they end, by the clock: the dates that they bear may come sooner or later."""
         for lease in stored:
@@ -23,15 +24,15 @@ class Takeovers:
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
-        return bool(self._held)
+        return bool(self.held)
 
     def __iter__(self) -> Iterator[StoredTakeover]:
         """Those whose time has not passed."""
-        return iter([lease for lease in self._held.values() if not self._is_over(lease)])
+        return iter([lease for lease in self.held.values() if not self._is_over(lease)])
 
     def get(self, agent: str) -> StoredTakeover | None:
         """The lease on the agent, if its time has not passed."""
-        lease = self._held.get(agent)
+        lease = self.held.get(agent)
         return None if lease is None or self._is_over(lease) else lease
 
     def holder(self, agent: str) -> str | None:
@@ -45,17 +46,17 @@ class Takeovers:
 
     def put(self, lease: StoredTakeover) -> None:
         """In place of an earlier one on the agent."""
-        self._held[lease.agent] = lease
+        self.held[lease.agent] = lease
         self._ends[lease.agent] = self._clock.moment(lease.until)
 
     def drop(self, agent: str) -> StoredTakeover | None:
         """Forget the lease on the agent, whether its time has passed or not, and give it back."""
         self._ends.pop(agent, None)
-        return self._held.pop(agent, None)
+        return self.held.pop(agent, None)
 
     def expired(self) -> list[StoredTakeover]:
         """Those whose time has passed and which nobody has ended."""
-        return [lease for lease in self._held.values() if self._is_over(lease)]
+        return [lease for lease in self.held.values() if self._is_over(lease)]
 
     def next_end(self) -> float | None:
         """When the next one ends, by the clock that was given."""

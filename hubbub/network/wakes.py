@@ -35,6 +35,7 @@ __all__ = [
     "decide_result",
     "decide_timer",
     "explain_absence",
+    "own_delivery",
 ]
 
 
@@ -278,6 +279,12 @@ def decide_direct(
 def _direct(participant: str, sender_kind: SenderKind, agent: bool, at_limit: bool) -> Decision:
     decision = Decision(participant, Reason.DIRECT, _REPLY[sender_kind == "human"])
     return _temper(decision, sender_kind, agent, at_limit)
+
+
+@lru_cache(maxsize=4096)
+def own_delivery(participant: str) -> Decision:
+    """That of a message to who says it: for other sockets of its own."""
+    return _decision(participant, Reason.OWN, None)
 
 
 def decide_result(

@@ -16,7 +16,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Recording
 from hubbub.network.causes import Causes
-from hubbub.network.lineage import Ancestor, Lineage
+from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Asker, Change, Entry, Log, RowsOf
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
@@ -77,22 +77,20 @@ class Writes:
         Returns what is left to do when something must be read from the store before (the cause, who
         spoke last), or a mod takes long. Raises `OperationError` for what can be refused at once.
         """
-        if self._join_pending(entry):
+        if entry.cid is not None and self._join_pending(entry):
             return None
-        draft = entry.draft
-        if self._refers(draft) or self._pipeline.takes_long(draft):
-            return self._submit_later(entry)
-        entry.draft = self._pipeline.run(draft)
+        draft, mods = entry.draft, self._pipeline
+        refers = draft.quote is not None or draft.attachments != ()
+        if (refers and mods.refers) or mods.takes_long(draft):
+            return self._submit_later(entry, refers=refers and mods.refers)
+        entry.draft = mods.run(draft)
         return self._judge(entry)
 
-    def _refers(self, draft: Draft) -> bool:
-        """Whether mods look up what the draft refers to before they judge it."""
-        return (draft.quote is not None or draft.attachments != ()) and self._pipeline.refers
-
-    async def _submit_later(self, entry: Entry) -> None:
-        """Let the mods take their time with the draft, and go on with it."""
+    async def _submit_later(self, entry: Entry, *, refers: bool) -> None:
+        """Let the mods take their time with the draft, and go on with it. `refers`: they look up
+        what it refers to before they judge it."""
         try:
-            if self._refers(entry.draft):
+            if refers:
                 entry.draft = await self._pipeline.referred(entry.draft)
             entry.draft = await self._pipeline.run_beside(entry.draft)
             if self._join_pending(entry):
@@ -126,9 +124,10 @@ class Writes:
                 # What ends a request is a word about that, by whatever way the worker came to it.
                 seq = parse_message_id(draft.request.id) or seq
             cause = self.causes.recent(seq)
-            if cause is not None and not draft.by_person and self._must_load(cause):
+            if cause is not None and not entry.by_person and self._must_load(cause):
                 cause = None
-        if (seq is not None and cause is None) or self._asks_who_spoke(draft):
+        entry.thread = self._state.threads.ensure(draft.thread_id)
+        if (seq is not None and cause is None) or (entry.thread.is_reply and self._asks(entry)):
             return self._judge_later(entry, seq)
         self._enter(entry, cause)
         return None
@@ -140,14 +139,14 @@ class Writes:
         """Read what must be known first."""
         draft = entry.draft
         try:
-            if self._asks_who_spoke(draft):
-                await self._remember(self._state.threads.ensure(draft.thread_id))
+            if self._asks(entry):
+                await self._remember(entry.thread)
             cause = await self.causes.ancestor(seq) if seq is not None else None
             if seq is not None and cause is None:
                 raise OperationError(
                     ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
                 )
-            if cause is not None and not draft.by_person:
+            if cause is not None and not entry.by_person:
                 for gate in self.gates:
                     await gate.load(cause)
             if not self._join_pending(entry):
@@ -156,18 +155,17 @@ class Writes:
             entry.fail(error)
 
     def _enter(self, entry: Entry, cause: Ancestor | None) -> None:
-        draft, state = entry.draft, self._state
+        draft = entry.draft
         if draft.sender_kind == "agent" and draft.spoken_by is None:
             self._check_may_speak(draft, entry.turn)
-        if cause is not None and cause.outside and not draft.by_person:
+        if cause is not None and cause.outside and not entry.by_person:
             draft.outside = True
-        lineage = self._speaker.lineage(draft, cause)
-        thread = state.threads.ensure(draft.thread_id)
-        entry.judged(thread, self._speaker.decisions(draft, thread, lineage), lineage)
+        self._speaker.judge(entry, cause)
         passed = 0
         try:
             for gate in self.gates:
-                gate.judge(entry)
+                if gate.watches or draft.request is not None or draft.awaits:
+                    gate.judge(entry)
                 passed += 1
         except BaseException:
             for gate in self.gates[:passed]:
@@ -197,9 +195,9 @@ class Writes:
         if self._join_pending(entry):
             return
         limit = max(hop, self._speaker.hop_limit(draft.sender_kind))
-        lineage = Lineage(interaction, hop, limit)
-        thread = self._state.threads.ensure(draft.thread_id)
-        entry.judged(thread, self._speaker.decisions(draft, thread, lineage), lineage)
+        entry.thread = self._state.threads.ensure(draft.thread_id)
+        entry.interaction, entry.hop, entry.hop_limit = interaction, hop, limit
+        entry.decisions = self._speaker.decisions(entry)
         self._append(entry)
 
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
@@ -213,12 +211,11 @@ class Writes:
             text = f"{ended.reason}; turn {ended.turn} says no more"
             raise OperationError(ended.code, text, details={"by": ended.by})
 
-    def _asks_who_spoke(self, draft: Draft) -> bool:
-        """Whether the draft may wake who spoke last in its thread, and that is not known yet."""
-        if not draft.by_person or draft.mentions or draft.amends is not None:
-            return False
-        thread = self._state.threads.get(draft.thread_id)
-        return thread is not None and thread.is_reply and not thread.remembered
+    def _asks(self, entry: Entry) -> bool:
+        """Whether the entry may wake who spoke last in its thread, and that is not known yet."""
+        draft, thread = entry.draft, entry.thread
+        speaks = entry.by_person and not draft.mentions and draft.amends is None
+        return speaks and thread.is_reply and not thread.remembered
 
     async def _remember(self, thread: Thread) -> None:
         """Find out which agent spoke last in a reply thread of an earlier run of the hub."""

@@ -84,14 +84,12 @@ class Network:
         self.peers: list[Peer] = []
         self._names = 0
         self._commit = asyncio.Event()
-        hearers = self.hub.kernel.log.hearers
 
         def announce(entries: Sequence[Entry]) -> None:
             commit, self._commit = self._commit, asyncio.Event()
             commit.set()
 
-        committed = (*hearers.committed, announce)
-        self.hub.kernel.log.hearers = hearers._replace(committed=committed)
+        self.hub.hear(announce)
 
     async def attach(self) -> Peer:
         """A new socket that has seen `hello` and said nothing."""

@@ -192,6 +192,8 @@ class Moderation(Mod):
 
     # Judging ----------------------------------------------------------------------------------
 
+    short = LONG
+
     def takes_long(self, draft: Draft) -> bool:
         return _length(draft) > LONG
 

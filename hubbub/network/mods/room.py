@@ -67,6 +67,7 @@ class Mods(Service):
         """`parked` tells which turns of an agent wait for a person."""
         super().__init__(kernel)
         self._registry, self._parked = registry, parked
+        self.watches = kernel.pipeline.muting
         self._folder = folder_of(kernel.config.store)
         self.failed, self.failures = failures.add, failures.last
         self.pipeline = kernel.pipeline
@@ -189,8 +190,6 @@ class Mods(Service):
     def judge(self, entry: Entry) -> None:
         """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
         a request is not asked about: somebody waits for it."""
-        if not self.pipeline.mutes:
-            return
         draft, decisions = entry.draft, entry.decisions
         waking = [who for who, _, reply in decisions if reply is not None]
         if waking and not (draft.request is not None and draft.request.id):

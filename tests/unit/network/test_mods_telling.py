@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.lineage import Lineage
 from hubbub.network.log import Entry
 from hubbub.network.mods.telling import message_of
 from hubbub.network.threads import Threads
@@ -66,7 +65,8 @@ def test_a_message_is_made_as_its_text_says(
     draft = Draft(**said)
     thread = Threads().ensure(draft.thread_id)
     entry = Entry(draft, _Nobody())
-    entry.judged(thread, [], Lineage(interaction, 2, 9))
+    entry.thread, entry.decisions = thread, []
+    entry.interaction, entry.hop, entry.hop_limit = interaction, 2, 9
     entry.seq, entry.tseq, entry.sent_at = 8, 3, TIME
     entry.body = encode_message(draft, 8, 3, interaction or "i8", 2, TIME)
     made, read = message_of(entry), Message.model_validate_json(entry.body)

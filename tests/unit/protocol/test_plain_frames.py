@@ -7,7 +7,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.network.repeats import call_digest
+from hubbub.network.calls import call_digest
 from hubbub.protocol.codec import Decoder
 from hubbub.protocol.operations import (
     BroadcastTextMessage,

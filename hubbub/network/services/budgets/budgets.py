@@ -41,7 +41,7 @@ from hubbub.network.speaking import cause_position, own_turn, unknown_turn
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
     BudgetState,
     Lease,
@@ -64,6 +64,8 @@ COST = 0.1
 class BudgetService(Service):
     """Judges messages on their way into the log, and keeps the accounts of what turns cost."""
 
+    watches = True
+
     def __init__(self, kernel: Kernel):
         super().__init__(kernel)
         config, clock, state = kernel.config, kernel.clock, kernel.state
@@ -81,6 +83,7 @@ class BudgetService(Service):
         )
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
+        self._halts, self._leases = state.halts.held, state.takeovers.held
         self._dampener = Dampener(config.wake.dampener)
         self._notices = Notices(state.threads, self._post, config.wake.dampener)
         self._unsaved = Unsaved(kernel.log, clock.now)
@@ -121,10 +124,12 @@ class BudgetService(Service):
     def judge(self, entry: Entry) -> None:
         """Temper the decisions, in place, and count the wakes that are left."""
         draft, thread, decisions = entry.draft, entry.thread, entry.decisions
-        if entry.interaction is None and self._plain and not self.state.halts.any:
+        if entry.interaction is None and self._plain and not (self._halts or self._leases):
             # Most messages are of one of these two kinds, and judged within a microsecond.
-            if draft.by_person:
-                self._let_wake(decisions, thread.no)
+            if entry.by_person:
+                for agent, _, reply in decisions:
+                    if reply is not None:
+                        self._let_wake(agent, thread.no)
                 return
             if len(decisions) == 1 and draft.sender_kind == "agent":
                 agent, _, reply = decisions[0]
@@ -146,23 +151,21 @@ class BudgetService(Service):
     def _rows(self, entry: Entry) -> Sequence[Record]:
         return self._judgements[entry].records(entry.seq)
 
-    def _let_wake(self, decisions: Sequence[Decision], thread_no: int) -> None:
-        """A person's words, with nothing in their way."""
-        for agent, _, reply in decisions:
-            if reply is not None:
-                self._dampener.person(agent)
-                self._unsaved.wake(agent, thread_no)
+    def _let_wake(self, agent: str, thread_no: int) -> None:
+        """A person's words wake the agent, with nothing in their way."""
+        self._dampener.person(agent)
+        self._unsaved.wake(agent, thread_no)
 
     def _weigh(self, entry: Entry) -> Judgement | None:
         """None: nothing is to be written with the message, and nothing was kept from waking."""
         draft, thread, decisions = entry.draft, entry.thread, entry.decisions
-        person, opens = draft.by_person, entry.interaction is None
+        person, opens = entry.by_person, entry.interaction is None
         wakes = any(decision.reply is not None for decision in decisions)
         if not wakes and (opens or person):
             return None
         now = self.steady()
         if entry.interaction is None:
-            opener, of_person = self._opener(draft)
+            opener, of_person = self._opener(entry)
             ledger = self.book.new(opener, thread.no, now, person=of_person)
         else:
             found = self.book.find(entry.interaction)
@@ -177,12 +180,12 @@ class BudgetService(Service):
         ledger.pins += 1
         return judgement
 
-    def _opener(self, draft: Draft) -> tuple[str, bool]:
-        """Who opens an interaction with the draft, and whether that is a person."""
-        of = draft.timer_of
-        if of is not None:
-            return of, self.state.set_by_person(of)
-        return draft.said_by, draft.by_person
+    def _opener(self, entry: Entry) -> tuple[str, bool]:
+        """Who opens an interaction with the entry, and whether that is a person."""
+        draft = entry.draft
+        if draft.timer_of is not None:
+            return draft.timer_of, self.state.set_by_person(draft.timer_of)
+        return draft.spoken_by or draft.sender_id, entry.by_person
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         """An agent that is gone asks for nothing any more."""
@@ -200,7 +203,7 @@ class BudgetService(Service):
             if entry.interaction is None and (judgement is None or not judgement.moves):
                 opened(
                     entry.seq,
-                    *self._opener(entry.draft),
+                    *self._opener(entry),
                     entry.thread.no,
                     now,
                     entry.decisions,
@@ -217,7 +220,7 @@ class BudgetService(Service):
             self.reach(ledger, limit)
         if judgement.breathless:
             self._notices.breathless(entry, judgement)
-        if entry.draft.by_person:
+        if entry.by_person:
             self._notices.unheard(entry, judgement)
         else:
             for reached in judgement.days:

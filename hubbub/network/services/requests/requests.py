@@ -79,6 +79,7 @@ class RequestService(Service):
     def __init__(self, kernel: Kernel, stored: StoreState):
         super().__init__(kernel)
         self.waits = Waits()
+        self.watches = self.waits.held
         self._open: dict[int, Request] = {}
         """By the position of the message that asked."""
         self._ends: dict[int, float] = {}
