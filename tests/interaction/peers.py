@@ -69,11 +69,14 @@ class Networks:
         async with LocalNetwork(
             file or config(), store=store, mods=mods, sockets=self.sockets, clock=clock
         ) as local:
-            network = Network(local)
+            network, uncaught = Network(local), list[str]()
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda loop, context: uncaught.append(str(context)))
             try:
                 yield network
             finally:
                 await network.leave()
+        assert not uncaught, "what a callback raises would only be logged"
 
 
 class Network:
