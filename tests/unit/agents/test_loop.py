@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
 
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.turn.loop import (
@@ -22,6 +23,7 @@ from hubbub.agents.turn.loop import (
     RunTools,
     repetition,
 )
+from hubbub.agents.turn.waiting import waiting
 from hubbub.protocol.messages import ReplyNeed
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
 from tests.unit.agents.builders import answered
@@ -129,12 +131,14 @@ def test_a_finish_that_does_not_parse_is_no_finish() -> None:
     assert both.steps[0].calls[0].error == "invalid_arguments"
 
 
-def test_until_the_first_call_has_run_no_other_does() -> None:
+def test_until_the_first_call_has_run_no_other_does(snapshot: SnapshotAssertion) -> None:
     loop = loop_of(begin_with="read_thread")
-    assert last(answered(loop, calls(call("add")))) == AskModel(2)
-    assert loop.steps[0].calls[0].error == "not_first"
+    for n in (0, 1):
+        assert last(answered(loop, calls(call("add")))) == AskModel(n + 2)
+        assert loop.steps[n].calls[0].error == "not_first"
+    assert loop.steps[0].calls[0].result == snapshot
     run(loop, calls(call("read_thread")))
-    assert isinstance(last(answered(loop, calls(call("add")))), RunTools)
+    assert isinstance(last(answered(loop, calls(call("add", {"n": 1})))), RunTools)
 
 
 @pytest.mark.behaviour("W-10")
@@ -298,6 +302,25 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
         assert (end.outcome, end.text) == ("max_steps", "Hm")
     finishing = loop_of(max_steps=1)
     assert last(answered(finishing, calls(finish()))) == End("finished", "done")
+
+
+def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
+    snapshot: SnapshotAssertion,
+) -> None:
+    loop = loop_of(quiet=frozenset({"send_text_message", "ask_human", FINISH}))
+    long, longer = {"x": "y" * 291}, {"x": "y" * 292}
+    made = [call("add", long, "a"), call("add", longer, "b"), call("read_thread", {"to": "ü"}, "c")]
+    answered(loop, calls(*made, call("send_text_message")))
+    given = [CallResult("a", "z" * 300), CallResult("b", "z" * 301), CallResult("c", "", "broken")]
+    *_, asked, asking = loop.ran([*given, CallResult("id_send_text_message", "sent")])
+    assert isinstance(asked, Record)
+    (question,) = asked.step.calls
+    assert question.arguments == snapshot
+    assert asking == RunTools(asked.step, (question,), again=False)
+    end = last(loop.ran([CallResult(question.id, "m2")]))
+    assert end == End("finished", waiting(question.arguments))
+    again = loop_of(tuple(loop.steps), quiet=frozenset({"send_text_message"}))
+    assert again.start() == [end]
 
 
 def test_what_a_helper_uses_counts_in_the_turn_that_it_helps() -> None:
