@@ -176,7 +176,7 @@ class Decoder:
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
 
-@lru_cache(maxsize=8)  # making one takes a while, and hubs of a process are mostly alike
+@lru_cache(maxsize=64)  # making one takes a while, and hubs of a process are mostly alike
 def _validator(
     inputs: tuple[tuple[str, type[Input]], ...],
 ) -> tuple[Callable[..., _Model], frozenset[str]]:
