@@ -187,6 +187,7 @@ async def test_a_turn_that_waits_for_a_person_holds_up_nobody_and_may_be_stopped
         assert len(model.requests) == 5, "the turn that was stopped has asked nothing more"
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("H-83", "Y-10")
 async def test_the_time_that_a_person_takes_is_not_the_turns(
     in_memory: Networks, tmp_path: Path

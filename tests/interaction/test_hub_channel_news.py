@@ -57,12 +57,13 @@ async def test_many_changes_of_a_channel_are_few_signals(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.news.CHANNEL_AFTER_S", 0.3)
-    ann = await network.join("ann")
+    ann, loop = await network.join("ann"), asyncio.get_running_loop()
+    began = loop.time()
     await asyncio.gather(*(network.join(f"bot{n}", "agent") for n in range(50)))
     signals = [await ann.signal("channel")]
     while len(signals[-1]["data"]["members"]) < 51:
         signals.append(await ann.signal("channel"))
-    assert len(signals) < 25
+    assert len(signals) <= 2 + (loop.time() - began) / 0.3, "on a slow machine, more"
     counts = [len(signal["data"]["members"]) for signal in signals]
     assert counts == sorted(set(counts)), "each says more than the one before"
 
